@@ -43,7 +43,7 @@ from zelda_ci.sandbox.readable_paths import PathPolicy
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.storage import codec
 from zelda_ci.storage.history import INDEX, RunHistory
-from zelda_ci.storage.run_folder import run_id
+from zelda_ci.storage.result_store import run_id
 from zelda_ci.workspace.workspaces import Workspaces
 
 REPOSITORY = Path(__file__).resolve().parents[1]

@@ -58,7 +58,7 @@ def install(environ: Mapping[str, str]) -> Path:
     if not Path(temporary).is_absolute():
         raise UnpreparedError("RUNNER_TEMP is not set: this is the step of a GitHub workflow.")
     base, version = find_python(environ)
-    # The job's own folder, which the runner empties: no cache that another job, or a pull request, could have filled.
+    # The job's own folder, which the runner empties: no cache that another job could have filled.
     place = Path(temporary, "zelda-ci", digest(base, version))
     python, complete = place / "bin" / "python3", place / "complete"
     if complete.exists():

@@ -18,7 +18,6 @@ from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.events import Emit, Warned
 from zelda_ci.execution import claude_code
@@ -31,7 +30,7 @@ from zelda_ci.pipeline import access, evaluation, money
 from zelda_ci.pipeline.batch import Batch
 from zelda_ci.pipeline.checking import Checker
 from zelda_ci.pipeline.fingerprints import expected_fingerprints, stored_of_both
-from zelda_ci.pipeline.invocation import SETUP, Prepared, given_by
+from zelda_ci.pipeline.invocation import ACCEPTANCE, SETUP, Prepared, given_by
 from zelda_ci.pipeline.tools import Tools
 from zelda_ci.redact import Redactor
 from zelda_ci.storage import references
@@ -66,44 +65,36 @@ class Invocation(Prepared):
 
     def forecast(self) -> Forecast:
         """What a run may cost, before anything is started."""
-        order, sides = self.order, 2 if self.order.against else 0
-        if order.replay:
-            return money.forecast(self.suites, {}, sides=sides).replace(budget_usd=None, replayed=True)
+        order, suites, sides = self.order, self.suites, 2 if self.order.against else 0
+        if self.replayed:
+            return money.forecast(suites, {}, sides=sides).replace(budget_usd=None, replayed=True)
         known = money.known_prices(self.history, order.stored)
-        return money.forecast(self.suites, known, sides=sides, budget_usd=order.budget_usd, stored=order.stored)
+        return money.forecast(suites, known, sides=sides, budget_usd=order.budget_usd, stored=order.stored)
 
     def run(self, emit: Emit) -> BatchResult:
         """Run what was ordered; one `anyio.run` around the whole. What cannot be used is an error before it costs."""
         self._warn(emit)
-        order, redact, live = self.order, self.redact, self.order.replay is None
+        order, redact, live = self.order, self.redact, not self.replayed
         rate_limits = RateLimits(lambda sentence: emit(Warned(sentence)))
         tools = Tools(
             prepared=self,
             workspaces=self.workspaces,
-            agent=claude_code.ClaudeCode(redact),
             proxy=ModelProxy(access.session_mode(self), redact, rate_limits=rate_limits),
             judge_proxy=ModelProxy(access.judge_mode(self), redact, rate_limits=rate_limits),
             store=ResultStore(self.loaded.results_dir),
             emit=emit,
         )
-        arms, checker = {Side.HEAD: tools}, None
-        if order.against:
-            arms[Side.BASE] = replace(tools, workspaces=self.base_workspaces)
-        if order.check and live and self.environ.get(NO_CHECK) != "1":
-            checker = Checker(self, tools.proxy, tools.judge_proxy, emit)
-        judged = any(suite.criteria and suite.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) for suite in self.suites)
+        is_checked = order.check and live and self.environ.get(NO_CHECK) != "1"
+        checker = Checker(self, tools.proxy, tools.judge_proxy, emit) if is_checked else None
 
         def preload() -> None:
             """First what the main thread needs first."""
             proxy.preload(live=live)
             claude_code.preload()
-            if judged:
+            if any(suite.criteria and suite.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) for suite in self.suites):
                 evaluation.anthropic_judge()
 
-        async def work() -> BatchResult:
-            return await Batch(arms, checker).run(threading.Thread(target=preload, daemon=True))
-
-        return _in_event_loop(work)
+        return _in_event_loop(lambda: Batch(tools, checker).run(threading.Thread(target=preload, daemon=True)))
 
     def check(self, emit: Emit, *, only_commands: bool = False) -> CheckReport:
         """Try everything that runs of what was ordered need, without a session; no models where commands are meant."""
@@ -121,9 +112,8 @@ class Invocation(Prepared):
         """Say what is worth a warning before anything begins; only Zelda's own project goes on with weak isolation."""
         if weak := self.weak_isolation():
             if not self.order.is_own_content:
-                hint = f"{weak.acceptance} Nothing was run."
-                raise ConfigError(weak.meaning, hint=hint, code="ISOLATION_NOT_ACCEPTED")
-            emit(Warned(weak.meaning))
+                raise ConfigError(weak, hint=f"{ACCEPTANCE} Nothing was run.", code="ISOLATION_NOT_ACCEPTED")
+            emit(Warned(weak))
             emit(Warned("it goes on all the same, because the project is Zelda's own"))
         for notice in self.loaded.notices:
             emit(Warned(notice))
@@ -139,13 +129,11 @@ def _in_event_loop(work: Callable[[], Awaitable[T]]) -> T:
     try:
         return anyio.run(work)
     except BaseExceptionGroup as group:
-        raise _first_failure(group) from group
-
-
-def _first_failure(group: BaseExceptionGroup) -> BaseException:
-    """The failure that a task group wraps; of several the first, unless somebody wanted it to end."""
-    leaves = [_first_failure(inner) if isinstance(inner, BaseExceptionGroup) else inner for inner in group.exceptions]
-    return next((leaf for leaf in leaves if isinstance(leaf, KeyboardInterrupt)), leaves[0])
+        # Of several failures the first, unless somebody wanted it to end.
+        failure: BaseException = group.subgroup(KeyboardInterrupt) or group
+        while isinstance(failure, BaseExceptionGroup):
+            failure = failure.exceptions[0]
+        raise failure from group
 
 
 def rejudge(

@@ -1,6 +1,6 @@
 """What happened, as it happens. Frozen events to a callable; taking every sink away changes no result."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -21,25 +21,17 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True)
-class BatchStarted:
-    """The plan: the labels of the runs in the order in which they start, `jobs` at a time."""
+class RunsPlanned:
+    """Runs that wait for their turn: those of the plan first, then what their results ask for."""
 
-    runs: tuple[str, ...]
+    runs: Mapping[str, float | None]
+    """Their labels in the order in which they start, with the seconds that each took when it was last run."""
     jobs: int
+    """How many run at a time."""
     isolation: str = ""
-    """How they are confined, in one line."""
-    expected_seconds: tuple[float | None, ...] = ()
-    """What each took when it was last run; nothing for one that never was."""
+    """How they are confined, in one line; of the plan only."""
     forecast: Forecast | None = None
-    """What it may cost; absent where nothing is spent."""
-
-
-@dataclass(frozen=True)
-class RoundStarted:
-    """More runs, decided by those before; fields as of `BatchStarted`."""
-
-    runs: tuple[str, ...]
-    expected_seconds: tuple[float | None, ...] = ()
+    """What the plan may cost; absent where nothing is spent."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +83,7 @@ class RunFinished:
 
 
 Event = (
-    BatchStarted
-    | RoundStarted
+    RunsPlanned
     | MoreTrials
     | SuiteArms
     | Checking

@@ -114,7 +114,7 @@ def shallow(tmp_path: Path) -> Iterator[tuple[Project, str, str]]:
 def test_a_shallow_checkout_without_credentials_gets_the_base_with_the_token_of_the_job(tmp_path: Path) -> None:
     with shallow(tmp_path) as (checkout, base, url):
         before = checkout.fingerprint()
-        order = BaseOrder(base, source(checkout, url, TOKEN).bring)
+        order = BaseOrder(base, source(checkout, url, TOKEN, base).bring)
         found = tree(checkout, order)
         assert (found["CLAUDE.md"], found["commit"]) == ("old\n", base)
         assert checkout.fingerprint() == before
@@ -127,7 +127,7 @@ def test_a_shallow_checkout_without_credentials_gets_the_base_with_the_token_of_
 def test_a_base_that_nobody_hands_over_is_said_with_the_reason(tmp_path: Path) -> None:
     token = "ghs_fakeAndNobodys"
     with shallow(tmp_path) as (checkout, base, url):
-        problem = refusal(checkout, BaseOrder(base, source(checkout, url, token).bring))
+        problem = refusal(checkout, BaseOrder(base, source(checkout, url, token, base).bring))
     assert problem.code == "BASE_UNAVAILABLE"
     assert base[:7] in problem.message
     assert token not in problem.message

@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, folder, repository
-from zelda_ci.ci.base import BaseSource, overrule
+from zelda_ci.ci.base import BaseSource
 from zelda_ci.config import project as configuration
 from zelda_ci.errors import ConfigError
 from zelda_ci.redact import Secret
@@ -84,21 +84,21 @@ def served(top: Path) -> Iterator[str]:
         server.server_close()
 
 
-def source(project: Project, url: str, token: str | None) -> BaseSource:
+def source(project: Project, url: str, token: str | None, base: str) -> BaseSource:
     secret = Secret(token) if token else None
     context = SimpleNamespace(workspace=project.path, server_url=url, repository="octo/shop")
-    settings: Any = SimpleNamespace(
+    settings = SimpleNamespace(
         project=project.path, context=context, github_token=secret, secrets=lambda: [secret] if secret else []
     )
-    return BaseSource(settings, None, {"PATH": os.environ["PATH"]}, Path(tempfile.mkdtemp(dir=project.path.parent)))
+    decision, environ = SimpleNamespace(base=base, nested=None), {"PATH": os.environ["PATH"]}
+    case: Any = SimpleNamespace(settings=settings, decision=decision, environ=environ)
+    return BaseSource(case, Path(tempfile.mkdtemp(dir=project.path.parent)))
 
 
 def test_the_base_is_fetched_with_the_token_and_without_what_is_not_read(tmp_path: Path) -> None:
     large = {"large.bin": os.urandom(2_000_000)}
-    upstream = repository(
-        tmp_path / "served",
-        {"zelda.config.yaml": "resultsDir: kept\n", "zelda/test-a.yaml": SUITE, **large},
-    )
+    files: dict[str, str | bytes] = {"zelda.config.yaml": "resultsDir: kept\n", "zelda/test-a.yaml": SUITE, **large}
+    upstream = repository(tmp_path / "served", files)
     base = upstream.git("rev-parse", "HEAD")
     (tmp_path / "served/octo").mkdir()
     (tmp_path / "served/octo/shop").symlink_to(upstream.path / ".git")
@@ -108,11 +108,11 @@ def test_the_base_is_fetched_with_the_token_and_without_what_is_not_read(tmp_pat
     before = sorted(path for path in (head.path / ".git").rglob("*"))
     loaded = configuration.load(head.path)
     with served(tmp_path / "served") as url:
-        found = overrule(loaded, source(head, url, TOKEN), base)
+        found = source(head, url, TOKEN, base).settle(loaded)
         assert found.project.config.results_dir == "kept"
-        assert found.changes.removed_suites == ()
+        assert found.gone == ()
         assert 0 < GitServer.sent < 100_000
         for token in (None, "ghs_fakeAndNobodys"):
             with pytest.raises(ConfigError, match="could not be read"):
-                overrule(loaded, source(head, url, token), base)
+                source(head, url, token, base).settle(loaded)
     assert sorted(path for path in (head.path / ".git").rglob("*")) == before

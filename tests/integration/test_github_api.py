@@ -1,6 +1,7 @@
 """The client of GitHub's API against a server that holds it to GitHub's own description."""
 
 import hashlib
+import io
 from collections.abc import Iterator
 
 import pytest
@@ -94,6 +95,7 @@ def test_an_archive_that_cannot_be_used_is_refused_with_a_code(github: GitHubSer
     other = f"sha256:{hashlib.sha256(b'other').hexdigest()}"
     for asked, digest, most, code in (
         (number, other, 1000, "ARTIFACT_INVALID"),
+        (number, None, 1000, "ARTIFACT_INVALID"),
         (number, None, 50, "ARTIFACT_TOO_LARGE"),
         (stored(repository, expired=True), None, 1000, "ARTIFACT_EXPIRED"),
         (1, None, 1000, "GITHUB_NOT_FOUND"),
@@ -111,8 +113,10 @@ def test_an_archive_that_cannot_be_used_is_refused_with_a_code(github: GitHubSer
 def test_a_signed_address_that_died_is_asked_for_once_more(github: GitHubServer, repository: Repository) -> None:
     broken = [failure(on="GET /storage/*") for failure in (truncated, hang_up)]
     github.script_failures([*broken, answered(403, b"<Error/>", on="GET /storage/*")])
-    number = stored(repository)
-    assert api_of(github).download(number, digest=repository.artifacts[0].digest, max_bytes=1000)
+    number, into = stored(repository), io.BytesIO(b"what was there before" * 99)
+    artifact = repository.artifacts[0]
+    assert api_of(github).download(number, digest=artifact.digest, max_bytes=1000, into=into) == b""
+    assert into.getvalue() == artifact.content
     assert len(github.calls("GET /repos")) == 2
 
 

@@ -4,14 +4,17 @@ import io
 import zipfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import pytest
 
-from tests.support.baselines import STORED_AS, World, five_commits, look, provenance, store
-from tests.support.github_server import answered
+from tests.support.baselines import NAME, NOW, STORED_AS, World, five_commits, provenance, store
+from tests.support.github_clients import api_of
+from tests.support.github_server import GitHubServer, Run, answered
+from zelda_ci.ci.baseline import earlier_results, find_baseline, has_lost_attempts
 from zelda_ci.ci.stored_artifacts import PROVENANCE, RESULTS
-from zelda_ci.domain.ci import BaselineState
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 
 
 @pytest.fixture
@@ -20,17 +23,39 @@ def world() -> Iterator[World]:
         yield world
 
 
+def case_of(github: GitHubServer, own: Run, *, attempt: int = 2, pull_request: int = 7) -> Any:
+    """As much of a job's context as the searches need."""
+    context = SimpleNamespace(run_id=own.id, run_attempt=attempt, repository_id=github.repository.id, job="zelda")
+    event = SimpleNamespace(pull_request=SimpleNamespace(number=pull_request), comment=None)
+    settings = SimpleNamespace(context=context, event=event, artifact_name=NAME, folder=".")
+    return SimpleNamespace(
+        api=api_of(github), settings=settings, run_id=own.id, pinned=None, evaluated=None, now=lambda: NOW
+    )
+
+
+class Found(NamedTuple):
+    """Where the results come from, and how they are named."""
+
+    origin: BaselineOrigin
+    results: str | None
+
+
+def look(github: GitHubServer, own: Run, wanted: str | None) -> Found:
+    """The lookup of a pull request's run on main."""
+    found = find_baseline(case_of(github, own), api_of(github), "main", wanted)
+    return Found(found.origin, found.results.runs[0].run_id if found.results else None)
+
+
 def test_the_results_of_the_wanted_commit_are_taken(world: World) -> None:
     store(world.repository.add_run(world.commits[3]), "older")
     run = world.repository.add_run(world.commits[4])
-    artifact = store(run, "exact")
+    store(run, "exact")
 
     found = look(world.github, world.own, world.commits[4])
 
     assert found.results == "exact"
     assert found.origin.state is BaselineState.FOUND
     assert found.origin.sentence == f"baseline main@{world.commits[4][:7]}, 2 days old"
-    assert (found.origin.run_id, found.origin.artifact_id) == (run.id, artifact.id)
     assert (found.origin.wanted, found.origin.commit, found.origin.behind) == (world.commits[4], world.commits[4], 0)
 
 
@@ -118,7 +143,7 @@ def test_what_cannot_be_read_is_refused_with_the_reason(world: World) -> None:
     for files, reason in (
         ({}, "holds no zelda-ci.json"),
         (told, "holds no zelda-results.json"),
-        *(({PROVENANCE: data, RESULTS: b"{}"}, "zelda-ci.json cannot be read") for data in (b"{}", b"[" * 100_000)),
+        *(({PROVENANCE: data, RESULTS: b"{}"}, "zelda-ci.json is ") for data in (b"{}", b"[" * 100_000)),
         *(({**told, RESULTS: data}, "zelda-results.json") for data in (b"", b"not json", b"{}", b"\0" * 1000)),
         *((blob, "no zip archive") for blob in (b"", b"PK", b"<html>not a zip</html>")),
     ):
@@ -126,9 +151,9 @@ def test_what_cannot_be_read_is_refused_with_the_reason(world: World) -> None:
         world.repository.add_artifact(STORED_AS, files, run=run)
         origin = look(world.github, world.own, world.commits[4]).origin
         assert (origin.state, reason in origin.sentence) == (BaselineState.INVALID, True), origin.sentence
-    world.repository.artifacts.clear()
-    store(run, digest=f"sha256:{'0' * 64}")
-    assert "digest" in look(world.github, world.own, world.commits[4]).origin.sentence
+    for digest in (f"sha256:{'0' * 64}", None):
+        store(run, digest=digest)
+        assert "its digest is " in look(world.github, world.own, world.commits[4]).origin.sentence
 
 
 def test_a_zip_bomb_is_refused_unexploded(world: World) -> None:
@@ -226,3 +251,83 @@ def test_nothing_that_others_store_hides_the_baseline(world: World) -> None:
         how: dict[str, Any] = {"head_repository": fork} if number % 2 else {"branch": "feature"}
         store(world.repository.add_run(world.own.head_sha, event="pull_request", **how), "noise")
     assert look(world.github, world.own, world.commits[4]).results == "hidden"
+
+
+# --- whose results they are: renamed and separate workflows, several jobs, and forgeries of them ----------------------
+
+OLD = "old-name.yml"
+
+
+def elsewhere(world: World, commit: int = 4, **how: Any) -> Run:
+    return world.repository.add_run(world.commits[commit], **{"workflow": OLD, **how})
+
+
+def test_a_renamed_workflow_file_keeps_its_baseline_and_the_sentence_says_so(world: World) -> None:
+    store(elsewhere(world), "renamed")
+    found = look(world.github, world.own, world.commits[4])
+    assert found.results == "renamed"
+    assert found.origin.workflow == f".github/workflows/{OLD}"
+    assert found.origin.sentence.endswith("2 days old, stored by the workflow old-name.yml")
+
+
+FORGERIES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "a pull request": ({"event": "pull_request"}, {}),
+    "a comment": ({"event": "issue_comment"}, {}),
+    "a merge queue": ({"event": "merge_group"}, {}),
+    "a fork's push": ({"fork": True}, {}),
+    "a deleted fork": ({"event": "pull_request", "deleted_fork": True}, {}),
+    "another branch": ({"branch": "feature"}, {}),
+    "a claim to be our file": ({}, {"workflow": ".github/workflows/zelda.yml"}),
+    "no claim": ({}, {"workflow": None}),
+    "another job": ({}, {"job": "other"}),
+    "another folder": ({}, {"folder": "blog"}),
+    "another name": ({}, {"artifact": "zelda-results-x"}),
+    "a run that was cut short": ({}, {"complete": False}),
+    "no name at all": ({}, dict.fromkeys(("workflow", "job", "artifact", "folder"))),
+}
+
+
+def test_another_workflow_is_trusted_no_further_than_the_own(world: World) -> None:
+    for name, (how, lies) in FORGERIES.items():
+        head = world.fork() if how.get("fork") else None
+        run = elsewhere(world, head_repository=head, **{key: value for key, value in how.items() if key != "fork"})
+        store(run, "forged", lies=lies)
+        found = look(world.github, world.own, world.commits[4])
+        assert found.results is None, name
+        assert found.origin.state in {BaselineState.INVALID, BaselineState.NONE_YET}
+        honest = elsewhere(world, 2)
+        store(honest, "honest")
+        assert look(world.github, world.own, world.commits[4]).results == "honest", name
+        world.repository.artifacts.clear()
+
+
+def test_another_job_of_the_same_workflow_is_no_baseline(world: World) -> None:
+    run = world.repository.add_run(world.commits[4])
+    store(run, "other", lies={"job": "other"}, name=f"{NAME}.other.1")
+    assert look(world.github, world.own, world.commits[4]).origin.state is BaselineState.NONE_YET
+    store(run, "other, under our name", lies={"job": "other"})
+    found = look(world.github, world.own, world.commits[4])
+    assert found.origin.state is BaselineState.INVALID
+    assert "refused: it was stored by another job" in found.origin.sentence
+
+
+def test_of_the_attempts_of_a_run_the_newest_that_can_be_used_counts(world: World) -> None:
+    run = world.repository.add_run(world.commits[4], attempt=3)
+    store(run, "first")
+    store(run, "second", name=f"{NAME}.zelda.2")
+    store(run, "third", lies={"complete": False}, name=f"{NAME}.zelda.3")
+    store(run, "of no attempt", name=f"{NAME}.zelda.4")
+    assert look(world.github, world.own, world.commits[4]).results == "second"
+
+
+def earlier(world: World) -> list[int]:
+    return [each.provenance.run_id for each in earlier_results(case_of(world.github, world.own))]
+
+
+def test_another_job_of_the_same_run_is_no_earlier_run(world: World) -> None:
+    store(world.own, lies={"pull_request": 7, "job": "other"}, name=f"{NAME}.other.1")
+    assert earlier(world) == []
+    assert has_lost_attempts(case_of(world.github, world.own))
+    store(world.own, lies={"pull_request": 7})
+    assert earlier(world) == [world.own.id]
+    assert not has_lost_attempts(case_of(world.github, world.own))

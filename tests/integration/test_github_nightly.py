@@ -59,7 +59,7 @@ def case_of(
         settings=settings,
         job=job,
         decision=SimpleNamespace(is_of_base=True, activity="run"),
-        api=api_of(github) if github else None,
+        github=api_of(github) if github else None,
         log=Log(),
     )
 
@@ -90,8 +90,8 @@ def before(*, suite: str = "s", check: str = CHECK) -> NightlyHistory:
 def watched(
     case: Any, runs: Sequence[RunResult], stored: NightlyHistory, damage: str = "", origin: BaselineOrigin = ORIGIN
 ) -> CiResult:
-    result = CiResult(batch(*runs), origin)
-    keep_watch(case, result, Evidence(origin=origin, nights=stored, damage=damage))
+    result = CiResult(case, batch(*runs), Evidence(origin=origin, nights=stored, damage=damage))
+    keep_watch(result)
     return result
 
 
@@ -120,17 +120,17 @@ def test_the_same_night_again_writes_nothing(github: GitHubServer) -> None:
     for run_id in (112, 113, 114, 115, 7):
         assert f"(https://github.com/o/r/actions/runs/{run_id})" in issue.body
     assert issue.edits == 0
-    assert first.nights.drifts[0].issue == issue.number
+    assert first.evidence.nights.drifts[0].issue == issue.number
 
 
 def test_an_issue_that_somebody_closed_stays_closed(github: GitHubServer) -> None:
     case = case_of(github)
     first = fallen(case)
     github.repository.issues[0].state = "closed"
-    second = watched(case, [trial("F", number=4).replace(batch_id="next")], first.nights)
-    assert [each.accepted for each in second.nights.drifts] == [True]
+    second = watched(case, [trial("F", number=4).replace(batch_id="next")], first.evidence.nights)
+    assert [each.accepted for each in second.evidence.nights.drifts] == [True]
     assert len(github.repository.issues) == 1
-    third = watched(case, [trial("F", number=5).replace(batch_id="third")], second.nights)
+    third = watched(case, [trial("F", number=5).replace(batch_id="third")], second.evidence.nights)
     assert third.notes == []
     assert github.repository.issues[0].edits == 0
 
@@ -144,8 +144,8 @@ def test_an_issue_stays_open_while_its_history_cannot_be_read(github: GitHubServ
     (issue,) = github.repository.issues
     assert (issue.state, issue.edits) == ("open", 0)
     # Otherwise the next night would take it for closed by somebody, and be silent.
-    third = watched(case, [trial("F", number=5).replace(batch_id="third")], first.nights)
-    assert [drift.accepted for drift in third.nights.drifts] == [False]
+    third = watched(case, [trial("F", number=5).replace(batch_id="third")], first.evidence.nights)
+    assert [drift.accepted for drift in third.evidence.nights.drifts] == [False]
 
 
 def test_names_and_versions_are_nobodys_markup(github: GitHubServer) -> None:

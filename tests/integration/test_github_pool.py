@@ -4,24 +4,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.builders import result
-from tests.support.baselines import JOB, NAME, NOW, STORED_AS, STORED_AT, World, five_commits, provenance
+from tests.integration.test_github_baseline import case_of
+from tests.support.baselines import NOW, STORED_AS, STORED_AT, World, five_commits, provenance
 from tests.support.github_clients import api_of
 from tests.support.github_server import Artifact, Repository, Run
-from zelda_ci.ci.baseline import Search, find_baseline, with_earlier
+from zelda_ci.ci.baseline import find_baseline, with_earlier
 from zelda_ci.ci.evidence import Evidence
-from zelda_ci.ci.outputs import json_of
 from zelda_ci.ci.stored_artifacts import POOL, PROVENANCE, RESULTS
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.run import BatchResult, Pool, RunResult, StoredTrials
 from zelda_ci.domain.trials import PoolSettings, Side
 from zelda_ci.domain.workspace import TestedSource
-from zelda_ci.storage.codec import encode_pool
+from zelda_ci.report.text import json_of
+from zelda_ci.storage.codec import encode_within
 
 OWN = Fingerprint(outcome="steering", platform="Claude 1", tree="code")
 
@@ -34,8 +34,7 @@ class PoolWorld(World):
         return self.repository.add_run(self.commits[commit], **how)
 
     def look(self) -> Evidence:
-        search = Search(self.commits[4], "main", JOB, self.repository.id, self.own.id)
-        return find_baseline(api_of(self.github), search, NOW)
+        return find_baseline(case_of(self.github, self.own), api_of(self.github), "main", self.commits[4])
 
     def pooled(self) -> list[str]:
         return sorted(run.run_id for run in self.look().pool)
@@ -59,8 +58,8 @@ def store(
     pool = Pool(suites={"example": OWN}, trials=carried)
     members = {
         PROVENANCE: provenance(run, **(lies or {})),
-        RESULTS: json_of(batch),
-        POOL: encode_pool(pool, 1 << 20),
+        RESULTS: json_of(batch).encode(),
+        POOL: encode_within(pool, 1 << 20),
         "runs/one/transcript.json": b"{}",
     }
     return run.repository.add_artifact(STORED_AS, members, run=run, **{"created_at": STORED_AT, **more})
@@ -123,19 +122,11 @@ def test_trials_of_another_platform_or_state_are_told_and_not_compared(world: Po
     assert [run.run_id for run in found.results.runs] == ["good"]
 
 
-def case_of(world: PoolWorld, *, attempt: int = 2, pull_request: int = 7) -> Any:
-    """As much of a job's context as the search needs."""
-    context = SimpleNamespace(run_id=world.own.id, run_attempt=attempt, repository_id=world.repository.id, job="zelda")
-    event = SimpleNamespace(pull_request=SimpleNamespace(number=pull_request), comment=None)
-    settings = SimpleNamespace(context=context, event=event, artifact_name=NAME, folder=".")
-    return SimpleNamespace(api=api_of(world.github), settings=settings, pinned=None, now=lambda: NOW)
-
-
 HEAD = OWN.replace(outcome="changed")
 
 
 def counted(world: PoolWorld, head: Fingerprint, base: str | None = None, **how: Any) -> StoredTrials:
-    found = with_earlier(case_of(world, **how), world.look(), {"example": head}, base=base)
+    found = with_earlier(case_of(world.github, world.own, **how), world.look(), {"example": head}, base=base)
     return found.replace(limits={"example": PoolSettings()}).stored["example"]
 
 
@@ -155,6 +146,13 @@ def test_before_a_run_its_earlier_attempts_and_the_pool_of_the_base_are_known(wo
         lies={"pull_request": 7},
     )
     assert found_before(world) == (["first attempt", "push before"], ["other code", "base"])
+
+
+def test_a_trial_that_a_shard_has_counted_counts_once(world: PoolWorld) -> None:
+    first = trial("first attempt", fingerprint=HEAD)
+    store(world.own, first, lies={"pull_request": 7})
+    known = world.look().replace(earlier=(first,))
+    assert with_earlier(case_of(world.github, world.own), known, {"example": HEAD}).earlier == (first,)
 
 
 def test_nothing_is_added_of_the_same_attempt_or_of_a_branch_that_had_another_pull_request(world: PoolWorld) -> None:

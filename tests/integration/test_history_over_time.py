@@ -81,7 +81,7 @@ def test_unpacked_artifacts_are_read_each_night_once_and_what_is_damaged_is_name
     for number, part in enumerate((nights[:9], nights[4:])):
         place = tmp_path / "artifacts" / str(number)
         place.mkdir(parents=True)
-        (place / "history.json").write_bytes(codec.encode_nights(history_of(part), 10**7))
+        (place / "history.json").write_bytes(codec.encode_within(history_of(part), 10**7))
     (tmp_path / "artifacts" / "history.json").write_text('{"schemaVersion": 1, "nights": "\\u001b[31m"}')
     done = zelda(folder(tmp_path / "project"), "history", "alpha", "--from", str(tmp_path / "artifacts"))
     assert done.returncode == 0, done.stderr

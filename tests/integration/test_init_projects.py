@@ -73,9 +73,12 @@ def test_a_node_project_gets_its_commands_and_a_suite_about_its_skill(tmp_path):
 
 
 def test_a_python_project_whose_packages_cannot_be_had_leaves_out_what_needs_them(tmp_path):
-    files = {"requirements.txt": "no-such-package\n", "tests/test_one.py": UNITTEST}
-    project = repository(tmp_path, files)
+    wanted = {".claude/settings.json": json.dumps({"enabledPlugins": {"kit@elsewhere": True}})}
+    project = repository(tmp_path, {"requirements.txt": "no-such-package\n", "tests/test_one.py": UNITTEST, **wanted})
     said = init(project, PIP_NO_INDEX="1")
+    assert any(
+        line.startswith(".claude/settings.json is not loaded, kit@elsewhere: it comes from outside") for line in said
+    )
     (setup,) = [line for line in said if line.startswith("setupCommand: ")]
     assert setup.endswith(" -r requirements.txt - left out")
     assert said[said.index(setup) + 1] == "  setupCommand ended with exit code 1."

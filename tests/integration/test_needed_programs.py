@@ -1,7 +1,9 @@
 """What is missing is said before anything is spent, and only where it is certain: held against real shells."""
 
+import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from tests.support.command import environment, results, run
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ScriptedApi, text
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.pipeline.needed_programs import IMAGE, absent_program, how_to_get, missing_program, needed_program
+from zelda_ci.pipeline.needed_programs import IMAGE, absent_program, how_to_get, missing_program
 
 
 @pytest.mark.parametrize(
@@ -52,20 +54,30 @@ DOUBTFUL = (
 )
 
 
-def test_the_first_of_plain_words_is_needed_and_in_doubt_nothing_is_said() -> None:
-    assert {command: needed_program(command, suite()) for command in CERTAIN} == CERTAIN
-    assert [command for command in DOUBTFUL if needed_program(command, suite())] == []
+@pytest.fixture
+def path(tmp_path: Path) -> Iterator[str]:
+    """A PATH with nothing on it but what a tested tree may hold, and which must not be started."""
+    for name in ("bash", "sh", "type"):
+        tmp_path.joinpath(name).write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n")
+        tmp_path.joinpath(name).chmod(0o755)
+    yield str(tmp_path)
+    assert not tmp_path.joinpath("started").exists()
+
+
+def test_the_first_of_plain_words_is_needed_and_in_doubt_nothing_is_said(path: str) -> None:
+    assert {command: absent_program(command, suite(), path) for command in CERTAIN} == CERTAIN
+    assert [command for command in DOUBTFUL if absent_program(command, suite(), path)] == []
     # Of a list of words the first is the program.
-    assert needed_program(("npm", "ci"), suite()) == "npm"
-    assert needed_program(("./gradlew", "test"), suite()) is None
+    assert absent_program(("npm", "ci"), suite(), path) == "npm"
+    assert absent_program(("./gradlew", "test"), suite(), path) is None
 
 
-def test_where_the_shell_is_the_suites_own_nothing_is_certain() -> None:
+def test_where_the_shell_is_the_suites_own_nothing_is_certain(path: str) -> None:
     made = suite()
-    assert needed_program("npm ci", made.replace(shell="sh")) == "npm"
-    assert needed_program("npm ci", made.replace(shell="bash -c")) is None
-    assert needed_program("npm ci", made.replace(shell=("zsh", "-c"))) is None
-    assert needed_program("npm ci", with_execution(env=("BASH_ENV",))) is None
+    assert absent_program("npm ci", made.replace(shell="sh"), path) == "npm"
+    assert absent_program("npm ci", made.replace(shell="bash -c"), path) is None
+    assert absent_program("npm ci", made.replace(shell=("zsh", "-c")), path) is None
+    assert absent_program("npm ci", with_execution(env=("BASH_ENV",)), path) is None
 
 
 PIECES = (
@@ -81,7 +93,7 @@ def test_what_is_said_to_be_needed_fails_in_a_real_shell_without_it(
     tmp_path_factory: pytest.TempPathFactory, shell: list[str], pieces: list[str], gap: str
 ) -> None:
     command = gap.join(pieces)
-    if needed_program(command, suite()) is None:
+    if absent_program(command, suite().replace(shell=shell[0]), "/nowhere") is None:
         return
     program = shutil.which(shell[0])
     assert program
@@ -89,26 +101,6 @@ def test_what_is_said_to_be_needed_fails_in_a_real_shell_without_it(
     words, environ = [program, *shell[1:], command], {"PATH": "/nowhere"}
     done = subprocess.run(words, cwd=folder, env=environ, capture_output=True, timeout=60, check=False)
     assert done.returncode != 0, command
-
-
-def test_a_program_is_looked_for_where_the_run_will_look(tmp_path: Path) -> None:
-    """Not in the project, whose programs are not the tested ones; in folders of the tree that the suite names."""
-    project, machine = tmp_path / "project", tmp_path / "machine"
-    for folder in (project / "tools", project / ".venv" / "bin", machine):
-        folder.mkdir(parents=True)
-    for tool in (project / "tools" / "lint", project / ".venv" / "bin" / "pytest", machine / "npm"):
-        tool.write_text("#!/bin/sh\n")
-        tool.chmod(0o755)
-    environ = {"PATH": f"{project}/.venv/bin:{machine}"}
-
-    def absent(command: str, made: ResolvedSuite) -> str | None:
-        return absent_program(command, made, project, environ)
-
-    assert absent("npm ci", suite()) is None
-    assert absent("pytest -q", suite()) == "pytest"
-    assert absent("lint .", suite()) == "lint"
-    assert absent("lint .", with_execution(path=("tools",))) is None
-    assert absent("mvn verify", with_execution(path=("tools",))) == "mvn"
 
 
 HELP: dict[str, dict[str, str]] = {
@@ -121,19 +113,26 @@ HELP: dict[str, dict[str, str]] = {
 
 @pytest.mark.parametrize("words", HELP)
 def test_the_help_is_that_of_the_place(words: str) -> None:
-    assert words in how_to_get("npm", HELP[words])
-    assert "where the runner has it" in how_to_get("cargo", {"GITHUB_ACTIONS": "true", IMAGE: "1"})
+    assert words in how_to_get("npm", HELP[words], "/")
+    assert "where the runner has it" in how_to_get("cargo", {"GITHUB_ACTIONS": "true", IMAGE: "1"}, "/")
 
 
 def project_with(tmp_path: Path, keys: str) -> Project:
     return repository(tmp_path, {"README.md": "#\n", "zelda/test-one.yaml": f"prompt: Look around.\n{keys}"})
 
 
+def program(project: Project, name: str, script: str) -> None:
+    project.write({name: f"#!/bin/sh\n{script}"})
+    (project.path / name).chmod(0o755)
+
+
 def test_a_missing_toolchain_ends_a_run_before_a_model_is_asked(tmp_path: Path) -> None:
-    """Not even for the token with which the key is tried."""
+    """Not even for the token with which the key is tried. Programs in the project are not the tested ones."""
     project = project_with(tmp_path, "setupCommand: no-such-npm ci\ntestCommand: make test\n")
+    program(project, ".venv/bin/no-such-npm", "")
+    path = {"PATH": f"{project.path}/.venv/bin:{os.environ['PATH']}"}
     with ScriptedApi([]) as api:
-        told = environment(project, api.url, ZELDA_NO_CHECK="", GITHUB_ACTIONS="true", **{IMAGE: "1"})
+        told = environment(project, api.url, ZELDA_NO_CHECK="", GITHUB_ACTIONS="true", **{IMAGE: "1"}, **path)
         done = run(["run"], project.path, told)
         assert (len(api.checks), len(api.requests)) == (0, 0)
     assert done.returncode == 2
@@ -144,14 +143,11 @@ def test_a_missing_toolchain_ends_a_run_before_a_model_is_asked(tmp_path: Path) 
     assert not results(project)
 
 
-def test_what_setup_installs_is_not_missed(tmp_path: Path) -> None:
-    keys = """\
-setupCommand: mkdir -p bin && printf '#!/bin/sh\\ntrue\\n' > bin/late && chmod +x bin/late
-execution: {path: [bin]}
-buildCommand: late
-testCommand: late
-"""
+def test_what_setup_installs_and_what_lies_in_the_tested_tree_is_not_missed(tmp_path: Path) -> None:
+    keys = "setupCommand: prepare all\nexecution: {path: [bin, tools]}\nbuildCommand: late\ntestCommand: late\n"
     project = project_with(tmp_path, keys)
+    program(project, "tools/prepare", "mkdir -p bin && printf '#!/bin/sh\\ntrue\\n' > bin/late && chmod +x bin/late\n")
+    project.commit()
     with ScriptedApi([text("Done.")]) as api:
         done = run(["run"], project.path, environment(project, api.url, ZELDA_NO_CHECK=""))
     assert done.returncode == 0, done.stdout + done.stderr

@@ -11,10 +11,7 @@ from zelda_ci.domain.run import Failure, RunResult
 from zelda_ci.domain.session import SessionStatus, SessionTranscript
 from zelda_ci.errors import StorageError
 from zelda_ci.storage import codec
-from zelda_ci.storage.result_store import ResultStore
-from zelda_ci.storage.run_folder import RunFolder
-
-PROMPT = safe("Do it.")
+from zelda_ci.storage.result_store import ResultStore, RunFolder
 
 
 def provisional(folder: RunFolder) -> RunResult:
@@ -28,7 +25,7 @@ def names(folder: Path) -> list[str]:
 
 def test_a_finished_run_is_a_result_and_a_transcript(tmp_path: Path) -> None:
     folder = ResultStore(tmp_path).begin("example", START)
-    folder.announce(provisional(folder), PROMPT)
+    folder.announce(provisional(folder))
     for record in records("Read a.py", '"Done."'):
         folder.append(record)
     final, transcript = result(folder.run_id), session("Read a.py", '"Done."')
@@ -76,7 +73,7 @@ def test_a_folder_deleted_during_the_run_costs_nothing_that_was_captured(tmp_pat
     shutil.rmtree(tmp_path / "runs")
     for record in happened[1:]:
         folder.append(record)
-    folder.announce(provisional(folder), PROMPT)
+    folder.announce(provisional(folder))
     assert list(folder.records()) == happened
     folder.finish(result(folder.run_id), session("Read a.py"))
     assert names(folder.path) == ["result.json", "transcript.json"]
@@ -93,8 +90,8 @@ def test_a_result_that_cannot_be_put_in_place_leaves_everything_for_the_next_sta
     (folder.path / "result.json").rmdir()
     assert names(folder.path) == ["result.partial.json", "transcript.json", "transcript.jsonl"]
 
-    [remains] = store.unfinished()
-    assert remains.provisional == result(folder.run_id)
+    [(_, announced)] = store.unfinished()
+    assert announced == result(folder.run_id)
 
 
 def test_a_large_transcript_is_written_a_line_at_a_time(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import starmap
 from pathlib import Path
 from random import Random
 
@@ -16,8 +17,8 @@ from tests.builders import START, records, result, safe, session
 from zelda_ci.domain.run import Failure, RunResult
 from zelda_ci.domain.session import Noticed, SessionStatus, SessionTranscript
 from zelda_ci.storage import codec
-from zelda_ci.storage.result_store import ResultStore
-from zelda_ci.storage.run_folder import InterruptedRun, RunFolder
+from zelda_ci.storage.fold import transcript_of
+from zelda_ci.storage.result_store import ResultStore, RunFolder
 
 REPOSITORY = Path(__file__).parents[2]
 INTERRUPTED = {
@@ -58,15 +59,15 @@ def heard(process: "subprocess.Popen[str]") -> str:
 def begun(store: ResultStore) -> RunFolder:
     """A run that has announced itself and heard three records."""
     folder = store.begin("a", START)
-    folder.announce(result(folder.run_id, **INTERRUPTED), safe("Do it."))
+    folder.announce(result(folder.run_id, **INTERRUPTED))
     for record in records("Read a.py")[:3]:
         folder.append(record)
     return folder
 
 
-def recovered(remains: InterruptedRun) -> SessionTranscript:
-    transcript = remains.transcript()
-    remains.folder.finish(remains.provisional, transcript)
+def recovered(folder: RunFolder, announced: RunResult) -> SessionTranscript:
+    transcript = transcript_of(announced, safe("Do it."), list(folder.records()))
+    folder.finish(announced, transcript)
     return transcript
 
 
@@ -80,7 +81,7 @@ def test_a_killed_run_leaves_all_it_has_heard(tmp_path: Path) -> None:
         assert list(ResultStore(tmp_path).unfinished()) == []  # it lives
         process.kill()
         process.wait()
-    [transcript] = map(recovered, ResultStore(tmp_path).unfinished())
+    [transcript] = starmap(recovered, ResultStore(tmp_path).unfinished())
     assert (transcript.run_id, transcript.status, transcript.reason) == (run, "interrupted", "Zelda was killed.")
     assert (len(transcript.tool_calls), transcript.ended) == (1, None)
     assert transcript.wall_seconds == records("Read a.py")[2].at
@@ -104,7 +105,7 @@ while True:
         assert process.stdout
         said = [int(line) for line in process.stdout.read().split()]
     last = max([last, *said])
-    [transcript] = map(recovered, ResultStore(tmp_path).unfinished())
+    [transcript] = starmap(recovered, ResultStore(tmp_path).unfinished())
     numbers = [int(entry.text.split()[0]) for entry in transcript.entries if isinstance(entry, Noticed)]
     assert numbers in (list(range(last + 1)), list(range(last + 2)))
 
@@ -154,7 +155,7 @@ def test_of_several_processes_exactly_one_recovers_each_run(tmp_path: Path) -> N
     dead = [begun(store) for _ in range(12)]
     for folder in dead:
         folder.close()
-    taken = together(tmp_path, "recovered(remains).run_id for remains in store.unfinished()", processes=2)
+    taken = together(tmp_path, "recovered(*remains).run_id for remains in store.unfinished()", processes=2)
     assert sorted(taken) == sorted(folder.run_id for folder in dead)
 
 
@@ -179,7 +180,7 @@ while True:
             assert heard(process) == "ready"
             time.sleep(random.uniform(0.0, 0.1))
     for remains in ResultStore(tmp_path).unfinished():
-        recovered(remains)
+        recovered(*remains)
     folders = [path for path in (tmp_path / "runs").iterdir() if path.is_dir()]
     assert folders
     for folder in folders:
@@ -205,7 +206,7 @@ say(len(list(folder.records())))
         assert heard(process) == "STORAGE_FULL"
         assert heard(process) == "4"
         process.wait()
-    [transcript] = map(recovered, ResultStore(tmp_path).unfinished())
+    [transcript] = starmap(recovered, ResultStore(tmp_path).unfinished())
     assert [entry.text for entry in transcript.entries if isinstance(entry, Noticed)] == ["there is room again"]
 
 
@@ -216,7 +217,7 @@ def test_garbage_in_a_journal_is_passed_over(tmp_path: Path, tail: bytes) -> Non
     folder.close()
     journal = folder.path / "transcript.jsonl"
     journal.write_bytes(b"garbage\n" + journal.read_bytes() + tail)
-    [transcript] = map(recovered, store.unfinished())
+    [transcript] = starmap(recovered, store.unfinished())
     assert len(transcript.tool_calls) == 1
 
 

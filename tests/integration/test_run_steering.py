@@ -13,7 +13,7 @@ from tests.support.judging import said
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, text, tool_call
 from tests.support.steered import head
-from zelda_ci.storage.run_folder import FinishedRun
+from zelda_ci.storage.result_store import RunFolder
 
 SUITE = "prompt: Note the fix.\nmetrics: {requirementFulfillment: false}\nsetupCommand: rm .mcp.json\n"
 PROJECT = {
@@ -67,7 +67,7 @@ def test_a_run_stores_what_its_session_felt_and_judging_again_corrects_it(tmp_pa
     felt = {"changelog": ["loaded", "used"], "release": ["loaded", "missed"], "lib/CLAUDE.md": ["loaded"]}
     assert steering(project) == {**felt, "CLAUDE.md": ["loaded", "used", "broken"]}
     (file,) = project.results.glob("runs/*/manifest.json")
-    manifest = FinishedRun(file.parent).manifest()
+    manifest = RunFolder(file.parent).manifest()
     assert manifest is not None
     offered = {item.name: item.text for item in manifest.items}
     told = {name: PROJECT[name].strip() for name in ("CLAUDE.md", "lib/CLAUDE.md")}
@@ -84,6 +84,6 @@ def test_a_run_stores_what_its_session_felt_and_judging_again_corrects_it(tmp_pa
 
 
 def test_a_manifest_that_is_missing_or_damaged_is_not_there(tmp_path: Path) -> None:
-    assert FinishedRun(tmp_path).manifest() is None
+    assert RunFolder(tmp_path).manifest() is None
     (tmp_path / "manifest.json").write_text("{")
-    assert FinishedRun(tmp_path).manifest() is None
+    assert RunFolder(tmp_path).manifest() is None

@@ -11,7 +11,7 @@ import pytest
 
 from tests.builders import START
 from zelda_ci.ci.evaluate import emptying
-from zelda_ci.ci.sharding import hand_in
+from zelda_ci.ci.sharding import run_shard
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.shards import ShardOf, ShardPlan
 from zelda_ci.errors import EXIT_INTERRUPTED, ZeldaError
@@ -39,11 +39,11 @@ def test_a_cancel_while_a_part_is_uploaded_stores_it_in_what_is_left_of_the_time
     context = SimpleNamespace(job="zelda", run_attempt=1, run_id=7, repository="o/r", repository_id=1)
     context.event_name, context.workflow, context.command_files = "push", "", {}
     event = SimpleNamespace(pull_request=None)
-    settings = SimpleNamespace(artifact_name="a", folder=".", retention_days=None, junit_path=None, event=event)
+    settings = SimpleNamespace(artifact_name="a", folder=".", retention_days=None, event=event)
     settings.context, settings.include_transcripts = context, True
     case: Any = SimpleNamespace(settings=settings, results_dir=tmp_path, commit="c" * 40, refused=(), now=lambda: START)
     case.decision = SimpleNamespace(head_sha="", target=None, pull_request=None, base=None)
-    case.log = Mock()
+    case.log, case.output, case.junit = Mock(), tmp_path, tmp_path / "junit.xml"
 
     def service(store: Callable[..., Any]) -> Callable[[], Any]:
         return lambda: SimpleNamespace(upload=store)
@@ -51,5 +51,5 @@ def test_a_cancel_while_a_part_is_uploaded_stores_it_in_what_is_left_of_the_time
     case.artifacts = service(Mock(side_effect=KeyboardInterrupt))
     case.hurried_artifacts = service(hurried := Mock(return_value=Uploaded(1, "", 2)))
     plan = ShardPlan(zelda="1", shards=1, suites=())
-    assert hand_in(case, ShardOf(number=1, shards=1), plan, "debian", None) == EXIT_INTERRUPTED
+    assert run_shard(case, ShardOf(number=1, shards=1), plan, "debian", Mock()) == EXIT_INTERRUPTED
     assert hurried.call_args.args[0] == "a.shard-1-of-1.1"

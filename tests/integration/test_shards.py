@@ -35,14 +35,14 @@ JUNIT_TIME = re.compile(r' (time|timestamp)="[^"]*"')
 KILLED = """
 import os, signal
 from zelda_ci.__main__ import main
-from zelda_ci.pipeline import parts
-written, write = [], parts.write_whole
+from zelda_ci.pipeline import shards
+written, write = [], shards.write_whole
 def killed(target, *rest, **how):
     write(target, *rest, **how)
     written.append(target)
     if len({file.parent for file in written}) == 2:
         os.kill(os.getpid(), signal.SIGKILL)
-parts.write_whole = killed
+shards.write_whole = killed
 main()
 """
 

@@ -100,10 +100,12 @@ def test_a_pull_request_that_moved_on_is_left_alone_and_a_number_in_the_artifact
 ) -> None:
     with Stage(tmp_path) as stage:
         pull = stage.open_pull(fork=True)
+        stage.store(stage.tip)
         stage.github.repository.add_pull(head_sha="a" * 40, number=1)
         artifact = stage.of_fork(pull, told={"pullRequest": 1, "baseSha": "d" * 40})
         assert stage.finished(pull, artifact).code == 0
         assert (len(stage.bodies(7)), stage.bodies(1)) == (1, [])
+        assert f"main@{stage.tip[:7]}" in stage.bodies()[0]
         tested, pull.head_sha = pull.head_sha, "b" * 40
         before = stage.bodies()
         event_pull = copy.copy(pull)

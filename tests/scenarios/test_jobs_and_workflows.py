@@ -119,6 +119,8 @@ def test_results_of_two_jobs_of_a_fork_are_both_told(tmp_path: Path) -> None:
             stage.of_fork(pull, run=run, score=score, told={"job": job}, name=f"zelda-results.{job}.1")
             for job, score in (("linux", 100), ("mac", 0))
         ]
+        # Of a job with an artifact-name like the others'.
+        stage.of_fork(pull, run=run, score=0, told={"job": "linux"}, name="zelda-results.bsd.1")
         done = stage.finished(pull, stored[-1])
         assert done.code == 0, done.printed
         bodies = stage.bodies()

@@ -35,7 +35,7 @@ def with_nights(artifact: Artifact, count: int, *, days: float, passed: int = 3)
         for number in range(count)
     ]
     nights: list[Night] = sorted([*history.nights, *made], key=lambda night: night.at)
-    replace(artifact, "history.json", codec.encode_nights(history.replace(nights=tuple(nights)), 10**7))
+    replace(artifact, "history.json", codec.encode_within(history.replace(nights=tuple(nights)), 10**7))
 
 
 AS_DEAR: list[Reply] = [tool_call("Bash", {"command": "echo hello > elsewhere.txt"}), text("Done.")]

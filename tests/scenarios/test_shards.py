@@ -110,17 +110,14 @@ def test_a_shared_pull_request_is_told_as_one_job_would_have_told_it(tmp_path: P
         assert done.code == 1, done.printed
         assert [alike(read(stage, done, f"{name}-path")) for name in ("results", "junit")] == expected
         assert told(stage.bodies()[0]) == told(body)
-        assert {name: whole.outputs[name] for name in ("verdict", "score", "cost-usd")} == {
-            name: done.outputs[name] for name in ("verdict", "score", "cost-usd")
-        }
+        outputs = ("verdict", "score", "cost-usd")
+        assert [whole.outputs[name] for name in outputs] == [done.outputs[name] for name in outputs]
         names = sorted(artifact.name for artifact in stage.github.repository.artifacts)
         kinds = ("1", "1.report.html", "1.transcripts", "plan.1", "shard-1-of-2.1", "shard-2-of-2.1")
         assert names == [f"{STEM}.{kind}" for kind in kinds]
         (transcripts,) = stage.transcripts
-        assert {name.split("/")[1].partition("-")[0] for name in transcripts.files if "/" in name} == {
-            "greeting",
-            "thanks",
-        }
+        suites = {name.split("/")[1].partition("-")[0] for name in transcripts.files if "/" in name}
+        assert suites == {"greeting", "thanks"}
 
 
 STEM = "zelda-results.zelda-shards"
@@ -132,7 +129,6 @@ def kept(stage: Stage, name: str) -> Artifact:
 
 
 Change = Callable[[dict[str, Any], dict[str, Any]], None]
-"""Changes what a part says of itself, or its results."""
 
 
 def forge(stage: Stage, run: Run, change: Change) -> None:
@@ -143,11 +139,6 @@ def forge(stage: Stage, run: Run, change: Change) -> None:
     files = {"zelda-shard.json": json.dumps(part).encode(), "zelda-results.json": json.dumps(batch).encode()}
     stage.github.repository.artifacts.remove(was)
     stage.github.repository.add_artifact(was.name, {**was.files, **files}, run=run)
-
-
-def says(of: str, name: str, value: Any) -> Change:
-    """Something else in its origin or its plan."""
-    return lambda part, _: part[of].__setitem__(name, value)
 
 
 def that_leads_elsewhere(_: dict[str, Any], batch: dict[str, Any]) -> None:
@@ -166,10 +157,8 @@ def with_suites_of_others(_: dict[str, Any], batch: dict[str, Any]) -> None:
 
 
 FORGERIES: list[tuple[Change, str]] = [
-    (says("origin", "runAttempt", 2), "is not believed: it holds the part of shard 2/2, attempt 2"),
-    (says("plan", "commit", "f" * 40), "is of another plan"),
-    (says("plan", "zelda", "0.0.1"), "Different version of Zelda: "),
-    (lambda part, _: part.update(shard=1), "is not believed: it holds the part of shard 1/2"),
+    (lambda part, _: part["plan"].update(zelda="0.0.1"), "is of another plan. Different version of Zelda: "),
+    (lambda part, _: part.update(shard=1), "Shard 1 of 2 is there twice: "),
     (with_a_gate_of_its_own, "ran with other settings than planned"),
     (with_suites_of_others, "it holds greeting, which shard 2 was not to run"),
     (lambda _, batch: batch.update(runs=[]), "it holds no trial of parting"),
@@ -184,8 +173,7 @@ def test_a_part_that_is_missing_doubled_or_foreign_is_named_and_never_green(tmp_
         assert run.shard("1/2").code == 0
         none = run.merge()
         assert (none.code, none.outputs["verdict"]) == (2, "broken"), none.printed
-        assert "Shard 2 of 2 is missing (parting)" in none.printed
-        assert "Shard 2 of 2 is missing (parting)" in none.summary
+        assert all("Shard 2 of 2 is missing (parting)" in text for text in (none.printed, none.summary))
         assert "Re-run failed jobs" in none.printed
 
         assert run.shard("2/2").code == 0
@@ -208,6 +196,8 @@ def test_a_part_that_is_missing_doubled_or_foreign_is_named_and_never_green(tmp_
         # A plan whose hash nobody handed on is no plan, and a shard of another number is none of it.
         done = run.job("merge", mode="merge", plan="0" * 64)
         assert (done.code, "holds the plan with the hash 000000000000" in done.printed) == (2, True)
+        done = run.job("leg 1/2", shard="1/2", plan="")
+        assert (done.code, "was handed no plan" in done.printed) == (2, True)
         done = run.shard("1/3")
         assert done.code == 2
         assert "Different number of shards: 2 and 3. Give all jobs the same version, checkout, options" in done.printed
@@ -280,6 +270,16 @@ def test_nothing_to_run_is_no_shard_and_an_event_that_cannot_be_shared_is_refuse
         assert (done.code, "it goes with the input shard, or with mode: merge" in done.printed) == (2, True)
         done = run.job("odd", shard="5/2")
         assert (done.code, "such as 2/4" in done.printed) == (2, True)
+
+
+def test_a_night_is_one_shard(tmp_path: Path) -> None:
+    with Stage(tmp_path, TWO) as stage:
+        run = stage.github.repository.add_run(stage.tip, event="schedule")
+        plan = stage.night([], run=run, job_id="plan", mode="plan", shards="3").outputs
+        assert plan["matrix"] == '["1/1"]'
+        assert stage.night(honest, run=run, job_id="leg", shard="1/1", plan=plan["plan"]).code == 0
+        done = stage.night([], run=run, job_id="merge", mode="merge", plan=plan["plan"])
+        assert (done.code, "history.json" in stage.stored[-1].files) == (0, True), done.printed
 
 
 def test_a_cancelled_shard_is_named_and_run_again_alone_and_its_trial_still_counts(tmp_path: Path) -> None:

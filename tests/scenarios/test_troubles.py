@@ -45,7 +45,7 @@ def test_a_token_that_may_not_do_something_costs_that_and_nothing_else(tmp_path:
 
 def test_github_enterprise_server_has_no_such_artifacts_and_everything_else(tmp_path: Path) -> None:
     with Stage(tmp_path, enterprise=True) as stage:
-        stage.store(stage.tip)
+        stage.store(stage.tip, digest=None)
         done = stage.pull_request(stage.open_pull(), BAD)
         assert done.code == 1, done.printed
         assert done.outputs["baseline-sha"] == stage.tip

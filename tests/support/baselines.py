@@ -1,23 +1,20 @@
-"""Stored results on the GitHub of a test, and the one call that looks for them."""
+"""Stored results on the GitHub of a test."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from tests.builders import result
-from tests.support.github_clients import api_of
 from tests.support.github_server import Artifact, GitHubServer, Repository, Run
-from zelda_ci.ci.baseline import Search, find_baseline
-from zelda_ci.ci.outputs import json_of
-from zelda_ci.ci.stored_artifacts import PROVENANCE, RESULTS, JobIdentity
-from zelda_ci.domain.ci import BaselineOrigin, Provenance
+from zelda_ci.ci.stored_artifacts import PROVENANCE, RESULTS
+from zelda_ci.domain.ci import Provenance
 from zelda_ci.domain.run import batch_of
+from zelda_ci.report.text import json_of
 
 NAME = "zelda-results"
 STORED_AS = f"{NAME}.zelda.1"
-JOB = JobIdentity(NAME, "zelda", ".")
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 STORED_AT = datetime(2026, 11, 19, 8, tzinfo=UTC)
 
@@ -73,21 +70,8 @@ def store(run: Run, results: str = "results", lies: dict[str, Any] | None = None
     """What a run stores; `results` names them, `more` are fields of the artifact, and its `name`."""
     members = {
         PROVENANCE: provenance(run, **(lies or {})),
-        RESULTS: json_of(batch_of([result(results)])),
+        RESULTS: json_of(batch_of([result(results)])).encode(),
         "runs/one/transcript.json": b"{}",
     }
     name = more.pop("name", STORED_AS)
     return run.repository.add_artifact(name, members, run=run, **{"created_at": STORED_AT, **more})
-
-
-class Found(NamedTuple):
-    """Where the results come from, and how they are named."""
-
-    origin: BaselineOrigin
-    results: str | None
-
-
-def look(github: GitHubServer, own: Run, wanted: str | None, branch: str = "main", job: JobIdentity = JOB) -> Found:
-    """The lookup of a pull request's run."""
-    found = find_baseline(api_of(github), Search(wanted, branch, job, github.repository.id, own.id), NOW)
-    return Found(found.origin, found.results.runs[0].run_id if found.results else None)

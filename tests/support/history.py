@@ -4,7 +4,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from tests.builders import safe, session
+from tests.builders import session
 from tests.unit.compare.runs import START, correctness, efficiency, fulfillment, run, tool_usage
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionTranscript
@@ -30,7 +30,7 @@ def store(
     made = run(evaluations, suite=suite, run_id=folder.run_id, at=minute, **fields)
     made = made.model_copy(update={"batch_id": batch, "trial": trial})
     told = (transcript or session("Read a.py", '"Done."')).model_copy(update={"run_id": folder.run_id})
-    folder.announce(made, safe("Do it."))
+    folder.announce(made)
     if patch is not None:
         folder.patch_file.write_text(patch)
     folder.finish(made, told)

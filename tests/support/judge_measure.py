@@ -108,7 +108,7 @@ async def measure(
                 built = await anyio.to_thread.run_sync(lambda: build(case, Path(folder), **settings(case)))
                 run = JudgeRun(judging, case.name, built.context)
                 await run.run()
-                used = run.usage()
+                used = run.usage
                 spent.append((used.cost_usd, used.requests) if used else (0.0, 0))
                 details = {result.metric: result.details for result in run.results}
                 answers[repetition, case.name] = [

@@ -6,14 +6,14 @@ import time
 from tests.golden.batches import run, safe
 from zelda_ci.cli import boundary
 from zelda_ci.domain.session import Retried
-from zelda_ci.events import BatchStarted, Phase, PhaseStarted, RunFinished, RunStarted, SessionProgressed
+from zelda_ci.events import Phase, PhaseStarted, RunFinished, RunsPlanned, RunStarted, SessionProgressed
 from zelda_ci.report import terminal
 
 boundary.take_over()
 rounds = int(sys.argv[1])
 console = terminal.open_console(sys.stdout)
 with terminal.Progress(console) as emit:
-    emit(BatchStarted(("example", "other"), 2))
+    emit(RunsPlanned({"example": None, "other": None}, 2))
     emit(RunStarted("example", "example"))
     for number in range(rounds):
         emit(PhaseStarted("example", Phase.SESSION))

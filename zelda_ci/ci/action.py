@@ -10,43 +10,38 @@ from pathlib import Path
 import anyio
 
 from zelda_ci.app import Invocation
-from zelda_ci.ci import (
-    baseline,
-    comment_mode,
-    conversation,
-    evaluate,
-    nested,
-    nightly,
-    refused,
-    selection,
-    sharding,
-)
-from zelda_ci.ci.base import BaseSource, Overruled, overrule
+from zelda_ci.ci import base, baseline, comment_mode, conversation, evaluate, nightly, publish, sharding
+from zelda_ci.ci.base import BaseSource
+from zelda_ci.ci.checkout import read_checkout
 from zelda_ci.ci.context import CiContext
-from zelda_ci.ci.event import Checkout, Decision, decide, decide_requested
+from zelda_ci.ci.event import decide, decide_requested
 from zelda_ci.ci.evidence import Evidence
-from zelda_ci.ci.settings import ActionSettings, environment, read_action_settings
+from zelda_ci.ci.selection import ChosenSuites, choose_suites
+from zelda_ci.ci.settings import environment, read_action_settings
 from zelda_ci.compare.drift import TRIALS_A_NIGHT
 from zelda_ci.compare.shards import trial_seconds
 from zelda_ci.config import project
 from zelda_ci.config.files import find_root
 from zelda_ci.config.selection import select
+from zelda_ci.domain.comparison import NotLoaded
 from zelda_ci.domain.outcome import Outcome
 from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
 from zelda_ci.domain.trials import TrialPlan, plan_of, trials_alone
-from zelda_ci.errors import ConfigError
+from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.events import Emit
 from zelda_ci.github.api import Api, Http
 from zelda_ci.github.artifacts import ArtifactService
-from zelda_ci.github.workflow_commands import Log, Severity
+from zelda_ci.github.workflow_commands import Log
 from zelda_ci.overrides import Given, Overrides
 from zelda_ci.pipeline import money
 from zelda_ci.pipeline.fingerprints import system_name
 from zelda_ci.pipeline.invocation import RunOrder
-from zelda_ci.pipeline.shards import PlanFacts, make_plan, order_of
+from zelda_ci.pipeline.shards import make_plan, order_of
 from zelda_ci.redact import Secret
-from zelda_ci.report.markdown import render_fork_notice
+from zelda_ci.report.builders.gate import gate_sentence
+from zelda_ci.report.markdown import render_fork_notice, render_not_loaded, render_nothing_to_run
 from zelda_ci.report.text import sentence
+from zelda_ci.report.told import PullRequestChanges, RuleChange
 from zelda_ci.selection.choice import reasons
 from zelda_ci.workspace.base_commit import BaseOrder
 from zelda_ci.workspace.git import read_commit
@@ -67,32 +62,93 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
     """
     settings = read_action_settings(environ, Path.read_bytes)
     log.mask(settings.secrets())
-    checkout = _checkout(settings, environ)
+    checkout = anyio.run(read_checkout, settings, environ)
     decision = decide(settings, checkout)
     log.say(decision.sentence)
-    found = _case(settings, decision, checkout.head or settings.context.sha, environ, log)
+    context, token, http = settings.context, settings.github_token, Http(patience_seconds=TIMEOUT_SECONDS)
+
+    def mask(value: str) -> None:
+        log.mask([Secret(value)])
+
+    case = CiContext(
+        settings=settings,
+        decision=decision,
+        commit=decision.head_sha if decision.activity == "comment" else checkout.head or context.sha,
+        environ=environ,
+        api=Api(
+            http,
+            base_url=context.api_url,
+            graphql_url=context.graphql_url,
+            token=token,
+            repository=context.repository,
+            mask=mask,
+        )
+        if token
+        else None,
+        artifacts=lambda: ArtifactService(environ, http, mask=mask),
+        hurried_artifacts=lambda: ArtifactService(environ, Http(patience_seconds=HURRY_SECONDS), mask=mask),
+        root=settings.project,
+        results_dir=settings.project / ".zelda",
+        log=log,
+        now=lambda: datetime.now(UTC),
+    )
     match decision.activity:
         case "skip":
-            return _skip(found)
+            return _skip(case, decision.sentence)
         case "comment":
-            return comment_mode.comment(replace(found, commit=decision.head_sha))
+            return comment_mode.comment(case)
         case "converse":
-            return conversation.converse(found)
-        case "run":
-            return _evaluate(found, emit)
+            return conversation.converse(case)
         case "request":
-            wanted = conversation.requested(found.api, settings)
+            wanted = conversation.requested(case.api, settings)
             if wanted is None:
-                decision = replace(decision, sentence="The comment asks for no run of this job.")
-                return _skip(replace(found, decision=decision))
+                return _skip(case, "The comment asks for no run of this job.")
             settings, commit = wanted
             decision = decide_requested(settings, checkout, commit)
             log.say(decision.sentence)
-            return _evaluate(replace(found, settings=settings, decision=decision, commit=commit), emit)
+            case = replace(case, settings=settings, decision=decision, commit=commit)
+        case "run":
+            pass
+    return _evaluate(case, emit)
+
+
+def _skip(case: CiContext, why: str) -> int:
+    settings, decision = case.settings, case.decision
+    is_failure = decision.explain_forks and settings.untested == "fail"
+    case.log.report("error" if is_failure else "notice", why, title="Zelda did not run")
+    notice = render_fork_notice() if decision.explain_forks else f"Zelda did not run: {why}\n"
+    with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
+        refused = _newly_refused(case, find_root(settings.project), partial(BaseSource, case, Path(name)))
+    return _without_session(case, notice, refused) or (Outcome.INCOMPLETE.exit_code if is_failure else 0)
+
+
+def _newly_refused(case: CiContext, root: Path, source: Callable[[], BaseSource]) -> tuple[NotLoaded, ...]:
+    try:
+        return source().newly_refused(root)
+    except ZeldaError as problem:
+        case.log.say(f"Which settings files and plugins are newly refused is not known: {problem.message}")
+        return ()
+
+
+def _without_session(case: CiContext, text: str, refused: Sequence[NotLoaded]) -> int:
+    """Report why no session ran, and what is refused all the same, for which the check is red; returns the exit code.
+
+    Nothing is stored that could become a baseline.
+    """
+    for each in refused:
+        case.log.report("error", f"{gate_sentence(each)}.", "Zelda: not loaded", each.file, 1)
+    outputs = {"verdict": "failed" if refused else "skipped"}
+    if case.settings.mode == "plan":
+        outputs |= {"shards": "0", "matrix": "[]"}
+    text = f"{render_not_loaded(map(gate_sentence, refused))}{text}"
+    publish.tell(case.log, case.settings.context.command_files, text, outputs)
+    if case.decision.activity == "run":
+        publish.replace_comment(case, text)
+    return 1 if refused else 0
 
 
 def _evaluate(case: CiContext, emit: Emit) -> int:
-    settings, decision = case.settings, case.decision
+    settings, decision, log = case.settings, case.decision, case.log
     if not any(settings.project.iterdir()):
         # GitHub's workspace is there before anything is in it: suites would be looked for in vain.
         hint = "A step with actions/checkout must come before this one; its `path` goes into working-directory."
@@ -101,51 +157,56 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
     if decision.nested:
         decision.nested.check()
     with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
-        source, base = _base(case, Path(name))
-        case = replace(case, decision=replace(decision, base=base), pinned=sharding.pinned_plan(case))
-        overruled = overrule(loaded, source, base) if base else Overruled(loaded, {}, ())
-        for note in overruled.notes:
+        source = BaseSource(case, Path(name), loaded)
+        case = replace(case, decision=replace(decision, base=source.commit), pinned=sharding.pinned_plan(case))
+        settled = source.settle(loaded)
+        notes = tuple(base.notes(settled, source.commit or ""))
+        overruled = base.findings(settled, source.redact)
+        for note in notes:
             # A new suite is nothing to be warned of.
-            severity: Severity = "warning" if any(overruled.findings.values()) else "notice"
-            case.log.report(severity, note, title="Whose settings count")
-        loaded, notes = project.active(overruled.project, is_ci=True), overruled.notes
-        found = refused.newly_refused(base, source, loaded.root, case.log)
-        case = replace(case, refused=found)
-        chosen = selection.choose_suites(case, loaded, source)
-    if chosen:
-        for line in (*reasons(chosen.choices, runs=True), *chosen.notes):
-            case.log.say(sentence(line))
-        if not chosen.names:
-            return selection.report_nothing(replace(case, notes=notes), chosen)
-        if chosen.notes:
-            settings, notes = settings.replace(suites=chosen.names), (*notes, *chosen.notes)
-    # Beside the head runs the commit into which it is merged, unless something else is to be compared with, or nothing.
-    beside = base and decision.target and not settings.baseline and not source.is_foreign
-    order = RunOrder(
-        names=settings.suites,
-        overrides=settings.overrides,
-        jobs=settings.jobs,
-        replay=settings.replay,
-        overruled=overruled.findings,
-        conclusion_seconds=CONCLUSION_SECONDS,
-        against=BaseOrder(base, source.bring) if base and beside else None,
-        needs_base=False,
-    )
-
-    invocation = Invocation(loaded, order, environment(case.environ, settings))
-    evidence = _evidence(case, invocation, chosen.baseline if chosen else None)
-    names = evidence.new if evidence.known else settings.suites
-    invocation = invocation.ordering(replace(order, names=names, stored=evidence.stored))
-    changes = overruled.changes
+            log.report("warning" if any(overruled.values()) else "notice", note, title="Whose settings count")
+        loaded = project.active(settled.project, is_ci=True)
+        refused = _newly_refused(case, loaded.root, lambda: source)
+        # What a shard runs, the plan says.
+        chosen = ChosenSuites() if settings.shard else choose_suites(case, loaded, source)
+    for line in (*reasons(chosen.choices, runs=True), *chosen.notes):
+        log.say(sentence(line))
+    if chosen.choices and not chosen.names:
+        log.report("notice", "No session runs: nothing here can change a result.", title="Zelda")
+        text = render_nothing_to_run((*chosen.notes, *notes), settings.run_all_label)
+        return _without_session(case, text, refused)
+    if chosen.notes:
+        settings = settings.replace(suites=chosen.names)
+    # Each key once, wherever it is given: the project's file gives it to many suites.
+    judging = [RuleChange(it.key, str(it.origin), it.loosens) for it in settled.changes if it.is_judging]
     case = replace(
         case,
         settings=settings,
         root=loaded.root,
         results_dir=loaded.results_dir,
-        notes=notes,
-        changes=replace(changes, steering=chosen.steering, others=chosen.others) if chosen else changes,
+        notes=(*notes, *chosen.notes),
+        changes=PullRequestChanges(chosen.steering, tuple(dict.fromkeys(judging)), settled.gone, chosen.others),
+        refused=refused,
         planned=tuple(it.resolved.name for it in select(loaded.suites, settings.suites, ())),
     )
+    # Beside the head runs the commit into which it is merged, unless something else is to be compared with, or nothing.
+    beside = decision.target and not settings.baseline and not source.is_foreign
+    order = RunOrder(
+        names=settings.suites,
+        overrides=settings.overrides,
+        jobs=settings.jobs,
+        replay=settings.replay,
+        overruled=overruled,
+        conclusion_seconds=CONCLUSION_SECONDS,
+        against=BaseOrder(source.commit, source.bring) if source.commit and beside else None,
+        needs_base=False,
+    )
+    invocation = Invocation(loaded, order, environment(case.environ, settings))
+    if nightly.is_nightly(case):
+        invocation = _at_night(invocation)
+    evidence = _evidence(case, invocation, chosen.baseline)
+    names = evidence.new if evidence.known else settings.suites
+    invocation = invocation.ordering(replace(invocation.order, names=names, stored=evidence.stored))
     if settings.is_sharded:
         return _share(case, invocation, evidence, emit)
 
@@ -156,59 +217,12 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
     return evaluate.evaluate(case, run, evidence)
 
 
-def _share(case: CiContext, invocation: Invocation, evidence: Evidence, emit: Emit) -> int:
-    """What this job does of a run that several share: plan it, run a shard of it, or put the parts together."""
-    settings, shard, order = case.settings, case.settings.shard, invocation.order
-    environ = invocation.settings.environ
-    found = anyio.run(read_commit, settings.project, environ)
-    facts = PlanFacts(
-        suites=() if evidence.known and not evidence.new else invocation.masked,
-        commit=case.commit,
-        tree=found.tree if found else None,
-        base=case.decision.base,
-        sides=0 if evidence.limits is None else 2,
-        stored=order.stored,
-        trial_seconds=trial_seconds(
-            (*evidence.trials_of_base, *evidence.pool, *evidence.earlier), replayed=order.replay is not None
-        ),
-    )
-    is_night = nightly.is_nightly(case)
-    if settings.mode == "plan":
-        # One job adds the row of a night to the history.
-        return sharding.publish_plan(case, make_plan(facts, 1 if is_night else settings.shards, at_most=True), evidence)
-    if settings.mode == "merge" or shard is None:
-        return sharding.merge(case, partial(make_plan, facts), evidence)
-    if is_night and shard.shards > 1:
-        hint = "Let a job with mode: plan say how many there are, or set nightly: off."
-        raise ConfigError("A nightly run is not shared by several jobs.", hint=hint, code="NIGHT_SHARED")
-    plan = sharding.agreed(make_plan(facts, shard.shards), case)
-    own = order_of(order, plan, shard.number)
-
-    def run(kept: Sequence[RunResult]) -> BatchResult:
-        stored = evidence.replace(earlier=(*evidence.earlier, *kept)).stored
-        return _run(case, invocation.ordering(replace(own, stored=stored)), emit)
-
-    return sharding.hand_in(case, shard, plan, system_name(environ), run if own.names else None)
-
-
-def _run(case: CiContext, invocation: Invocation, emit: Emit) -> BatchResult:
-    """Run what was ordered; in a night as often as in any night."""
-    if nightly.is_nightly(case):
-        # A number of trials has no budget of its own: that of the plan in its place holds.
-        budget = money.budget(invocation.suites)
-        trials = Overrides({"trials": Given(TRIALS_A_NIGHT, "input", "nightly")})
-        overrides = trials.above(invocation.order.overrides)
-        invocation = invocation.ordering(replace(invocation.order, overrides=overrides, budget_usd=budget))
-    with case.log.group("Runs"):
-        return invocation.run(emit)
-
-
 def _evidence(case: CiContext, invocation: Invocation, found: Evidence | None) -> Evidence:
     """What is stored and counts; of a push to the base branch, which suites need not run for it."""
     settings, suites = case.settings, invocation.suites
     if case.pinned:
         return case.pinned.evidence
-    found = found or baseline.resolve_baseline(case, case.decision.target, case.run_id)
+    found = found or baseline.resolve_baseline(case)
     if nightly.is_nightly(case) or settings.baseline:
         return found
     if invocation.order.against and any(isinstance(plan_of(suite.trials), TrialPlan) for suite in suites):
@@ -219,79 +233,42 @@ def _evidence(case: CiContext, invocation: Invocation, found: Evidence | None) -
     if is_push and not settings.run_all and settings.compare and found.pool:
         wanted = {suite.name: trials_alone(suite.trials) for suite in suites}
         found = found.knowing(invocation.fingerprints(), wanted)
-        for note in found.notes:
+        for note in found.remarks:
             case.log.say(note)
     return found
 
 
-def _base(case: CiContext, folder: Path) -> tuple[BaseSource, str | None]:
-    """Where the base is had, and its commit: of a project in a submodule, the one that the base names for that.
-
-    Where the base has no such submodule, it has nothing of the project.
-
-    Raises:
-        ConfigError: The base commit cannot be had.
-        WorkspaceError: There is no git, or it did not end.
-    """
-    base, nested = case.decision.base, case.decision.nested
-    source = BaseSource(case.settings, nested, case.environ, folder)
-    if not (base and nested and nested.named):
-        return source, base
-    around = BaseSource(case.settings, replace(nested, named=None), case.environ, folder)
-    named = anyio.run(around.submodule_at, base, nested.path)
-    return (source, named) if named else (around, base)
+def _at_night(invocation: Invocation) -> Invocation:
+    """The same, as often as in any night: a number of trials has no budget of its own, that of their plan holds."""
+    trials, order = Overrides({"trials": Given(TRIALS_A_NIGHT, "input", "nightly")}), invocation.order
+    budget = money.budget(invocation.suites)
+    return invocation.ordering(replace(order, overrides=trials.above(order.overrides), budget_usd=budget))
 
 
-def _case(settings: ActionSettings, decision: Decision, commit: str, environ: Mapping[str, str], log: Log) -> CiContext:
-    http = Http(patience_seconds=TIMEOUT_SECONDS)
-
-    def mask(value: str) -> None:
-        log.mask([Secret(value)])
-
-    return CiContext(
-        settings=settings,
-        decision=decision,
-        commit=commit,
-        environ=environ,
-        api=_api(settings, http, mask),
-        artifacts=lambda: ArtifactService(environ, http, mask=mask),
-        hurried_artifacts=lambda: ArtifactService(environ, Http(patience_seconds=HURRY_SECONDS), mask=mask),
-        root=settings.project,
-        results_dir=settings.project / ".zelda",
-        log=log,
-        now=lambda: datetime.now(UTC),
-    )
+def _run(case: CiContext, invocation: Invocation, emit: Emit) -> BatchResult:
+    with case.log.group("Runs"):
+        return invocation.run(emit)
 
 
-def _api(settings: ActionSettings, http: Http, mask: Callable[[str], None]) -> Api | None:
-    context = settings.context
-    if settings.github_token is None:
-        return None
-    return Api(
-        http,
-        base_url=context.api_url,
-        graphql_url=context.graphql_url,
-        token=settings.github_token,
-        repository=context.repository,
-        mask=mask,
-    )
+def _share(case: CiContext, invocation: Invocation, evidence: Evidence, emit: Emit) -> int:
+    """What this job does of a run that several share: plan it, run a shard of it, or put the parts together."""
+    settings, shard, order, pinned = case.settings, case.settings.shard, invocation.order, case.pinned
+    suites = () if evidence.known and not evidence.new else invocation.masked
+    tested = anyio.run(read_commit, settings.project, case.environ)
+    commit = tested and tested.sha
+    if pinned is None:
+        trials = (*evidence.trials_of_base, *evidence.pool, *evidence.earlier)
+        seconds = trial_seconds(trials, replayed=invocation.replayed)
+        # One job adds the row of a night to the history.
+        most = 1 if nightly.is_nightly(case) else settings.shards
+        return sharding.publish_plan(case, make_plan(order, suites, commit, seconds, most, at_most=True), evidence)
+    sharding.check_plan(pinned.plan, shard, suites, commit)
+    if shard is None:
+        return sharding.merge(case, pinned)
+    own = order_of(order, pinned.plan, shard.number)
 
+    def run(kept: Sequence[RunResult]) -> BatchResult:
+        stored = evidence.replace(earlier=(*evidence.earlier, *kept)).stored
+        return _run(case, invocation.ordering(replace(own, stored=stored)), emit)
 
-def _checkout(settings: ActionSettings, environ: Mapping[str, str]) -> Checkout:
-    inner = anyio.run(nested.find, settings, environ)
-    workspace = settings.context.workspace
-    project = anyio.run(read_commit, workspace if inner else settings.project, environ)
-    head = anyio.run(read_commit, workspace, environ) or project
-    return Checkout(head.sha, head.parents, project.sha if project else None, inner) if head else Checkout()
-
-
-def _skip(case: CiContext) -> int:
-    settings, decision, log = case.settings, case.decision, case.log
-    is_failure = decision.explain_forks and settings.untested == "fail"
-    log.report("error" if is_failure else "notice", decision.sentence, title="Zelda did not run")
-    notice = render_fork_notice() if decision.explain_forks else f"Zelda did not run: {decision.sentence}\n"
-    with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
-        source = BaseSource(settings, decision.nested, case.environ, Path(name))
-        found = refused.newly_refused(decision.base, source, find_root(settings.project), log)
-    code = refused.report_skipped(replace(case, refused=found), notice)
-    return code or (Outcome.INCOMPLETE.exit_code if is_failure else 0)
+    return sharding.run_shard(case, shard, pinned.plan, system_name(invocation.settings.environ), run)

@@ -6,28 +6,31 @@ Commits and files are named by their hashes, and git checks what it fetches: it 
 import base64
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
 import anyio
 
-from zelda_ci.ci.nested import NestedRepository, gitlink
-from zelda_ci.ci.settings import ActionSettings
+from zelda_ci.ci.checkout import gitlink, origin_of
+from zelda_ci.ci.context import CiContext
 from zelda_ci.config import trust
 from zelda_ci.config.files import is_suite, top_of
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.schema import CONFIG_FILE
 from zelda_ci.config.trust import KeyChange, SettledProject
+from zelda_ci.domain.comparison import NotLoaded
 from zelda_ci.domain.kinds import PLUGIN_PARTS, may_steer
 from zelda_ci.domain.workspace import SettingFinding
 from zelda_ci.errors import ConfigError, WorkspaceError
+from zelda_ci.pipeline.survey import not_loaded, refused_settings
+from zelda_ci.process import git_settings
 from zelda_ci.redact import Redactor
-from zelda_ci.report.told import NOTHING_CHANGED, PullRequestChanges, RuleChange
 from zelda_ci.workspace.base_commit import UNAVAILABLE
-from zelda_ci.workspace.git import Git, prepare
+from zelda_ci.workspace.git import FETCH, Git, prepare
+from zelda_ci.workspace.history import read_objects
+from zelda_ci.workspace.store import LINK, SUBMODULE, TreeFile, tree_files
 
 MAX_NAMED = 20
 # Of the base that are laid out: a repository has a few dozen.
@@ -35,8 +38,6 @@ MAX_FILES = 10_000
 FETCH_SECONDS = 300.0
 
 _LIST = ("ls-tree", "-r", "-z", "--full-tree")
-_LINK = b"120000"
-_QUIET = ("-q", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
 # How git reaches the network; nothing else of the job's environment is passed on.
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy")
 # Of these, git reads only the first.
@@ -44,26 +45,44 @@ _CERTIFICATES = ("GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_
 
 
 class BaseSource:
-    """Where the base of a pull request is read: in the checkout, or in repositories of our own that git fills."""
+    """The base of a pull request, read in the checkout, or in repositories of our own that git fills.
 
-    def __init__(
-        self, settings: ActionSettings, nested: NestedRepository | None, environ: Mapping[str, str], folder: Path
-    ) -> None:
-        """Read nothing yet; `folder` is an empty one, for what is fetched."""
-        self.settings, self.nested, self.environ, self._folder = settings, nested, environ, folder.resolve()
-        self.redact = Redactor(settings.secrets())
-        # Whether the repository of the project is none of which the base names a commit.
-        self.is_foreign = nested is not None and nested.named is None
-        own = None if self.is_foreign else top_of(settings.project.resolve())
-        self._found: dict[str, Git] = {}
-        self.top = own or settings.context.workspace.resolve()
+    Of a project in a submodule it is the commit that the base names for that. To one in any other repository of its
+    own the base is foreign: it has nothing of the project.
+    """
 
-    @cached_property
-    def git(self) -> Git:
-        """Git in the repository that has the base: the project's, unless that is a foreign one."""
-        return prepare(self._folder, self.environ, self.redact).within(self.top)
+    def __init__(self, case: CiContext, folder: Path, loaded: LoadedProject | None = None) -> None:
+        """Find out which commit it is.
 
-    async def at(self, commit: str, also: Collection[str] = ()) -> Git:
+        Args:
+            case: What is known of event and checkout; without a base, there is no commit.
+            folder: An empty one, for what is fetched.
+            loaded: The project of the pull request: the base's files of its suites are read, too.
+
+        Raises:
+            ConfigError: The commit that names that of a submodule cannot be had.
+            WorkspaceError: There is no git, or it did not end.
+        """
+        self.settings, self.environ, self._folder = case.settings, case.environ, folder.resolve()
+        self.redact, self._found = Redactor(case.settings.secrets()), dict[str, Git]()
+        self._suites, self._submodule = frozenset[str](), ""
+        self.commit, self.top = case.decision.base, case.settings.context.workspace.resolve()
+        self.git = prepare(self._folder, self.environ, self.redact).within(self.top)
+        nested = case.decision.nested
+        if self.commit and nested and nested.named:
+            git = anyio.run(self.at, self.commit)
+            named = gitlink(anyio.run(git, "ls-tree", "-z", "--full-tree", self.commit, "--", nested.path))
+            self.commit, self._submodule = (named, nested.path) if named else (self.commit, "")
+        self.is_foreign = nested is not None and not self._submodule
+        if not self.is_foreign:
+            self.top = top_of(case.settings.project.resolve()) or self.top
+            self.git = self.git.within(self.top)
+        if loaded:
+            # What may have been fetched so far came without them.
+            self._suites = frozenset(trust.places(loaded, self.top).values())
+            self._found.clear()
+
+    async def at(self, commit: str) -> Git:
         """Return git in a repository that has a commit, its folders, and of its files those that anybody reads.
 
         Raises:
@@ -71,43 +90,54 @@ class BaseSource:
             WorkspaceError: There is no git, or it did not end.
         """
         if commit not in self._found:
-            self._found[commit] = await self._having(commit, also)
+            # A checkout may lack steering files: then what changed is not known, but who decides over rights is.
+            is_whole = await _is_whole(self.git, await self._blobs(self.git, commit))
+            self._found[commit] = self.git if is_whole else await self._fetched(commit)
         return self._found[commit]
 
-    async def _having(self, commit: str, also: Collection[str]) -> Git:
-        # A checkout may lack steering files: then what changed is not known, but who decides over rights is.
-        if await _is_whole(self.git, await _read(self.git, commit, also, _is_content_read)):
-            return self.git
+    async def _fetched(self, commit: str) -> Git:
         folder = self._folder / commit
         await self.git("init", "-q", "--bare", str(folder))
-        fetched = self._networked(self.git.within(folder, GIT_DIR=str(folder)))
-        for address in await self._addresses(self.git):
-            for setting in (("remote.origin.url", address), ("remote.origin.promisor", "true")):
-                await fetched("config", *setting)
-            await _fetch(fetched, "--depth=1", "origin", commit)
-            if blobs := await _read(fetched, commit, also, lambda it: _is_content_read(it) or may_steer(it)):
+        git = self._networked(self.git.within(folder, GIT_DIR=str(folder)))
+        for address in await self._addresses():
+            partial = (*_fetch(address), "--filter=blob:none")
+            # What does not come is found lacking.
+            await git.attempt(*partial, "--depth=1", "origin", commit)
+            if blobs := await self._blobs(git, commit, steering=True):
                 # All at once: git would ask for each by itself.
-                await _fetch(fetched, "--stdin", "origin", stdin=blobs)
-            if await _is_whole(fetched, blobs):
-                return fetched
-        raise self._missing(commit)
-
-    def _missing(self, commit: str) -> ConfigError:
-        if self.nested and self.nested.named:
-            return ConfigError(
-                "On a pull request, rights come from the commit that it is merged into. It names the commit "
-                f"{commit[:7]} of the submodule {self.nested.path}, which could not be read.",
-                hint="Give actions/checkout `submodules: recursive` and `fetch-depth: 0`, or a github-token that may "
-                "read the submodule's repository.",
-                code="BASE_UNREADABLE",
+                await git.attempt(*partial, "--stdin", "origin", stdin=blobs)
+            if await _is_whole(git, blobs):
+                return git
+        rule = "On a pull request, rights come from the commit that it is merged into"
+        if self._submodule:
+            message = f"{rule}. It names the commit {commit[:7]} of the submodule {self._submodule}, which"
+            hint = (
+                "Give actions/checkout `submodules: recursive` and `fetch-depth: 0`, or a github-token that may read "
+                "the submodule's repository."
             )
-        return ConfigError(
-            f"On a pull request, rights come from the commit that it is merged into, and {commit[:7]} could not be "
-            "read.",
-            hint="Give actions/checkout `fetch-depth: 2`. Or let the step fetch it: with github-token, and "
-            "contents: read.",
-            code="BASE_UNREADABLE",
-        )
+        else:
+            message = f"{rule}, and {commit[:7]}"
+            hint = (
+                "Give actions/checkout `fetch-depth: 2`. Or let the step fetch it: with github-token, and contents: "
+                "read."
+            )
+        raise ConfigError(f"{message} could not be read.", hint=hint, code="BASE_UNREADABLE")
+
+    async def _blobs(self, git: Git, commit: str, *, steering: bool = False) -> bytes | None:
+        """Of a commit's files those that are to be read, a blob a line; absent where a repository lacks the commit."""
+        listing = await git.attempt(*_LIST, commit)
+        if listing.exit_code != 0 or listing.truncated:
+            return None
+        files = [it for it in _files(listing.stdout) if self._is_read(it) or (steering and may_steer(it.path))]
+        return "".join(f"{blob}\n" for blob in dict.fromkeys(it.content for it in files)).encode()
+
+    def _is_read(self, file: TreeFile) -> bool:
+        """Whether it matters what is in a file."""
+        if file.path in self._suites:
+            return True
+        if _is_steering(file.path):
+            return file.mode == LINK or file.path.endswith(".json")
+        return PurePosixPath(file.path).name == CONFIG_FILE
 
     def _networked(self, git: Git) -> Git:
         """Git that may ask servers, with the token for GitHub's own address and no other.
@@ -117,92 +147,86 @@ class BaseSource:
         variables = {"GIT_ALLOW_PROTOCOL": "https:http:file"}
         if token := self.settings.github_token:
             basic = base64.b64encode(f"x-access-token:{token.reveal()}".encode()).decode()
-            variables["GIT_CONFIG_COUNT"] = "1"
-            variables["GIT_CONFIG_KEY_0"] = f"http.{self.settings.context.server_url}/.extraheader"
-            variables["GIT_CONFIG_VALUE_0"] = f"AUTHORIZATION: basic {basic}"
+            header = f"http.{self.settings.context.server_url}/.extraheader"
+            variables |= git_settings.variables({header: f"AUTHORIZATION: basic {basic}"})
         variables |= {name: self.environ[name] for name in _PROXIES if name in self.environ}
         certificates = [self.environ[name] for name in _CERTIFICATES if self.environ.get(name)]
         variables |= {"GIT_SSL_CAINFO": certificates[0]} if certificates else {}
         return replace(git.within(git.cwd, **variables), timeout_seconds=FETCH_SECONDS)
 
-    async def _addresses(self, git: Git) -> list[str]:
+    async def _addresses(self) -> list[str]:
         """Where the repository may be had; one of another kind is not GitHub's for us."""
         context = self.settings.context
-        here = git.within(self.top, GIT_DIR=str(self.top / ".git"))
-        origin = await here.attempt("config", "--local", "--get", "remote.origin.url")
-        place = over_https(origin.stdout.decode("utf-8", "replace").strip(), context.server_url)
+        place = over_https(await origin_of(self.top, self.environ), context.server_url)
         places = [place, f"{context.server_url}/{context.repository}"]
         return [each for each in dict.fromkeys(places) if each.startswith(("https://", "http://", "file://"))]
 
-    def files(self, commit: str, also: Collection[str] = ()) -> Path:
-        """Return a folder with the files of a commit that matter; what is in them only where that is read.
-
-        Raises:
-            ConfigError: The commit cannot be had.
-            WorkspaceError: There is no git, or it did not end.
-        """
-        folder = self._folder / f"{commit}-files"
-        if not folder.exists():
-            # Zelda's search for a project ends at the top of a repository.
-            (folder / ".git").mkdir(parents=True)
-            anyio.run(self._lay_out, commit, also, folder)
-        return folder
-
-    async def _lay_out(self, commit: str, also: Collection[str], folder: Path) -> None:
-        git = await self.at(commit, also)
-        entries = [each for each in _entries(await git(*_LIST, commit)) if _matters(each[1]) or each[1] in also]
-        wanted = {blob for mode, path, blob in entries if mode == _LINK or _is_content_read(path) or path in also}
-        texts = dict(_batch(await git("cat-file", "--batch", stdin=b"\n".join(wanted) + b"\n"))) if wanted else {}
-        for mode, path, blob in sorted(entries, key=lambda each: each[2] not in wanted)[:MAX_FILES]:
-            target = folder / path
-            if {"..", ".git"} & set(PurePosixPath(path).parts) or not target.is_relative_to(folder):
+    async def _lay_out(self, commit: str) -> Path:
+        """A folder with the files of the base that matter; what is in them only where that is read."""
+        git, folder = await self.at(commit), self._folder / "files"
+        if folder.exists():
+            return folder
+        # Zelda's search for a project ends at the top of a repository.
+        (folder / ".git").mkdir(parents=True)
+        files = [it for it in _files(await git(*_LIST, commit)) if it.path in self._suites or _matters(it.path)]
+        texts = await read_objects(git, (it.content for it in files if self._is_read(it)))
+        for file in sorted(files, key=lambda it: it.content not in texts)[:MAX_FILES]:
+            target = folder / file.path
+            if {"..", ".git"} & set(PurePosixPath(file.path).parts) or not target.is_relative_to(folder):
                 continue
             target.parent.mkdir(parents=True, exist_ok=True)
-            if mode != _LINK:
-                target.write_bytes(texts.get(blob, b""))
-            elif _is_steering(path):
-                target.symlink_to(os.fsdecode(texts[blob]))
+            if file.mode != LINK:
+                target.write_bytes(texts.get(file.content, b""))
+            elif _is_steering(file.path):
+                target.symlink_to(os.fsdecode(texts[file.content]))
+        return folder
 
-    async def bring(self, git: Git, commit: str) -> str:
+    async def bring(self, git: Git, commit: str) -> None:
         """Fetch the whole of a commit, for trials beside those of the pull request."""
         networking, reason = self._networked(git), "the repository has no address that could be asked"
-        for address in await self._addresses(git):
-            refspec = f"+{commit}:refs/zelda/base"
-            arguments = ("fetch", *_QUIET, "--no-auto-maintenance", "--depth=1", "--", address, refspec)
+        for address in await self._addresses():
+            arguments = (*_fetch(address), "--depth=1", "origin", f"+{commit}:refs/zelda/base")
             outcome = await networking.attempt(*arguments)
             if outcome.exit_code == 0:
-                return commit
+                return
             reason = networking.failure(arguments, outcome).message
         hint = "Give actions/checkout `fetch-depth: 2`, or the step its github-token and the job contents: read."
         message = f"The base commit {commit[:7]} could not be had: {reason}"
         raise WorkspaceError(message, hint=hint, code=UNAVAILABLE)
 
-    async def submodule_at(self, commit: str, path: str) -> str | None:
-        """The commit that a commit of the repository around it names for a submodule; absent where it has none."""
-        git = await self.at(commit)
-        return gitlink(await git("ls-tree", "-z", "--full-tree", commit, "--", path))
+    def settle(self, loaded: LoadedProject) -> SettledProject:
+        """The project with no more rights than the base gives; without a base, as it is.
+
+        Raises:
+            ConfigError: The commit cannot be had, or its configuration cannot be used.
+            WorkspaceError: There is no git, or it did not end.
+        """
+        if self.commit is None:
+            return SettledProject(loaded)
+        files = anyio.run(self._lay_out, self.commit)
+        folder = files / self.settings.project.resolve().relative_to(self.top)
+        return trust.settle(loaded, self.top, files, folder, self.commit)
+
+    def newly_refused(self, root: Path) -> tuple[NotLoaded, ...]:
+        """Settings files and plugins that the checked-out project does not load and the base did.
+
+        Raises:
+            ZeldaError: The commit cannot be had.
+        """
+        if self.commit is None or self.is_foreign or not (here := refused_settings(root, self.redact)):
+            return ()
+        files = anyio.run(self._lay_out, self.commit)
+        folder = files / root.resolve().relative_to(self.top)
+        folder.mkdir(parents=True, exist_ok=True)
+        known = {(it.file, it.key, it.problem) for it in not_loaded(files, folder, self.redact)}
+        new = [it for it in here if (it.file, it.key, it.problem) not in known]
+        return tuple(NotLoaded(file=it.file, effect=it.effect) for it in new)
 
 
 def over_https(address: str, server_url: str) -> str:
     """An address for SSH on GitHub's own server as one that the job's token can be used for; any other as it is."""
     server = re.escape(urlsplit(server_url).hostname or "")
     return re.sub(rf"^(ssh://)?git@{server}[:/]", f"{server_url}/", address, count=1) if server else address
-
-
-async def _fetch(git: Git, *what: str, stdin: bytes = b"") -> None:
-    """What does not come is found lacking."""
-    options = (*_QUIET, "--filter=blob:none")
-    await git.attempt("-c", "fetch.negotiationAlgorithm=noop", "fetch", *options, *what, stdin=stdin)
-
-
-async def _read(git: Git, commit: str, also: Collection[str], is_read: Callable[[str], bool]) -> bytes | None:
-    """Of a commit's files those that are read, a blob a line; absent where a repository lacks the commit."""
-    listing = await git.attempt(*_LIST, commit)
-    if listing.exit_code != 0 or listing.truncated:
-        return None
-    entries = _entries(listing.stdout)
-    blobs = (blob for _, path, blob in entries if is_read(path) or path in also)
-    return b"".join(blob + b"\n" for blob in dict.fromkeys(blobs))
 
 
 async def _is_whole(git: Git, blobs: bytes | None) -> bool:
@@ -212,33 +236,18 @@ async def _is_whole(git: Git, blobs: bytes | None) -> bool:
     return checked.exit_code == 0 and b" missing\n" not in checked.stdout
 
 
-def _entries(listing: bytes) -> Iterator[tuple[bytes, str, bytes]]:
-    """Mode, path and blob of every regular file and link."""
-    for entry in listing.split(b"\0"):
-        about, _, name = entry.partition(b"\t")
-        mode, _, blob = about.partition(b" ")
-        if mode in {b"100644", b"100755", _LINK}:
-            yield mode, os.fsdecode(name), blob.split()[-1]
+def _fetch(address: str) -> tuple[str, ...]:
+    """What begins the arguments of a fetch from `origin`, which has an address for that time."""
+    return ("-c", f"remote.origin.url={address}", "-c", "fetch.negotiationAlgorithm=noop", *FETCH)
 
 
-def _batch(output: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """What `git cat-file --batch` prints of blobs that are there."""
-    start = 0
-    while (end := output.find(b"\n", start)) >= 0:
-        name, kind, *size = output[start:end].split(b" ")
-        start = end + 1
-        if kind == b"blob":
-            length = int(size[0])
-            yield name, output[start : start + length]
-            start += length + 1
+def _files(listing: bytes) -> Iterator[TreeFile]:
+    """Files and links that `git ls-tree` lists."""
+    return (entry for entry in tree_files(listing) if entry.mode != SUBMODULE)
 
 
 def _is_steering(path: str) -> bool:
     return may_steer(path) or not {".claude-plugin", *PLUGIN_PARTS}.isdisjoint(path.split("/"))
-
-
-def _is_content_read(path: str) -> bool:
-    return path.endswith(".json") if _is_steering(path) else PurePosixPath(path).name == CONFIG_FILE
 
 
 def _matters(path: str) -> bool:
@@ -247,70 +256,42 @@ def _matters(path: str) -> bool:
     return _is_steering(path) or name == CONFIG_FILE or is_suite(name)
 
 
-# --- rights and rules ------------------------------------------------------------------------------------------------
+# --- rights and rules, for results and for readers -------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Overruled:
-    """What a pull request changes and may not, for results and for readers."""
-
-    project: LoadedProject
-    findings: Mapping[str, tuple[SettingFinding, ...]]
-    """By suite."""
-    notes: tuple[str, ...]
-    changes: PullRequestChanges = NOTHING_CHANGED
-    """What it changes of the rules by which it is judged, and which suites it removes."""
-
-
-def overrule(loaded: LoadedProject, source: BaseSource, commit: str) -> Overruled:
-    """The project with no more rights than a base commit gives, and what is to be told about it.
-
-    Raises:
-        ConfigError: The commit cannot be had, or its configuration cannot be used.
-        WorkspaceError: There is no git, or it did not end.
-    """
-    suites = frozenset(trust.places(loaded, source.top).values())
-    files = source.files(commit, suites)
-    inner = files / source.settings.project.resolve().relative_to(source.top)
-    settled = trust.settle(loaded, source.top, trust.base_settings(inner, files, commit, suites))
-    findings = {
-        each.suite.resolved.name: tuple(
-            SettingFinding(
-                file=source.redact(change.origin.file or CONFIG_FILE),
-                setting=source.redact(change.key),
-                effect=change.effect,
-            )
-            for change in (*settled.changes, *each.changes)
+def findings(settled: SettledProject, redact: Redactor) -> dict[str, tuple[SettingFinding, ...]]:
+    """By suite, what the pull request changes of the rights that the base gives."""
+    return {
+        suite.resolved.name: tuple(
+            SettingFinding(file=redact(it.origin.file or CONFIG_FILE), setting=redact(it.key), effect=it.effect)
+            for it in settled.changes
+            if not it.is_judging and it.suite in (None, suite.resolved.name)
         )
-        for each in settled.suites
+        for suite in settled.project.suites
     }
-    # Each key once, wherever it is given: the project's file gives it to many suites.
-    judging = dict.fromkeys(change for each in settled.suites for change in each.judging_changes)
-    rules = tuple(RuleChange(change.key, str(change.origin), change.loosens) for change in judging)
-    changes = PullRequestChanges(rules=rules, removed_suites=settled.gone)
-    return Overruled(settled.project, findings, tuple(_notes(settled, judging, commit[:7])), changes)
 
 
-def _notes(settled: SettledProject, judging: Iterable[KeyChange], commit: str) -> Iterator[str]:
-    if named := _named([*settled.changes, *(change for each in settled.suites for change in each.changes)]):
+def notes(settled: SettledProject, commit: str) -> Iterator[str]:
+    """What readers should know of the settings that count, in sentences."""
+    if named := _named(it for it in settled.changes if not it.is_judging):
         yield (
-            f"Settings that give rights are those of the base, {commit}; what the pull request says was not taken: "
+            f"Settings that give rights are those of the base, {commit[:7]}; what the pull request says was not taken: "
             f"{named}"
         )
-    if named := _named(judging):
+    if named := _named(it for it in settled.changes if it.is_judging):
         yield (
-            f"Results are judged by the settings of the base, {commit}; what the pull request changes of them counts "
-            f"once it is merged: {named}"
+            f"Results are judged by the settings of the base, {commit[:7]}; what the pull request changes of them "
+            f"counts once it is merged: {named}"
         )
     if gone := settled.gone:
         yield f"The pull request removes suites, and nothing tests any more what they tested: {_some(gone)}"
-    if new := [each.suite.resolved.file for each in settled.suites if each.is_new]:
+    if new := settled.new:
         are = "is new and has" if len(new) == 1 else "are new and have"
         yield f"{_some(new)} {are} the rights that the base's project gives"
 
 
 def _named(changes: Iterable[KeyChange]) -> str:
-    return _some(list(dict.fromkeys(f"{change.key} ({change.origin})" for change in changes)))
+    return _some([*dict.fromkeys(f"{change.key} ({change.origin})" for change in changes)])
 
 
 def _some(names: Sequence[str]) -> str:

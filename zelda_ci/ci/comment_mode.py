@@ -6,27 +6,21 @@ request is found by what GitHub says, and comparison and text are made anew.
 
 from dataclasses import replace
 
-from zelda_ci.ci import baseline, publish
+from zelda_ci.ci import publish
 from zelda_ci.ci.acceptances import apply_acceptances
+from zelda_ci.ci.baseline import resolve_baseline
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.evaluate import compare
 from zelda_ci.ci.event import BaselineTarget
-from zelda_ci.ci.stored_artifacts import StoredResults, artifacts_of_run, is_results_name, read_stored
-from zelda_ci.domain.ci import Provenance
-from zelda_ci.errors import ArtifactError, GitHubError
-from zelda_ci.github.api import Api
-from zelda_ci.github.comments import CommentOrder
-from zelda_ci.github.revisions import merge_base, of_workflow_run
-from zelda_ci.github.schemas import Artifact, PullRequest, understand
+from zelda_ci.ci.stored_artifacts import artifacts_of_run, identity_of, is_results_name, read_stored
+from zelda_ci.errors import ArtifactError, GitHubError, StorageError
+from zelda_ci.github.revisions import of_workflow_run
+from zelda_ci.github.schemas import PullRequest, understand
 from zelda_ci.report.comment.view import FOREIGN, ci_view
 from zelda_ci.report.markdown import render_comment
 
 # Of one run: whoever opened the pull request may have stored any number, and each would be a comment.
 MAX_JOBS = 10
-# Of their attempts together.
-MAX_OPENED = 30
-
-UNKNOWN_COMMIT = frozenset({"GITHUB_NOT_FOUND", "GITHUB_REFUSED"})
 
 
 def comment(case: CiContext) -> int:
@@ -35,72 +29,52 @@ def comment(case: CiContext) -> int:
     Raises:
         ZeldaError: It could not be told, or what is stored is not what Zelda stores.
     """
-    if case.api is None:
+    api, settings, run = case.api, case.settings, case.settings.event.workflow_run
+    if api is None:
         raise GitHubError("No token was given, so nothing can be read or posted.", hint="Pass github-token.")
-    own, run = case.settings.context.repository_id, case.settings.event.workflow_run
-    stored = _stored(case, case.api, run.id) if run else []
-    if run is None or not stored:
+    own = settings.context.repository_id
+    # Of each job, the results of its newest attempt.
+    newest = {
+        artifact.name.rpartition(".")[0]: artifact
+        for artifact in (reversed(artifacts_of_run(api, run.id)) if run else ())
+        if not artifact.expired and is_results_name(artifact.name, settings.artifact_name)
+    }
+    if run is None or not newest:
         return _nothing(case, "That run stored no results (it was skipped, failed before them, or they have expired).")
-    for artifact, contents in stored:
-        told = contents.provenance
-        # What the artifact says of itself agrees with what GitHub says of the run.
-        if (told.repository_id, told.run_id, told.head_sha) != (own, run.id, run.head_sha):
-            raise ArtifactError("The stored results say that they are of another run.", code="ARTIFACT_INVALID")
-        pull_request = of_workflow_run(case.api, own, run, told.pull_request)
+    for stem, artifact in [*newest.items()][:MAX_JOBS]:
+        try:
+            stored = read_stored(api, artifact, {"repository_id": own, "run_id": run.id, "head_sha": run.head_sha})
+        except (ArtifactError, StorageError) as problem:
+            problem.message = f"The stored results {artifact.name} are refused: {problem.message}"
+            raise
+        told, batch, earlier = stored.provenance, stored.batch, stored.pool.trials
+        if identity_of(settings, told).stem != stem:
+            # A job may have been given an artifact-name that begins like another's.
+            continue
+        pull_request = of_workflow_run(api, own, run, told.pull_request)
         if pull_request is None:
             return _nothing(case, "No open pull request has the tested commit as its head: it moved on, or was closed.")
-        if contents.batch.interrupted:
+        if batch.interrupted:
             _nothing(case, "That run was cancelled: what it stored is for the next run of the pull request.")
             continue
+        # The commit that was tested against, as far as it is one of the base branch.
+        base = settings.baseline_branch or understand(PullRequest, api.get(f"pulls/{pull_request}")).base.ref
+        target = BaselineTarget(base, head=told.base_sha or told.head_sha) if settings.compare else None
+        job = replace(case, evaluated=told, refused=told.refused, decision=replace(case.decision, target=target))
         # Trials of earlier runs of the pull request count, as they did in the check.
-        earlier, batch = contents.pool.trials, contents.batch
-        limits = {run.suite: run.config.pool for run in (*earlier, *batch.runs)}
-        of_job = replace(case, evaluated=told)
-        target = _target(of_job, case.api, told, pull_request) if case.settings.compare else None
-        found = baseline.resolve_baseline(of_job, target, run.id).replace(earlier=earlier, limits=limits)
-        result = CiResult(batch, found.origin, found, artifact_id=artifact.id, run_id=run.id, refused=told.refused)
-        result.told_apart_by = of_job.job if len(stored) > 1 else ""
+        limits = {each.suite: each.config.pool for each in (*earlier, *batch.runs)}
+        found = resolve_baseline(job).replace(earlier=earlier, limits=limits)
+        result = CiResult(job, batch, found, has_siblings=len(newest) > 1)
+        result.outputs["artifact-id"] = str(artifact.id)
         if run.head_repository is None or run.head_repository.id != own:
             result.notes.append(FOREIGN)
-        compare(of_job, result)
-        apply_acceptances(of_job, result, pull_request)
-        publish.tell(case.log, case.settings.context.command_files, render_comment(ci_view(result.report(of_job))))
-        order = CommentOrder(run.id, run.run_attempt, run.head_sha, int(batch.finished_at.timestamp()))
-        publish.publish_to(of_job, case.api, result, pull_request, order)
-        if result.comment_url:
-            publish.tell(case.log, case.settings.context.command_files, outputs={"comment-url": result.comment_url})
+        compare(result)
+        apply_acceptances(job, result, pull_request)
+        publish.tell(case.log, settings.context.command_files, render_comment(ci_view(result.report)))
+        publish.publish_to(result, pull_request)
+        if url := result.outputs.get("comment-url"):
+            publish.tell(case.log, settings.context.command_files, outputs={"comment-url": url})
     return 0
-
-
-def _stored(case: CiContext, api: Api, run_id: int) -> list[tuple[Artifact, StoredResults]]:
-    """The newest results of each job of the run, as each says of itself.
-
-    Raises:
-        ArtifactError: What has the name of results is not what Zelda stores.
-    """
-    name = case.settings.artifact_name
-    named = [it for it in artifacts_of_run(api, run_id) if not it.expired and is_results_name(it.name, name)]
-    found: dict[str | None, tuple[Artifact, StoredResults]] = {}
-    for artifact in named[:MAX_OPENED]:
-        contents = read_stored(api, artifact)
-        if contents.provenance.artifact == name:
-            found.setdefault(contents.provenance.job, (artifact, contents))
-    return [*found.values()][:MAX_JOBS]
-
-
-def _target(case: CiContext, api: Api, origin: Provenance, pull_request: int) -> BaselineTarget:
-    """The commit that was tested against, if it is one of the base branch; else where the two lines of history meet."""
-    pull = understand(PullRequest, api.get(f"pulls/{pull_request}"))
-    branch = case.settings.baseline_branch or pull.base.ref
-    try:
-        if origin.base_sha and merge_base(api, branch, origin.base_sha) == origin.base_sha:
-            return BaselineTarget(branch, origin.base_sha)
-    except GitHubError as problem:
-        # A commit that GitHub does not know is one that was made up; of one that it only failed to tell of, nobody
-        # knows whether it is.
-        if problem.code not in UNKNOWN_COMMIT:
-            raise
-    return BaselineTarget(branch, head=origin.head_sha)
 
 
 def _nothing(case: CiContext, why: str) -> int:

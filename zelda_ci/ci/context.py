@@ -1,4 +1,4 @@
-"""What the story of a run in CI is told with, and what it has found so far."""
+"""The state of one step of a workflow: what it is given, and what it has found so far."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,12 +12,11 @@ from zelda_ci.ci.stored_artifacts import identity_of
 from zelda_ci.compare.gate import accept, gate, recorded_settings
 from zelda_ci.domain.ci import BaselineOrigin, Provenance
 from zelda_ci.domain.comparison import Acceptance, Comparison, GateResult, NotLoaded
-from zelda_ci.domain.nights import NightlyHistory
-from zelda_ci.domain.outcome import Outcome
 from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.github.api import Api
 from zelda_ci.github.artifacts import ArtifactService
-from zelda_ci.github.workflow_commands import Log
+from zelda_ci.github.workflow_commands import Log, Severity
 from zelda_ci.pipeline.comparing import Compared
 from zelda_ci.report.told import NOTHING_CHANGED, CiReport, Links, PullRequestChanges
 
@@ -57,16 +56,16 @@ class CiContext:
     """What a job before this one has found, where several share the run."""
 
     @property
+    def github(self) -> Api:
+        """The API; raises `GitHubError` without a token."""
+        if self.api is None:
+            raise GitHubError("No token was given.", hint="Pass github-token.")
+        return self.api
+
+    @property
     def job(self) -> str:
         """Id of the job that has evaluated; empty where nobody says."""
         return (self.evaluated.job or "") if self.evaluated else self.settings.context.job
-
-    @property
-    def folder(self) -> str:
-        """The project's, from the top of the checkout; empty at the top, or where it lies elsewhere."""
-        real, top = self.root.resolve(), self.settings.context.workspace.resolve()
-        below = real.relative_to(top).as_posix() if real.is_relative_to(top) else "."
-        return "" if below == "." else below
 
     @property
     def run_id(self) -> int:
@@ -77,37 +76,59 @@ class CiContext:
         """The artifact with the results of this attempt, whose name nothing else has."""
         return identity_of(self.settings).stored_as(self.settings.context.run_attempt)
 
+    @property
+    def output(self) -> Path:
+        """Folder of the files that the step leaves."""
+        return self.results_dir / "ci"
+
+    @property
+    def junit(self) -> Path:
+        """The JUnit XML, where the workflow wants it."""
+        return self.settings.junit_path or self.output / "junit.xml"
+
+    def relative(self, path: Path) -> str:
+        """A path from the workspace, which in this step's container is another than in later steps."""
+        real, top = path.resolve(), self.settings.context.workspace.resolve()
+        return real.relative_to(top).as_posix() if real.is_relative_to(top) else str(path)
+
+    @property
+    def folder(self) -> str:
+        """The project's, from the top of the checkout; empty at the top."""
+        folder = self.relative(self.root)
+        return "" if folder == "." else folder
+
 
 @dataclass
 class CiResult:
     """What is known so far; whatever is missing when the run is cancelled stays missing in what is told."""
 
+    case: CiContext
     batch: BatchResult
-    baseline: BaselineOrigin
     evidence: Evidence = NOTHING
-    nights: NightlyHistory = field(default_factory=NightlyHistory)
-    """What suites showed night by night, this one included."""
+    """What is stored and counts; from the comparison on, what was compared with."""
+    baseline: BaselineOrigin = NOTHING.origin
     compared: Compared | None = None
     acceptances: tuple[Acceptance, ...] = ()
     """Of the pull request, those that hold now."""
-    artifact_id: int | None = None
-    transcripts_id: int | None = None
-    """Of the artifact with the transcripts."""
-    report_id: int | None = None
-    """Of the artifact with the HTML report."""
-    is_unstorable: bool = False
-    """Whether the results have no place on GitHub, so that nothing else of the run has one."""
-    told_apart_by: str = ""
-    """Id of the job, where another job of the run had stored results before; empty where none had."""
-    run_id: int | None = None
-    """The run that made the results, where that is not this one."""
-    comment_url: str | None = None
     cancelled: bool = False
-    refused: tuple[NotLoaded, ...] = ()
-    """As the run's context has it."""
-    is_nightly: bool = False
-    """Whether this run is a row of the history."""
+    has_siblings: bool = False
+    """Whether another job of the run has results, too, so that the title says of which job these are."""
+    outputs: dict[str, str] = field(default_factory=dict)
+    """Outputs of the step that name what GitHub has taken: ids of artifacts, and the comment."""
     notes: list[str] = field(default_factory=list)
+
+    def note(self, text: str, level: Severity | None = None, title: str = "Zelda") -> None:
+        """Have the reports and the log say something; with a level, the run's page, too."""
+        self.notes.append(text)
+        if level:
+            self.case.log.report(level, text, title=title)
+        else:
+            self.case.log.say(text)
+
+    def note_failure(self, what: str, problem: ZeldaError, expected: str = "") -> None:
+        """Note what could not be done and why; where that is no surprise, `expected` is what the log advises."""
+        self.notes.append(f"{what}: {problem.message}")
+        self.case.log.report("notice" if expected else "warning", expected or problem.user_message, title=what)
 
     @property
     def head(self) -> tuple[RunResult, ...]:
@@ -122,15 +143,13 @@ class CiResult:
     @property
     def gate(self) -> GateResult:
         """With the baseline where there is one, without it from the runs alone; what was accepted is no reason."""
-        return accept(self._found, self.acceptances, self.comparison, self.head)
-
-    @property
-    def _found(self) -> GateResult:
         if self.compared:
             found = self.compared.gate
         else:
             found = gate(self.batch.replace(runs=self.head, base_runs=self.bases), recorded_settings(self.head))
-        return found.replace(reasons=(*self.refused, *(each for each in found.reasons if each not in self.refused)))
+        refused = self.case.refused
+        found = found.replace(reasons=(*refused, *(each for each in found.reasons if each not in refused)))
+        return accept(found, self.acceptances, self.comparison, self.head)
 
     @property
     def comparison(self) -> Comparison | None:
@@ -138,52 +157,31 @@ class CiResult:
         return self.compared.comparison if self.compared else None
 
     @property
-    def outcome(self) -> Outcome:
-        """How the check ends."""
-        known = CiReport(self.batch, self.gate, self.baseline, comparison=self.comparison, cancelled=self.cancelled)
-        return known.outcome
-
-    @property
-    def exit_code(self) -> int:
-        return self.outcome.exit_code
-
-    def report(self, case: CiContext) -> CiReport:
+    def report(self) -> CiReport:
         """What is told of it."""
-        settings = case.settings
-        head = case.decision.head_sha or case.commit
-        name = settings.comment_id or self.told_apart_by
+        case, settings = self.case, self.case.settings
+        context, head = settings.context, case.decision.head_sha or case.commit
+        home = f"{context.server_url}/{context.repository}"
+        run = context.url_of(case.evaluated.run_id if case.evaluated else context.run_id)
+        artifact, transcripts, page = (
+            f"{run}/artifacts/{self.outputs[name]}" if name in self.outputs else None
+            for name in ("artifact-id", "transcripts-artifact-id", "report-artifact-id")
+        )
+        name = settings.comment_id or (case.job if self.has_siblings else "")
         return CiReport(
             batch=self.batch,
             gate=self.gate,
             baseline=self.baseline,
             comparison=self.comparison,
             baseline_batch=self.evidence.results if self.compared else None,
-            links=self._links(settings, head),
+            links=Links(run, artifact, transcripts, f"{home}/commit/{head}", f"{home}/blob/{head}", page),
             title=f"Zelda: {name}" if name else "Zelda",
             tested=case.commit,
             head=head if head != case.commit else None,
             changes=case.changes,
             planned=case.planned,
-            cancelled=self.cancelled or self.batch.interrupted,
+            cancelled=self.cancelled,
             project=case.folder,
-            nightly=self.is_nightly,
+            nightly=any(night.batch_id == self.batch.batch_id for night in self.evidence.nights.nights),
             notes=tuple(self.notes),
-        )
-
-    def _links(self, settings: ActionSettings, head: str) -> Links:
-        """Where more is found; `head` is a commit that GitHub knows."""
-        context = settings.context
-        run_url = context.url_of(self.run_id or context.run_id)
-        artifact, transcripts, report = (
-            f"{run_url}/artifacts/{number}" if number else None
-            for number in (self.artifact_id, self.transcripts_id, self.report_id)
-        )
-        home = f"{context.server_url}/{context.repository}"
-        return Links(
-            run=run_url,
-            artifact=artifact,
-            transcripts=transcripts,
-            report=report,
-            commit=f"{home}/commit/{head}",
-            files=f"{home}/blob/{head}",
         )

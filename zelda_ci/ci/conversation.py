@@ -258,14 +258,12 @@ class _Conversation:
 
     def _results(self, run: WorkflowRun, pull: PullRequest) -> Iterator[StoredResults]:
         """What a run has stored of this pull request's head, the newest first."""
-        wanted = (run.id, self.case.settings.context.repository_id, pull.number, pull.head.sha)
+        own = self.case.settings.context.repository_id
+        told = {"repository_id": own, "run_id": run.id, "head_sha": pull.head.sha, "pull_request": pull.number}
         for artifact in [it for it in artifacts_of_run(self.api, run.id) if not it.expired][:MAX_ARTIFACTS]:
             # What somebody else's step has stored is no results.
             with suppress(ArtifactError, StorageError):
-                stored = read_stored(self.api, artifact)
-                told = stored.provenance
-                if (told.run_id, told.repository_id, told.pull_request, told.head_sha) == wanted:
-                    yield stored
+                yield read_stored(self.api, artifact, told)
 
 
 def _body(key: str, hidden: str, reply: str) -> str:

@@ -4,18 +4,22 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from zelda_ci.ci import baseline, nightly, publish, storing
+from zelda_ci.ci import baseline, publish, storing
 from zelda_ci.ci import baseline_words as words
 from zelda_ci.ci.acceptances import apply_acceptances, pull_request_in
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.evidence import Evidence
-from zelda_ci.ci.outputs import Files, json_of, write
+from zelda_ci.ci.nightly import keep_watch
+from zelda_ci.ci.stored_artifacts import RESULTS
 from zelda_ci.compare.pool import summarize_pool
 from zelda_ci.domain.run import BatchResult, batch_of
 from zelda_ci.errors import ZeldaError
+from zelda_ci.files.atomic import write_whole
 from zelda_ci.github.workflow_commands import empty
 from zelda_ci.pipeline.batch import ending_signals, handlers_kept
 from zelda_ci.pipeline.comparing import compare_arms, compare_sides
+from zelda_ci.report.comment.annotations import closing_line
+from zelda_ci.report.text import json_of
 from zelda_ci.storage.references import SideReference
 
 
@@ -25,105 +29,88 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult], evidence: Evidence
     Raises:
         ZeldaError: Nothing could be run, or its results could not be written.
     """
-    files = Files(case)
-    files.clear()
+    storing.clear_files(case)
     batch = emptying(case, run)
     for note in batch.notes:
         case.log.report("warning", note, title="Not in the tested tree")
-    # The baseline is what stays if the step is killed from here on.
-    result = CiResult(batch, words.CANCELLED, evidence=evidence, cancelled=True)
-    result.notes += [*case.notes, *evidence.notes, *batch.notes]
-    result.refused, result.nights = case.refused, evidence.nights
+    # Cancelled, and without a comparison, is what stays if the step is killed from here on.
+    result = CiResult(case, batch, evidence, cancelled=True, notes=[*case.notes, *evidence.remarks, *batch.notes])
     with undisturbed():
         try:
-            write(files.results, json_of(batch))
+            write_whole(case.output / RESULTS, [json_of(batch).encode()], durable=False)
         finally:
-            publish.record(case, files, result)
+            publish.record(result)
     result.cancelled = batch.interrupted
     _until_cancelled(
-        case,
         result,
-        lambda: _add_earlier(case, result),
-        lambda: compare(case, result, files),
-        lambda: apply_acceptances(case, result, pull_request_in(case.settings.event)),
-        lambda: storing.store_results(case, files, result),
-        lambda: storing.store_transcripts(case, result),
-        lambda: storing.store_report(case, files, result),
+        _add_earlier,
+        keep_watch,
+        compare,
+        lambda it: apply_acceptances(case, it, pull_request_in(case.settings.event)),
+        storing.store_results,
+        storing.store_transcripts,
+        storing.store_report,
     )
     with undisturbed():
-        publish.publish_results(case, files, result)
-        if result.cancelled and result.artifact_id is None:
-            _attempt(case, result, lambda: storing.store_trials(case, result))
-    _until_cancelled(case, result, lambda: publish.comment(case, result))
+        publish.publish_results(result)
+        if result.cancelled and "artifact-id" not in result.outputs:
+            storing.store_trials(result)
+    _until_cancelled(result, publish.comment)
     with undisturbed():
-        publish.finish(case, files, result)
-    return result.exit_code
+        publish.record(result)
+        case.log.say(closing_line(result.report))
+    return result.report.outcome.exit_code
 
 
-def _add_earlier(case: CiContext, result: CiResult) -> None:
+def _add_earlier(result: CiResult) -> None:
     before, runs = result.evidence, result.batch.runs
-    if before.limits is None and not case.settings.baseline:  # who names a file asks GitHub for nothing
-        result.evidence = baseline.with_earlier(case, before, baseline.heads_of(runs), runs)
+    if before.limits is None and not result.case.settings.baseline:  # who names a file asks GitHub for nothing
+        result.evidence = baseline.with_earlier(result.case, before, baseline.heads_of(runs), runs)
         result.notes += result.evidence.remarks[len(before.remarks) :]
     if earlier := result.evidence.heads:
-        note = words.counted_too(len(earlier), len({run.batch_id for run in earlier}))
-        result.notes.append(note)
-        case.log.say(note)
+        result.note(words.counted_too(len(earlier), len({run.batch_id for run in earlier})))
 
 
-def compare(case: CiContext, result: CiResult, files: Files | None = None) -> None:
+def compare(result: CiResult) -> None:
     """Compare with the base that ran beside the head, in whichever job that was; else with what is stored."""
-    batch, found = result.batch, result.evidence
+    case, batch, found = result.case, result.batch, result.evidence
+    origin, bases = found.origin, result.bases
     if batch.base and batch.base.problem:
         result.notes.append(f"nothing ran side by side with the base: {batch.base.problem}")
-    if result.head and batch.is_planned_by_looks:
-        found = _compare_beside(case, result, found)
-        result.notes.append(found.origin.sentence)
-    else:
-        if batch.runs:
-            names = {run.suite for run in batch.runs}
-            found = found.of_suites(names) if case.settings.suites or found.known else found
-            found = found.against(batch.runs, case.now())
-        if nightly.is_nightly(case):
-            nightly.keep_watch(case, result, found)
-        # Where the baseline is not what everybody expects it to be.
-        result.notes += [found.origin.sentence] if found.origin.stands_for or found.origin.workflow else []
-        if found.results and batch.runs:
+    is_beside = bool(result.head) and batch.is_planned_by_looks
+    if is_beside:
+        result.compared = compare_arms(batch, found.stored)
+        if batch.base and batch.base.commit:
+            branch = case.decision.target.branch if case.decision.target else origin.branch
+            origin = words.side_by_side(branch or "", batch.base.commit, len(result.head), len(bases))
+        if pool := summarize_pool(run for each in found.stored.values() for run in each.stored):
+            origin = words.with_pool(origin, pool, case.now())
+        found = found.replace(origin=origin, results=batch_of(bases) if bases else None)
+    elif batch.runs:
+        found = found.against(batch.runs, case.now(), is_choice=bool(case.settings.suites or found.known))
+        if found.results:
             sides = SideReference("the baseline", found.results.runs), SideReference("this run", result.head)
             result.compared = compare_sides(*sides, {})
     result.evidence, result.baseline = found, found.origin
     case.log.say(found.origin.sentence)
-    if files and result.comparison:
-        write(files.comparison, json_of(result.comparison))
+    # Elsewhere it is noted only where it is not what everybody expects it to be.
+    if is_beside or found.origin.stands_for or found.origin.workflow:
+        result.notes.append(found.origin.sentence)
 
 
-def _compare_beside(case: CiContext, result: CiResult, found: Evidence) -> Evidence:
-    batch, origin, bases = result.batch, found.origin, result.bases
-    result.compared = compare_arms(batch, found.stored)
-    if batch.base and batch.base.commit:
-        branch = case.decision.target.branch if case.decision.target else origin.branch
-        origin = words.side_by_side(branch or "", batch.base.commit, len(result.head), len(bases))
-    if pool := summarize_pool(run for each in found.stored.values() for run in each.stored):
-        origin = words.with_pool(origin, pool, case.now())
-    return found.replace(origin=origin, results=batch_of(bases) if bases else None)
+def _until_cancelled(result: CiResult, *steps: Callable[[CiResult], None]) -> None:
+    """Do what adds to results that are there already; what fails is told beside them.
 
-
-def _until_cancelled(case: CiContext, result: CiResult, *steps: Callable[[], None]) -> None:
-    """After a signal nothing more is asked of anybody far away: the runner waits for seconds only."""
+    After a signal nothing more is asked of anybody far away: the runner waits for seconds only.
+    """
     try:
         for step in steps if not result.cancelled else ():
-            _attempt(case, result, step)
+            try:
+                step(result)
+            except ZeldaError as problem:
+                result.notes.append(problem.message)
     except KeyboardInterrupt:
         result.cancelled = True
-
-
-def _attempt(case: CiContext, result: CiResult, step: Callable[[], None]) -> None:
-    """What fails here is told beside the results, which are there already."""
-    try:
-        step()
-    except ZeldaError as problem:
-        result.notes.append(problem.message)
-        case.log.report("warning", problem.user_message, title="Zelda")
 
 
 def emptying(case: CiContext, run: Callable[[], BatchResult]) -> BatchResult:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from zelda_ci.ci.checkout import Checkout, NestedRepository
 from zelda_ci.ci.commands import is_command
-from zelda_ci.ci.nested import NestedRepository
 from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.errors import ConfigError
 from zelda_ci.github.schemas import PullRequest
@@ -13,21 +13,6 @@ DEPENDABOT = "dependabot[bot]"
 PAYLOAD = "GITHUB_EVENT_PATH must be the event's payload."
 # Events of a branch or a tag, as their sentences begin.
 OF_A_BRANCH = {"push": "Push to", "schedule": "Scheduled run on", "workflow_dispatch": "Run on demand on"}
-
-
-@dataclass(frozen=True)
-class Checkout:
-    """What lies in the workspace: the commit at HEAD and its parents; without a repository, neither."""
-
-    head: str | None = None
-    parents: tuple[str, ...] = ()
-    project: str | None = None
-    """HEAD of the repository that the project lies in: a second checkout has one of its own."""
-    nested: NestedRepository | None = None
-
-    def base_of(self, head: str) -> str | None:
-        """The commit into which HEAD merges another one; absent where it does not look like such a merge."""
-        return self.parents[0] if len(self.parents) == 2 and self.parents[1] == head else None
 
 
 @dataclass(frozen=True)

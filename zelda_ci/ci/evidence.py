@@ -1,24 +1,24 @@
 """Stored trials that count beside those of a run: looked up once, pinned for jobs that share it, compared with."""
 
-from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
-from operator import attrgetter
 
 from pydantic import Field
 
 from zelda_ci.ci import baseline_words as words
-from zelda_ci.compare.pool import TrialPool, grouped, is_of_platform, stored_trials, summarize_pool
+from zelda_ci.compare.pool import TrialPool, by_age, grouped, is_of_platform, stored_trials, summarize_pool
 from zelda_ci.domain.base import Document
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState, Provenance
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.nights import NightlyHistory
+from zelda_ci.domain.numbers import format_count, some_of
 from zelda_ci.domain.run import BatchResult, RunResult, StoredTrials
 from zelda_ci.domain.shards import ShardPlan
 from zelda_ci.domain.trials import PoolSettings, Side
 
-by_age = attrgetter("finished_at", "run_id")
+# Suites that a sentence names.
+MAX_NAMED = 20
 
 
 class Evidence(Document):
@@ -86,64 +86,52 @@ class Evidence(Document):
         """Of the suites with a fingerprint, those that need to run."""
         return tuple(name for name in self.fingerprints if name not in self.known)
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Which suites are not run, and why; and what else readers should know."""
-        return (*([words.not_run(self.known)] if self.known else []), *self.remarks)
-
     def knowing(self, expected: Mapping[str, Fingerprint], wanted: Mapping[str, int]) -> "Evidence":
         """With the suites of which as many trials are stored as are wanted."""
-        stored = {name: stored_trials(self.states, name, each) for name, each in expected.items()}
-        known = {name: count for name, count in stored.items() if count >= wanted[name]}
-        return self.replace(fingerprints=dict(expected), known=known)
+        stored = ((name, stored_trials(self.states, name, each)) for name, each in expected.items())
+        known = {name: count for name, count in stored if count >= wanted[name]}
+        named = some_of([f"{name} ({format_count(count, 'stored trial')})" for name, count in known.items()], MAX_NAMED)
+        remark = f"Not run, since trials of the same files and settings are stored: {named}."
+        remarks = [f"{remark} The input run-all runs every suite."] if known else []
+        return self.replace(fingerprints=dict(expected), known=known, remarks=(*self.remarks, *remarks))
 
-    def of_suites(self, names: Collection[str]) -> "Evidence":
-        """Results of some suites: where some were chosen, the others were not removed."""
+    def against(self, runs: Sequence[RunResult], now: datetime, *, is_choice: bool = False) -> "Evidence":
+        """With the pooled trials that may be compared with these runs in place of one run's.
+
+        Where their suites are a choice, the others were not removed.
+        """
         if self.results is None:
             return self
-        runs = tuple(run for run in self.results.runs if run.suite in names)
-        references = {name: each for name, each in self.references.items() if name in names}
-        if runs or references:
-            return self.replace(results=self.results.replace(runs=runs), references=references)
-        return self.replace(origin=words.of_other_suites(self.origin), results=None)
-
-    def against(self, runs: Sequence[RunResult], now: datetime) -> "Evidence":
-        """With the pooled trials that may be compared with these runs in place of one run's."""
-        if self.results is None or not self.references:
-            return self
-        own, origin = defaultdict[str, list[RunResult]](list), self.origin
-        for run in self.results.runs:
-            own[run.suite].append(run)
-        heads = {run.suite: run for run in runs if run.fingerprint}
-        chosen = {name: self._chosen(name, heads.get(name), tuple(own[name])) for name in [*own, *self.references]}
+        heads, names = {run.suite: run for run in runs if run.fingerprint}, {run.suite for run in runs}
+        known = dict.fromkeys([*(run.suite for run in self.results.runs), *self.references])
+        suites = [name for name in known if name in names or not is_choice]
+        if not suites:
+            sentence = f"no baseline yet: the stored results ({self.origin.sentence}) are of other suites"
+            origin = self.origin.replace(state=BaselineState.NONE_YET, sentence=sentence, commit=None)
+            return self.replace(origin=origin, results=None)
+        chosen = {name: self._chosen(name, heads.get(name)) for name in suites}
         kept = tuple(run for each in chosen.values() for run in sorted(each, key=by_age))
-        if not kept:
-            return self
-        summary = summarize_pool(run for name in self.references if name in heads for run in chosen[name])
-        if summary and summary.runs > 1:
-            origin = words.with_pool(origin, summary, now)
+        pool = summarize_pool(
+            run for name in suites if name in self.references and name in heads for run in chosen[name]
+        )
+        origin = words.with_pool(self.origin, pool, now) if pool and pool.runs > 1 else self.origin
         return self.replace(results=self.results.replace(runs=kept), origin=origin)
 
-    def _chosen(self, suite: str, head: RunResult | None, own: tuple[RunResult, ...]) -> tuple[RunResult, ...]:
+    def _chosen(self, suite: str, head: RunResult | None) -> Sequence[RunResult]:
         """What a suite is compared with: stored trials of the head's platform and of the code of a side, else others.
 
         Others are those of the nearest commit that ran it; the comparison names what differs.
         """
+        own = [run for run in self.results.runs if run.suite == suite] if self.results else []
         if suite not in self.references:
             return own
-        state, now = self.references[suite], head.fingerprint if head else None
-        trials = self.states.of(suite, state.outcome)
-        exact = tuple(run for run in trials if run.fingerprint and run.fingerprint.tree == state.tree)
-        if head is None or now is None:
-            return own or exact or trials
-        alike = tuple(
-            run
-            for run in trials[: head.config.pool.max_trials]
-            if run.fingerprint
-            and run.fingerprint.tree in {state.tree, now.tree}
-            and is_of_platform(run.fingerprint, now)
-        )
-        return alike or own or exact or trials
+        state, alike = self.references[suite], list[RunResult]()
+        stored = [(run, run.fingerprint) for run in self.states.of(suite, state.outcome) if run.fingerprint]
+        if head and (now := head.fingerprint):
+            recent, trees = stored[: head.config.pool.max_trials], {state.tree, now.tree}
+            alike = [run for run, each in recent if each.tree in trees and is_of_platform(each, now)]
+        exact = [run for run, each in stored if each.tree == state.tree]
+        return alike or own or exact or [run for run, _ in stored]
 
 
 NOTHING = Evidence(origin=BaselineOrigin(state=BaselineState.OFF, sentence=""))
@@ -153,6 +141,6 @@ class PinnedPlan(Document):
     """A plan with the evidence that it rests on, so that nothing that is stored later changes it."""
 
     plan: ShardPlan
-    origin: Provenance
-    """The job that made it."""
+    attempt: int
+    """Attempt of the workflow's run that made it."""
     evidence: Evidence

@@ -3,6 +3,7 @@
 `make schemas` makes both action.yml, the table in docs/action.md and the inputs of zelda-sharded.yml from them.
 """
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
+from zelda_ci.config.files import listed
 from zelda_ci.config.schema import CONFIG_FILE
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.shards import MAX_SHARDS, ShardOf, shard_of
@@ -50,6 +52,13 @@ Configuration = Annotated[
     checked(
         f"must be the path of a {CONFIG_FILE} that exists, or its folder",
         lambda it: it.is_dir() or (it.name == CONFIG_FILE and it.is_file()),
+    ),
+]
+Replaceable = Annotated[
+    Path,
+    checked(
+        "must name no folder and no file that git tracks, since it is overwritten",
+        lambda it: not it.is_dir() and not (os.path.lexists(it) and listed(it.parent, "--", f":(literal){it.name}")),
     ),
 ]
 
@@ -106,7 +115,7 @@ class Inputs(Record):
     comment_id: Label = ""
     """Keeps the comments and artifacts of [several jobs](#several-jobs) of one workflow apart, such as those of a
     matrix."""
-    junit_path: Path | None = None
+    junit_path: Replaceable | None = None
     """Where to write the JUnit XML. Empty means `.zelda/ci/junit.xml`."""
     working_directory: Folder = Path()
     """The folder of the project in the workspace."""

@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.evidence import Evidence
 from zelda_ci.ci.publish import comment_key
 from zelda_ci.compare.drift import night_of, watch, with_night
 from zelda_ci.domain.ci import BaselineState
 from zelda_ci.domain.nights import Drift, NightlyHistory
 from zelda_ci.errors import GitHubError
-from zelda_ci.github.api import Api
 from zelda_ci.github.issues import close_issue, find_issues, open_issue, update_issue
 from zelda_ci.report.builders import nights as words
 from zelda_ci.report.markdown import render_drifts
@@ -25,48 +23,36 @@ def is_nightly(case: CiContext) -> bool:
     return is_scheduled and settings.nightly != "off" and settings.compare and settings.baseline is None
 
 
-def keep_watch(case: CiContext, result: CiResult, stored: Evidence) -> None:
-    """Add the row of this night, and tell what it shows."""
-    if stored.damage:
-        note = words.not_readable(stored.damage, older=len(stored.nights.nights))
-        result.notes.append(note)
-        case.log.report("warning", note, title="Zelda")
-    night = night_of(result.batch.runs)
-    if night is None or result.batch.interrupted:
-        result.nights = stored.nights
+def keep_watch(result: CiResult) -> None:
+    """Add the row of this night, and tell what it shows; a token that may write no issue costs a line."""
+    case, stored = result.case, result.evidence
+    if not is_nightly(case):
         return
     before = stored.nights
-    result.nights, result.is_nightly = watch(with_night(before, night.replace(run=case.settings.context.run_id))), True
-    for note in words.drift_notes(before.drifts, result.nights.drifts):
-        result.notes.append(note)
-        case.log.report("warning", note, title="Drift")
-    if case.settings.nightly == "watch":
-        _tell(case, result, before, is_read=bool(before.nights) or stored.origin.state not in NOT_READ)
-
-
-def _tell(case: CiContext, result: CiResult, before: NightlyHistory, *, is_read: bool) -> None:
-    """By the issue; a token that may not write one costs a line, and nothing else."""
-    known = (*result.nights.drifts, *before.drifts)
-    # Where nothing is known of, an issue may be left that could not be closed, or of a history that was lost.
-    if not known and not is_read:
+    if stored.damage:
+        result.note(words.not_readable(stored.damage, older=len(before.nights)), "warning")
+    night = night_of(result.batch.runs)
+    if night is None or result.batch.interrupted:
         return
-    told = [drift for drift in known if not drift.accepted]
-    if case.api is None:
-        result.notes += [words.NO_TOKEN] if told else []
+    now = watch(with_night(before, night.replace(run=case.settings.context.run_id)))
+    result.evidence = stored.replace(nights=now)
+    for note in words.drift_notes(before.drifts, now.drifts):
+        result.note(note, "warning", "Drift")
+    known = (*now.drifts, *before.drifts)
+    # Where nothing is known of, an issue may be left that could not be closed, or of a history that was lost.
+    is_known = known or before.nights or stored.origin.state not in NOT_READ
+    if case.settings.nightly != "watch" or not is_known:
         return
     try:
-        result.nights = _kept(case, case.api, before, result.nights)
+        result.evidence = stored.replace(nights=_kept(case, before, now))
     except GitHubError as problem:
-        if not told:
-            return
-        note = words.no_issue(problem)
-        result.notes.append(note)
-        case.log.report("notice", note, title="Zelda")
+        if not all(drift.accepted for drift in known):
+            result.note(words.no_issue(problem), "notice")
 
 
-def _kept(case: CiContext, api: Api, before: NightlyHistory, now: NightlyHistory) -> NightlyHistory:
+def _kept(case: CiContext, before: NightlyHistory, now: NightlyHistory) -> NightlyHistory:
     """Keep the issue of one job; returns the history with what is known of it."""
-    context, key = case.settings.context, f"drift-{comment_key(case)}"
+    api, context, key = case.github, case.settings.context, f"drift-{comment_key(case)}"
     here = context.url_of(context.run_id)
 
     def body(drifts: Sequence[Drift], ending: str = "") -> str:

@@ -1,32 +1,35 @@
 """A run is told where people and programs look: summary, outputs, annotations, JUnit XML, comment, log."""
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
+from statistics import fmean
 
 from zelda_ci.ci.baseline_words import WRONG_TOKEN
 from zelda_ci.ci.comment import Published, publish_comment
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.inputs import CommentWhen
-from zelda_ci.ci.outputs import Files, step_outputs, write
 from zelda_ci.ci.settings import command_files
+from zelda_ci.ci.stored_artifacts import RESULTS
+from zelda_ci.ci.storing import COMPARISON
+from zelda_ci.domain.comparison import Verdict
+from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.files import untrusted
-from zelda_ci.github.api import Api
+from zelda_ci.files.atomic import write_whole
 from zelda_ci.github.comments import CommentOrder, read_thread
 from zelda_ci.github.revisions import of_commit
-from zelda_ci.github.workflow_commands import Annotation, Log, worst, write_output, write_summary
+from zelda_ci.github.workflow_commands import Log, worst, write_output, write_summary
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.comment.annotations import annotations, closing_line, log_lines
 from zelda_ci.report.comment.view import NO_JUNIT, ci_view
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.markdown import render_comment
-from zelda_ci.report.model import CiView, RunFiles
+from zelda_ci.report.model import RunFiles
 from zelda_ci.report.text import escape_markdown, sentence
-from zelda_ci.report.told import CiReport
 from zelda_ci.storage.result_store import RUNS
 
 MAX_OUTPUTS = 20
@@ -36,51 +39,89 @@ ONE_COMMENT = (
     "Another job of this run with the same id has written the comment, and it is not overwritten. Give each job of a "
     "matrix, each call of a reusable workflow and each step a `comment-id` of its own."
 )
+SECOND_WORKFLOW = "For forks, a second workflow with mode: comment does it; else give the job `pull-requests: write`."
 
 
-def publish_results(case: CiContext, files: Files, result: CiResult) -> None:
+def publish_results(result: CiResult) -> None:
     """Everything that needs nobody far away."""
-    report = result.report(case)
+    case, log, texts = result.case, result.case.log, {}
     try:
-        write(files.junit, render_junit(report).encode())
+        write_whole(case.junit, [render_junit(result.report).encode()], durable=False)
     except ZeldaError as problem:
-        result.notes.append(f"{NO_JUNIT}: {problem.message}")
-        case.log.report("warning", problem.user_message, title="No JUnit XML")
-    report = result.report(case)
-    record(case, files, result, case.log)
-    case.log.say(ci_view(report).sentence)
+        result.note_failure(NO_JUNIT, problem)
+    record(result, log)
+    report = result.report
+    log.say(ci_view(report).sentence)
     for line in log_lines(report):
-        case.log.say(line)
-    _show_output(case, result)
-    severities = _annotate(case, report)
+        log.say(line)
+    _show_output(result)
+    for name in {run.config.file for run in result.batch.runs}:
+        with suppress(OSError, UnicodeDecodeError):
+            texts[name] = untrusted.read(case.root / name, MAX_SUITE_BYTES).decode("utf-8")
+    remarks = [*annotations(report, prefix=case.folder, texts=texts)]
+    for remark in worst(remarks):
+        log.report(*remark)
     # A step that ends with a code has no message of its own.
-    if result.exit_code and "error" not in severities:
-        case.log.report("error", closing_line(report), title="Zelda")
+    if report.is_red and all(remark.level != "error" for remark in remarks):
+        log.report("error", closing_line(report), title="Zelda")
 
 
-def _show_output(case: CiContext, result: CiResult) -> None:
+def _show_output(result: CiResult) -> None:
     """The end of what failed commands printed: whoever looks why a job is red begins with its log."""
-    problems = ((run, run_problem(run, RunFiles())) for run in result.batch.runs)
+    log, problems = result.case.log, ((run, run_problem(run, RunFiles())) for run in result.batch.runs)
     failed = [(run, problem) for run, problem in problems if problem and problem.output]
     for run, problem in failed[:MAX_OUTPUTS]:
-        with case.log.group(f"{run.suite}, trial {run.trial}: {problem.sentence}"):
-            case.log.say("\n".join(problem.output))
-            where = case.results_dir / RUNS / run.run_id
-            case.log.say(f"All of it: {where}, and {RUNS}/{run.run_id} in the artifact with the transcripts.")
+        with log.group(f"{run.suite}, trial {run.trial}: {problem.sentence}"):
+            log.say("\n".join(problem.output))
+            where = result.case.results_dir / RUNS / run.run_id
+            log.say(f"All of it: {where}, and {RUNS}/{run.run_id} in the artifact with the transcripts.")
     if len(failed) > MAX_OUTPUTS:
-        case.log.say(f"{len(failed) - MAX_OUTPUTS} more runs have failed commands: the summary has their output.")
+        log.say(f"{len(failed) - MAX_OUTPUTS} more runs have failed commands: the summary has their output.")
 
 
-def record(case: CiContext, files: Files, result: CiResult, log: Log | None = None) -> None:
+def record(result: CiResult, log: Log | None = None) -> None:
     """Write summary and outputs in the place of those before: whenever the step is killed, its last ones are there."""
-    context = case.settings.context
-    paths = {"results-path": files.results, "comparison-path": files.comparison, "junit-path": files.junit}
-    outputs = step_outputs(result) | {
-        name: _relative(path, context.workspace) for name, path in paths.items() if path.is_file()
+    files = result.case.settings.context.command_files
+    tell(log, files, render_comment(ci_view(result.report)), step_outputs(result), anew=True)
+
+
+def step_outputs(result: CiResult) -> dict[str, str]:
+    """The action's outputs; what is not known, or not there, is left out."""
+    case, score, compared = result.case, mean_score(result.batch), result.comparison
+    paths = {"results": case.output / RESULTS, "comparison": case.output / COMPARISON, "junit": case.junit}
+    outputs = {
+        "verdict": verdict(result),
+        "regressions": str(compared.counts[Verdict.REGRESSED]) if compared else None,
+        "improvements": str(compared.counts[Verdict.IMPROVED]) if compared else None,
+        "score": None if score is None else f"{score:.1f}",
+        "cost-usd": f"{result.batch.cost_usd:.4f}",
+        "baseline-sha": result.baseline.commit,
+        **result.outputs,
+        **{f"{name}-path": case.relative(path) for name, path in paths.items() if path.is_file()},
     }
-    if result.comment_url:
-        outputs["comment-url"] = result.comment_url
-    tell(log, context.command_files, render_comment(ci_view(result.report(case))), outputs, anew=True)
+    return {name: value for name, value in outputs.items() if value}
+
+
+def verdict(result: CiResult) -> str:
+    """In one word: how the run compares, or without a comparison how it went. Nothing beside a red gate looks green."""
+    outcome, compared = result.report.outcome, result.comparison
+    if compared and (outcome < Outcome.FAILED or (outcome is Outcome.FAILED and compared.verdict is Verdict.REGRESSED)):
+        return compared.verdict.value
+    return "cancelled" if outcome is Outcome.INTERRUPTED else outcome.value
+
+
+def mean_score(batch: BatchResult) -> float | None:
+    """The mean over the suites of the mean of their scores.
+
+    Absent where nothing was scored, and where not everything was judged: the rest must not speak for what is missing.
+    """
+    if any(run_outcome(run) is Outcome.INCOMPLETE for run in batch.runs):
+        return None
+    by_suite = defaultdict(list)
+    for run in batch.runs:
+        if scores := [each.score for each in run.evaluations.values() if each.score is not None]:
+            by_suite[run.suite].append(fmean(scores))
+    return fmean(map(fmean, by_suite.values())) if by_suite else None
 
 
 def tell(
@@ -96,96 +137,81 @@ def tell(
     What cannot be written costs nothing else, and a warning in the log.
     """
 
-    def summarise() -> None:
-        if markdown:
-            write_summary(files.get("STEP_SUMMARY"), markdown, anew=anew)
-
-    def hand_over() -> None:
-        for name, value in (outputs or {}).items():
-            write_output(files.get("OUTPUT"), name, value)
-
-    for what, act in (("summary", summarise), ("outputs", hand_over)):
+    @contextmanager
+    def warned(what: str) -> Iterator[None]:
         try:
-            act()
+            yield
         except OSError as problem:
             if log:
                 log.report("warning", f"The {what} could not be written: {problem.strerror or problem}.", title="Zelda")
 
+    with warned("summary"):
+        write_summary(files.get("STEP_SUMMARY") if markdown else None, markdown, anew=anew)
+    with warned("outputs"):
+        for name, value in (outputs or {}).items():
+            write_output(files.get("OUTPUT"), name, value)
 
-def comment(case: CiContext, result: CiResult) -> None:
-    """Tell the pull request, if there is one and it wants to hear."""
-    decision = case.decision
+
+def comment(result: CiResult) -> None:
+    """Tell the pull request, if there is one and it wants to hear; the gate does not care whether that succeeds."""
+    case, decision = result.case, result.case.decision
     if not decision.comments:
         return
-    if case.api is None:
-        refused(case, result, GitHubError("No token was given.", hint="Pass github-token, or set comment: off."))
-        return
-    order = _order(case, result.batch.finished_at)
     try:
-        number = decision.pull_request or of_commit(case.api, decision.pull_request_of or "")
-        if number is None:
+        pull = decision.pull_request or of_commit(case.github, decision.pull_request_of or "")
+        if pull is None:
             case.log.say("No open pull request has this commit as its head: nothing is posted.")
-            return
-        publish_to(case, case.api, result, number, order)
+        else:
+            publish_to(result, pull)
     except GitHubError as problem:
-        refused(case, result, problem)
+        # A token that may not write is what forks have; anything else is worth a warning.
+        is_expected = problem.code == "GITHUB_NOT_PERMITTED" and problem.status != WRONG_TOKEN
+        result.note_failure(NO_COMMENT, problem, f"{problem.message}\n{SECOND_WORKFLOW}" if is_expected else "")
 
 
 def replace_comment(case: CiContext, body: str) -> None:
     """Have an earlier comment, which may have ceased to be true, say this instead; no new one is made for it."""
-    number, order = case.decision.pull_request, _order(case, case.now())
-    if number is None or case.api is None:
+    if case.decision.pull_request is None or case.api is None:
         return
     try:
-        if _has_comment(case, case.api, number):
-            _publish(case, case.api, number, order, body)
+        _publish(case, case.decision.pull_request, body, case.now(), is_due=False)
     except GitHubError as problem:
         case.log.report("notice", problem.message, title=NO_COMMENT)
 
 
-def publish_to(case: CiContext, api: Api, result: CiResult, number: int, order: CommentOrder) -> None:
+def publish_to(result: CiResult, pull: int) -> None:
     """Make the pull request's comment tell what was found, if it wants to hear of it or has heard of it before."""
-    view, when = ci_view(result.report(case)), case.settings.comment
-    if when == "off" or not (_is_due(when, view) or _has_comment(case, api, number)):
+    case, when, view = result.case, result.case.settings.comment, ci_view(result.report)
+    if when == "off":
         return
-    published = _publish(case, api, number, order, render_comment(view))
-    result.comment_url = published.url
+    is_due = when == "always" or view.failed or (when == "changes" and view.changed)
+    published = _publish(case, pull, render_comment(view), result.batch.finished_at, is_due=is_due)
+    if published is None:
+        return
+    if published.url:
+        result.outputs["comment-url"] = published.url
     if published.action == "taken":
         case.log.report("warning", ONE_COMMENT, title=NO_COMMENT)
         result.notes.append(f"{NO_COMMENT}: another job of this run has written it")
-        return
-    case.log.say(f"Comment on pull request {number}: {published.action}. {published.url or ''}".strip())
+    else:
+        case.log.say(f"Comment on pull request {pull}: {published.action}. {published.url or ''}".strip())
 
 
-def refused(case: CiContext, result: CiResult, problem: GitHubError) -> None:
-    """A token that may not write is what forks have; anything else is worth a warning. The gate does not care."""
-    expected = problem.code == "GITHUB_NOT_PERMITTED" and problem.status != WRONG_TOKEN
-    result.notes.append(f"{NO_COMMENT}: {problem.message}")
-    hint = "For forks, a second workflow with mode: comment does it; else give the job `pull-requests: write`."
-    message = f"{problem.message}\n{hint}" if expected else problem.user_message
-    case.log.report("notice" if expected else "warning", message, title=NO_COMMENT)
+def _publish(case: CiContext, pull: int, body: str, made_at: datetime, *, is_due: bool) -> Published | None:
+    """Have the comment tell of the run that has evaluated, be it another workflow's.
 
-
-def finish(case: CiContext, files: Files, result: CiResult) -> None:
-    """What is known only now, and why the step ends as it does."""
-    record(case, files, result)
-    case.log.say(closing_line(result.report(case)))
-
-
-def _has_comment(case: CiContext, api: Api, number: int) -> bool:
-    """Whether a comment of an earlier run is there, which may have ceased to be true."""
-    return bool(read_thread(api, number).marked(comment_key(case)))
-
-
-def _publish(case: CiContext, api: Api, number: int, order: CommentOrder, body: str) -> Published:
+    Where that is not due, only in place of what an earlier run has said, which may have ceased to be true.
+    """
+    key, context = comment_key(case), case.settings.context
+    if not is_due and not read_thread(case.github, pull).marked(key):
+        return None
+    run_id, attempt = context.run_id, context.run_attempt
+    if case.evaluated:
+        run = case.settings.event.workflow_run
+        run_id, attempt = case.evaluated.run_id, run.run_attempt if run else 1
+    order = CommentOrder(run_id, attempt, case.decision.head_sha, int(made_at.timestamp()))
     # Whoever evaluates, and comments in the same job, comments once in each attempt.
-    once = case.evaluated is None
-    return publish_comment(api, number, key=comment_key(case), order=order, body=body, once=once)
-
-
-def _order(case: CiContext, made_at: datetime) -> CommentOrder:
-    attempt = case.settings.context.run_attempt
-    return CommentOrder(case.run_id, attempt, case.decision.head_sha, int(made_at.timestamp()))
+    return publish_comment(case.github, pull, key=key, order=order, body=body, once=case.evaluated is None)
 
 
 def comment_key(case: CiContext) -> str:
@@ -198,33 +224,6 @@ def comment_key(case: CiContext) -> str:
         workflow = f".github/workflows/{settings.workflow}"
     parts = (workflow, case.job, settings.comment_id)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
-
-
-def _is_due(when: CommentWhen, view: CiView) -> bool:
-    return when == "always" or view.failed or (when == "changes" and view.changed)
-
-
-def _relative(path: Path, workspace: Path) -> str:
-    """As later steps find it: in this step's container the workspace has another path than in theirs."""
-    real, top = path.resolve(), workspace.resolve()
-    return real.relative_to(top).as_posix() if real.is_relative_to(top) else str(path)
-
-
-def _annotate(case: CiContext, report: CiReport) -> set[str]:
-    """Remark on the suites' files; returns the severities that there are."""
-    prefix = _relative(case.root, case.settings.context.workspace)
-    texts = dict(_suite_files(case.root, report.batch))
-    found = annotations(report, prefix="" if prefix == "." else prefix, texts=texts)
-    remarks = [Annotation(it.level, it.message, it.title, it.file or "", it.line) for it in found]
-    for remark in worst(remarks):
-        case.log.report(*remark)
-    return {remark.level for remark in remarks}
-
-
-def _suite_files(project: Path, batch: BatchResult) -> Iterator[tuple[str, str]]:
-    for name in dict.fromkeys(run.config.file for run in batch.runs):
-        with suppress(OSError, UnicodeDecodeError):
-            yield name, untrusted.read(project / name, MAX_SUITE_BYTES).decode("utf-8")
 
 
 def give_up(environ: Mapping[str, str], log: Log, why: str, verdict: str) -> None:

@@ -1,11 +1,8 @@
 """Artifacts that jobs have stored: their names and contents, the runs that stored them, and which of it is believed."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
-
-from pydantic import ValidationError
 
 from zelda_ci.ci.settings import DEFAULT_ARTIFACT, ActionSettings
 from zelda_ci.compare.pool import CLOCK_DIFFERENCE
@@ -24,9 +21,6 @@ RESULTS = "zelda-results.json"
 POOL = "zelda-pool.json"
 NIGHTS = "history.json"
 
-# What runs on commits that are already on a branch of this repository; pull requests are not.
-TRUSTED_EVENTS = ("push", "schedule", "workflow_dispatch")
-
 # Of 100 each: as many runs of an event as commits that are looked at, and all artifacts that one job may store.
 PAGES_OF_RUNS = 3
 PAGES_OF_ARTIFACTS = 10
@@ -36,23 +30,39 @@ MAX_MEMBER_BYTES = 64 << 20
 MAX_MEMBERS = 20_000
 MAX_HISTORY_BYTES = 16 << 20
 
+# What an artifact tells of itself, which whoever stored it can choose, and what is said where it is not as expected.
+# A repository may be renamed: its id tells.
+CLAIMS = {
+    "repository_id": "it names another repository than GitHub",
+    "run_id": "it names another run than GitHub",
+    "sha": "it names another commit than GitHub",
+    "head_sha": "it names another commit than GitHub",
+    "complete": "its run was interrupted, or not judged completely",
+    "pull_request": "it is of another pull request",
+    "workflow": "it was stored by another workflow",
+    "artifact": "it belongs to another artifact-name or comment-id",
+    "job": "it was stored by another job (jobs that belong together need one comment-id)",
+    "folder": "it is of a project in another folder (jobs that belong together need one comment-id)",
+}
+Claims = Mapping[str, object]
+"""Values that what an artifact tells of itself must have, by the names of `CLAIMS`."""
+
+
+def distrust(told: Provenance, expected: Claims) -> str | None:
+    """Why something of what an artifact tells of itself is not believed; absent where all is as expected."""
+    return next((CLAIMS[it] for it in CLAIMS if it in expected and getattr(told, it) != expected[it]), None)
+
 
 @dataclass(frozen=True)
 class JobIdentity:
-    """A job whose runs are compared with each other, in whatever file its workflow is written.
-
-    A name that its author has given (`artifact-name`, `comment-id`) is enough. The default name is everybody's, so that
-    job and folder count, too.
-
-    Attributes:
-        artifact: What the input artifact-name or comment-id says, or the default.
-        job: Its id in the workflow; nothing where the runner does not say.
-        folder: Of the project, below the workspace.
-    """
+    """A job whose runs are compared with each other, in whatever file its workflow is written."""
 
     artifact: str
-    job: str | None = None
-    folder: str | None = None
+    """What the input artifact-name or comment-id says, or the default, which is everybody's."""
+    job: str | None
+    """Its id in the workflow; absent where the runner does not say."""
+    folder: str | None
+    """Of the project, below the workspace."""
 
     @property
     def stem(self) -> str:
@@ -63,18 +73,14 @@ class JobIdentity:
         """The artifact with the results of an attempt: each attempt has its own, and none replaces another's."""
         return f"{self.stem}.{attempt}"
 
-    def distrust(self, stored: Provenance, run: WorkflowRun, workflow_id: int) -> str | None:
-        """Why results are not this job's own; absent where they are."""
-        if run.workflow_id != workflow_id and (stored.workflow is None or stored.workflow != run.workflow):
-            return "it was stored by another workflow"
-        if stored.artifact != self.artifact:
-            return "it belongs to another artifact-name or comment-id"
+    def claims(self, run: WorkflowRun, own: WorkflowRun) -> Claims:
+        """What its results in a run of any workflow say. A name that its author has given them is enough."""
+        is_elsewhere, claims = run.workflow_id != own.workflow_id, {"artifact": self.artifact}
+        if is_elsewhere:
+            claims["workflow"] = run.workflow
         if self.artifact != DEFAULT_ARTIFACT:
-            return None
-        is_same = stored.job == self.job if self.job else run.workflow_id == workflow_id
-        if not is_same or (run.workflow_id != workflow_id and stored.folder != self.folder):
-            return "it was stored by another job (jobs that belong together need one comment-id)"
-        return None
+            return claims
+        return {**claims, "job": self.job, **({"folder": self.folder} if is_elsewhere else {})}
 
 
 def identity_of(settings: ActionSettings, evaluated: Provenance | None = None) -> JobIdentity:
@@ -90,43 +96,6 @@ def is_results_name(name: str, artifact: str) -> bool:
     return re.fullmatch(rf"{re.escape(artifact)}{job}\.[0-9]+", name) is not None
 
 
-@dataclass(frozen=True)
-class StoredResults:
-    """What one artifact holds."""
-
-    provenance: Provenance
-    batch: BatchResult
-    pool: Pool
-    """Trials of earlier runs."""
-    knows_earlier: bool
-    """Whether these were known when it was stored: GitHub could be asked for them."""
-    stored_at: datetime | None
-    nights: NightlyHistory | None
-    """What suites showed night by night; absent where no scheduled run was before it."""
-    damage: str
-    """Why its history cannot be read, if it has one."""
-
-    @property
-    def trials(self) -> Iterator[RunResult]:
-        """Of the run and of earlier ones, on both sides; none that is newer than the artifact."""
-        latest = self.stored_at + CLOCK_DIFFERENCE if self.stored_at else None
-        runs = (*self.batch.runs, *self.batch.base_runs, *self.pool.trials)
-        return (run for run in runs if latest is None or run.finished_at <= latest)
-
-    @property
-    def own_trials(self) -> Iterator[RunResult]:
-        """Those of the files that were tested."""
-        return (run for run in self.trials if run.side is Side.HEAD)
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """An artifact with results, and the run that stored it."""
-
-    artifact: Artifact
-    run: WorkflowRun
-
-
 def runs_of(
     api: Api, branch: str, events: Collection[str], repository_id: int, own: WorkflowRun
 ) -> Iterator[list[WorkflowRun]]:
@@ -135,7 +104,7 @@ def runs_of(
     Runs are listed by event. So runs of pull requests, which anybody may cause in any number from a branch of the same
     name, push no run of another event out of the list.
     """
-    for path in (f"actions/workflows/{own.workflow_id}/runs", "actions/runs"):
+    for path, is_own in ((f"actions/workflows/{own.workflow_id}/runs", True), ("actions/runs", False)):
         listed = (
             understand(WorkflowRun, entry)
             for event in events
@@ -143,7 +112,6 @@ def runs_of(
         )
         # GitHub promises neither the order nor that its index is of this moment.
         runs = {run.id: run for run in listed if run.event in events and run.is_of(branch, repository_id)}
-        is_own = path != "actions/runs"
         wanted = (run for run in runs.values() if (run.workflow_id == own.workflow_id) == is_own)
         yield sorted(wanted, key=lambda run: run.id, reverse=True)
 
@@ -154,46 +122,60 @@ def artifacts_of_run(api: Api, run_id: int) -> list[Artifact]:
     return sorted((understand(Artifact, entry) for entry in listed), key=lambda entry: entry.id, reverse=True)
 
 
-def results_of_run(api: Api, run: WorkflowRun, job: JobIdentity) -> Iterator[Candidate]:
-    """The results that a job has stored in a run, of its newest attempt first."""
-    names = {job.stored_as(attempt) for attempt in range(1, run.run_attempt + 1)}
-    return (Candidate(artifact, run) for artifact in artifacts_of_run(api, run.id) if artifact.name in names)
+def results_of_run(api: Api, run_id: int, job: JobIdentity, attempts: int) -> Iterator[Artifact]:
+    """The artifacts with the results of a job in the first attempts of a run, of its newest attempt first."""
+    names = {job.stored_as(attempt) for attempt in range(1, attempts + 1)}
+    return (artifact for artifact in artifacts_of_run(api, run_id) if artifact.name in names)
 
 
-def distrust_of_provenance(provenance: Provenance, run: WorkflowRun) -> str | None:
-    """Why what an artifact tells of itself, which whoever stored it can choose, is not believed.
+@dataclass(frozen=True)
+class StoredResults:
+    """What one artifact holds."""
 
-    A repository may be renamed: its id tells.
-    """
-    if run.head_repository is None or provenance.repository_id != run.head_repository.id:
-        return "it names another repository than GitHub"
-    if provenance.run_id != run.id:
-        return "it names another run than GitHub"
-    if run.head_sha != provenance.sha:
-        return "it names another commit than GitHub"
-    if not provenance.complete:
-        return "its run was interrupted, or not judged completely"
-    return None
+    artifact: Artifact
+    provenance: Provenance
+    batch: BatchResult
+    pool: Pool
+    """Trials of earlier runs."""
+    knows_earlier: bool
+    """Whether these were known when it was stored: GitHub could be asked for them."""
+    nights: NightlyHistory | None
+    """What suites showed night by night; absent where no scheduled run was before it."""
+    damage: str
+    """Why its history cannot be read, if it has one."""
+
+    @property
+    def trials(self) -> Iterator[RunResult]:
+        """Of the run and of earlier ones, on both sides; none that is newer than the artifact."""
+        stored_at, runs = self.artifact.created_at, (*self.batch.runs, *self.batch.base_runs, *self.pool.trials)
+        return (run for run in runs if stored_at is None or run.finished_at <= stored_at + CLOCK_DIFFERENCE)
+
+    @property
+    def own_trials(self) -> Iterator[RunResult]:
+        """Those of the files that were tested."""
+        return (run for run in self.trials if run.side is Side.HEAD)
 
 
-def read_stored(api: Api, artifact: Artifact) -> StoredResults:
-    """What an artifact tells of itself, and its results, nothing of it believed yet.
+def read_stored(api: Api, artifact: Artifact, expected: Claims) -> StoredResults:
+    """The results in an artifact that tells of itself what is expected.
 
     Raises:
-        ArtifactError: It holds no such things.
+        ArtifactError: It does not, has expired, or holds no such things.
         StorageError: They cannot be read, or hold no run.
         GitHubError: GitHub did not give it.
     """
+    if artifact.expired:
+        raise ArtifactError("The artifact has expired.", code="ARTIFACT_EXPIRED")
     blob = api.download(artifact.id, digest=artifact.digest, max_bytes=MAX_ARCHIVE_BYTES)
     members = MemberReader(blob, max_members=MAX_MEMBERS).read(
         (PROVENANCE, RESULTS, POOL, NIGHTS), max_member_bytes=MAX_MEMBER_BYTES, max_total_bytes=4 * MAX_MEMBER_BYTES
     )
     for name in (PROVENANCE, RESULTS):
-        refuse(None if name in members else f"it holds no {name}")
-    try:
-        provenance = Provenance.model_validate_json(members[PROVENANCE])
-    except ValidationError:
-        raise ArtifactError(f"its {PROVENANCE} cannot be read", code="BASELINE_REFUSED") from None
+        if name not in members:
+            raise ArtifactError(f"it holds no {name}", code="BASELINE_REFUSED")
+    provenance = codec.decode(Provenance, members[PROVENANCE], PROVENANCE)
+    if why := distrust(provenance, expected):
+        raise ArtifactError(why, code="BASELINE_REFUSED")
     batch = codec.decode(BatchResult, members[RESULTS], RESULTS)
     pool = codec.decode(Pool, members[POOL], POOL) if POOL in members else Pool()
     # A push that changed nothing that a suite depends on has run none, and of a pull request all may have run before.
@@ -205,10 +187,4 @@ def read_stored(api: Api, artifact: Artifact) -> StoredResults:
     except StorageError as problem:
         # Results are worth keeping without it.
         damage = problem.message
-    return StoredResults(provenance, batch, pool, POOL in members, artifact.created_at, nights, damage)
-
-
-def refuse(reason: str | None) -> None:
-    """End the look at an artifact, where there is a reason to."""
-    if reason:
-        raise ArtifactError(reason, code="BASELINE_REFUSED")
+    return StoredResults(artifact, provenance, batch, pool, POOL in members, nights, damage)

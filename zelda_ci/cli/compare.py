@@ -8,10 +8,10 @@ import click
 from zelda_ci.cli import completion, options, reporters
 from zelda_ci.cli.output import echo_raw
 from zelda_ci.config.project import examine, results_folder
+from zelda_ci.domain.run import batch_of
 from zelda_ci.errors import StorageError
 from zelda_ci.imports import one_at_a_time
-from zelda_ci.pipeline.comparing import Compared, changed_steering, compare_sides, kept_comparison
-from zelda_ci.pipeline.html_report import report_of_arms, report_of_sides
+from zelda_ci.pipeline.comparing import Compared, changed_steering, compare_sides, kept_comparison, report_of
 from zelda_ci.report import terminal
 from zelda_ci.report.builders.comparison import comparison_view
 from zelda_ci.report.terminal.pages import print_comparison
@@ -49,7 +49,7 @@ def compare(*, base: str | None, head: str, project: Path, allow_mixed: bool, as
     newest = history.overview().runs[:1] if base is None else ()
     made = kept_comparison(results_dir, newest[0].batch_id) if newest else None
     if made:
-        compared, report = made[1], report_of_arms(*made)
+        compared, report = made[1], report_of(*made)
         view = reporters.sides_view(report)
     else:
         sides = read_side(history, base or f"{LATEST}~1"), read_side(history, head)
@@ -86,4 +86,5 @@ def compare_stored(
     suites = examination.project.suites if examination.project else ()
     gates = {suite.resolved.name: suite.resolved.gate for suite in suites}
     compared = compare_sides(base, head, gates, allow_mixed=allow_mixed, pair_suites=True)
-    return compared, report_of_sides(base, head, compared, changes=changed_steering(history, base.runs, head.runs))
+    changed = changed_steering(history, base.runs, head.runs)
+    return compared, report_of(batch_of(head.runs), compared, batch_of(base.runs), changed)

@@ -22,10 +22,8 @@ from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestItem
 from zelda_ci.errors import ConfigError, ZeldaError
-from zelda_ci.files.secret_files import find_secrets
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.pipeline.survey import Survey, survey
-from zelda_ci.redact import Redactor
 from zelda_ci.report import terminal
 
 MAX_CHOICES = 9
@@ -49,7 +47,7 @@ def init(*, project: Path, yes: bool, force: bool, no_check: bool) -> None:
     without a session and without cost; what does not work is left out, with the reason.
     """
     asks, settings = not yes and os.isatty(0), read_environment(os.environ)
-    found = _settled(surveyed(project, settings), settings, asks=asks and project == Path())
+    found = _settled(survey(project, settings), settings, asks=asks and project == Path())
     root, kept = found.root, scaffold.kept_config(found.root)
     commands = found.commands()
     suite = _first_suite(found, asks=asks and not suite_files(root, kept.test_dir))
@@ -92,12 +90,6 @@ def init(*, project: Path, yes: bool, force: bool, no_check: bool) -> None:
     echo(f"\nNext: {prompt}`zelda check{there}`, then `zelda run{name}{there}`.")
 
 
-def surveyed(folder: Path, settings: EnvironmentSettings) -> Survey:
-    """Look at a folder; secrets that lie in it are masked."""
-    lying = find_secrets(folder.resolve(), settings.environ, ())
-    return survey(folder, Redactor([*settings.secrets(), *lying.secrets]))
-
-
 def _settled(found: Survey, settings: EnvironmentSettings, *, asks: bool) -> Survey:
     """The folder that is to be set up, where it lies in a larger project: somebody decides, or it is said."""
     if found.above:
@@ -109,7 +101,7 @@ def _settled(found: Survey, settings: EnvironmentSettings, *, asks: bool) -> Sur
     elif found.root != found.top:
         echo(f"{found.root} is a folder of the repository {found.top}.", err=True)
         if asks and click.confirm("Set up the whole repository instead?", default=not found.kinds, err=True):
-            return surveyed(found.top, settings)
+            return survey(found.top, settings)
         whole = shlex.quote(os.path.relpath(found.top))
         echo(f"Set up is this folder alone; the whole repository: zelda init --project {whole}", err=True)
     return found
@@ -197,7 +189,7 @@ def new(*, name: str, skill: str | None, rule: str | None, project: Path) -> Non
     if not NAME.fullmatch(name) or ".." in name.split("/"):
         hint = "Take letters, digits, - and _, with folders before a slash: api/health."
         raise ConfigError(f"{name} is no name of a suite.", hint=hint, code="USAGE")
-    found = surveyed(project, read_environment(os.environ))
+    found = survey(project, read_environment(os.environ))
     item = _item(found, skill or rule or "", is_rule=rule is not None) if skill or rule else None
     suite = scaffold.first_suite(item, found.files, found.folder)
     above, _, last = f"{scaffold.kept_config(found.root).test_dir}/{name}".rpartition("/")
@@ -213,9 +205,8 @@ def _item(found: Survey, name: str, *, is_rule: bool) -> ManifestItem:
     kinds = (ItemKind.RULE, ItemKind.MEMORY) if is_rule else (ItemKind.SKILL, ItemKind.AGENT)
     usable = [item for item in found.items if item.kind in kinds and not item.problem and not item.shadowed]
     short = {item.name.removesuffix(".md").rpartition("/")[2] if is_rule else item.name: item for item in usable[::-1]}
-    if item := short.get(name) or next(
-        (it for it in usable if scaffold.seen_from(found.folder, it.file) == name), None
-    ):
+    by_file = {scaffold.seen_from(found.folder, item.file): item for item in usable[::-1]}
+    if item := short.get(name) or by_file.get(name):
         return item
     near = nearest(name, list(short))
     there = f"Did you mean {near}?" if near else f"There are {', '.join(sorted(short)) or 'none'}."

@@ -15,8 +15,8 @@ from zelda_ci.config.project import results_folder
 from zelda_ci.domain.numbers import brief_count
 from zelda_ci.domain.run import batch_of
 from zelda_ci.domain.trials import Side
-from zelda_ci.pipeline.comparing import kept_comparison
-from zelda_ci.pipeline.html_report import report_alone, report_of_arms, write_html
+from zelda_ci.pipeline.comparing import kept_comparison, report_of
+from zelda_ci.pipeline.html_report import write_html
 from zelda_ci.report.told import CiReport
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.references import LATEST, SideReference, read_side
@@ -71,8 +71,8 @@ def _report_of(project: Path, history: RunHistory, sides: Sequence[SideReference
         return compare_stored(project, history, *sides, allow_mixed=allow_mixed)[1]
     batch = batch_of([run for side in sides for run in side.runs])
     if len(sides) == 1 and len(batch.runs) > 1 and (made := kept_comparison(results_folder(project), batch.batch_id)):
-        return report_of_arms(*made)
+        return report_of(*made)
     if not batch.base_runs:
-        return report_alone(batch)
+        return report_of(batch)
     base, head = SideReference(Side.BASE.value, batch.base_runs), SideReference(Side.HEAD.value, batch.runs)
     return compare_stored(project, history, base, head, allow_mixed=allow_mixed)[1]

@@ -25,8 +25,9 @@ from zelda_ci.errors import ConfigError, StorageError
 from zelda_ci.events import Emit
 from zelda_ci.files.atomic import write_whole
 from zelda_ci.imports import one_at_a_time
-from zelda_ci.pipeline.comparing import compare_arms, keep_comparison
-from zelda_ci.pipeline.html_report import report_alone, report_of_arms, write_html
+from zelda_ci.pipeline.comparing import compare_arms, keep_comparison, report_of
+from zelda_ci.pipeline.html_report import write_html
+from zelda_ci.pipeline.invocation import WEAK
 from zelda_ci.report import terminal
 from zelda_ci.report.builders.arms import cut_short
 from zelda_ci.report.builders.comparison import changed_row, comparison_view
@@ -36,23 +37,18 @@ from zelda_ci.report.model import ComparisonView, Detail, RunFiles, Section, Tab
 from zelda_ci.report.terminal import pages
 from zelda_ci.report.terminal.pages import print_closing, print_troubles
 from zelda_ci.report.terminal.progress import FinishedSuites
-from zelda_ci.report.text import json_text, sentence
+from zelda_ci.report.text import json_of, sentence
 from zelda_ci.report.told import CiReport
-from zelda_ci.storage import run_folder
+from zelda_ci.storage import result_store
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.result_store import RUNS
 
 MAX_MEANING = 600
 
 
-def json_of(record: Record) -> str:
-    """A record for programs; people see it on a terminal, too."""
-    return json_text(record.model_dump_json(by_alias=True, exclude_none=True, indent=2))
-
-
 def print_json(record: Record) -> None:
     """Print a record for programs."""
-    echo_raw(json_of(record))
+    echo_raw(json_of(record), nl=False)
 
 
 def print_table(record: Record, table: Table, *, as_json: bool) -> None:
@@ -91,8 +87,8 @@ def print_sides(sides: CiReport, *, whole: bool) -> None:
 
 def run_files(results_dir: Path, run_id: str) -> RunFiles:
     """The files of a run, with paths as the user would type them."""
-    logs = map(run_folder.log_name, ("setup", "build", "test"))
-    names = (run_folder.RESULT, run_folder.TRANSCRIPT, run_folder.PATCH, *logs)
+    logs = map(result_store.log_name, ("setup", "build", "test"))
+    names = (result_store.RESULT, result_store.TRANSCRIPT, result_store.PATCH, *logs)
     paths = (results_dir / RUNS / run_id / name for name in names)
     return RunFiles(*(typed_path(path) if path.exists() else None for path in paths))
 
@@ -102,9 +98,9 @@ def ask_about_isolation(invocation: Invocation, *, asks: bool = True) -> None:
     given, environ = invocation.order.overrides.get("acceptIsolation"), invocation.settings.environ
     level: str | None = given.value if given and given.kind == "option" else accepted_isolation(environ)
     if asks and os.isatty(0) and os.isatty(2) and (weak := invocation.weak_isolation()):
-        echo(sentence(weak.meaning, MAX_MEANING), err=True)
-        if click.confirm(f"Accept isolation level {weak.level} on this machine from now on?", err=True):
-            level = weak.level
+        echo(sentence(weak, MAX_MEANING), err=True)
+        if click.confirm(f"Accept isolation level {WEAK} on this machine from now on?", err=True):
+            level = WEAK
     if level and level != accepted_isolation(environ):
         try:
             file = accept_isolation(environ, level)
@@ -214,15 +210,15 @@ class RunReport:
 
         Where two commits are compared, stored trials count beside those of the batch, by suite.
         """
-        if batch.base is None or batch.base.commit is None or batch.interrupted:
-            return self.print(report_alone(batch, self.subject))
-        report = report_of_arms(batch, compare_arms(batch, stored), self.subject)
+        is_alone = batch.base is None or batch.base.commit is None or batch.interrupted
+        report = report_of(batch, None if is_alone else compare_arms(batch, stored))
         try:
-            keep_comparison(self.results_dir, batch, stored)
+            if not is_alone:
+                keep_comparison(self.results_dir, batch, stored)
         except StorageError as problem:
             # What was paid for is shown all the same.
             echo(sentence(f"warning: no later command can show this comparison again: {problem.message}"), err=True)
-        return self.print(report)
+        return self.print(replace(report, subject=self.subject))
 
     def print(self, report: CiReport) -> int:
         """Print what has not been printed yet, and write what programs read; the exit code that it means."""
@@ -256,7 +252,7 @@ class RunReport:
 def _written(kind: str, report: CiReport) -> str:
     """The whole of `--reporter json` or `junit`."""
     if kind == "json":
-        return json_of(report.batch) + "\n"
+        return json_of(report.batch)
     with one_at_a_time("zelda_ci.report.junit"):
         from zelda_ci.report.junit import render_junit  # noqa: PLC0415 - needed by few
 

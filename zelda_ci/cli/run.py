@@ -29,9 +29,8 @@ from zelda_ci.domain.trials import Side
 from zelda_ci.errors import EXIT_INTERRUPTED, ConfigError, StorageError, ZeldaError
 from zelda_ci.pipeline.fingerprints import system_name
 from zelda_ci.pipeline.invocation import RunOrder
-from zelda_ci.pipeline.parts import FOLDER, parts_in, write_part
 from zelda_ci.pipeline.selecting import changed_since
-from zelda_ci.pipeline.shards import PlanFacts, bring_in, counted_trials, fitting, make_plan, order_of, told
+from zelda_ci.pipeline.shards import check_parts, describe, import_parts, make_plan, order_of, parts_in, write_part
 from zelda_ci.redact import Redactor
 from zelda_ci.report import terminal
 from zelda_ci.report.terminal.pages import print_forecast
@@ -162,14 +161,15 @@ def merge(*, folder: Path, project: Path, reporting: Reporting) -> int:
     """
     loaded = app.load(project)
     report = RunReport(reporting, loaded.results_dir, loaded.root.name)
-    parts = fitting(parts_in(folder))
-    planned, found = parts[0].part.plan.commit, anyio.run(read_commit, loaded.root, os.environ)
-    if planned and found and found.sha != planned:
-        message = f"The parts are of the commit {planned[:12]}, and {found.sha[:12]} is checked out."
-        hint = "Check out the same commit where the parts are merged, or give their folder alone."
-        raise StorageError(message, hint=hint, code="OTHER_COMMIT")
-    stored = {name: each for part in parts for name, each in part.part.counted.items()}
-    return report.show(bring_in(parts, loaded.results_dir), stored)
+    with parts_in(folder) as found:
+        parts = check_parts(found)
+        planned, here = parts[0].said.plan.commit, anyio.run(read_commit, loaded.root, os.environ)
+        if planned and here and here.sha != planned:
+            message = f"The parts are of the commit {planned[:12]}, and {here.sha[:12]} is checked out."
+            hint = "Check out the same commit where the parts are merged, or give their folder alone."
+            raise StorageError(message, hint=hint, code="OTHER_COMMIT")
+        batch = import_parts(parts, loaded.results_dir)
+    return report.show(batch, {name: each for part in parts for name, each in part.said.counted.items()})
 
 
 def _run_shard(whole: Invocation, shard: ShardOf, report: RunReport, *, is_empty: bool) -> int:
@@ -180,26 +180,15 @@ def _run_shard(whole: Invocation, shard: ShardOf, report: RunReport, *, is_empty
     loaded, environ = whole.loaded, whole.settings.environ
     with report.progress() as emit:
         whole = whole if is_empty else whole.with_stored()
-        found = anyio.run(read_commit, loaded.root, environ)
-        order, replayed = whole.order, whole.order.replay is not None
-        facts = PlanFacts(
-            suites=() if is_empty else whole.masked,
-            commit=found and found.sha,
-            tree=found and found.tree,
-            base=order.against.ref if order.against else None,
-            sides=2 if order.against else 0,
-            stored=order.stored,
-            trial_seconds=whole.expected_seconds,
-            budget_usd=None if replayed else order.budget_usd,
-        )
-        plan = make_plan(facts, shard.shards)
+        suites, tested = () if is_empty else whole.masked, anyio.run(read_commit, loaded.root, environ)
+        plan = make_plan(whole.order, suites, tested and tested.sha, whole.expected_seconds, shard.shards)
         names = plan.names_of(shard.number)
-        echo([*told(plan)][shard.number - 1])
-        own = whole.ordering(order_of(order, plan, shard.number))
+        echo(describe(plan)[shard.number - 1])
+        own = whole.ordering(order_of(whole.order, plan, shard.number))
         batch = own.run(emit) if names else empty_batch(datetime.now(UTC))
-    counted = counted_trials(order.stored, names)
+    counted = {name: whole.order.stored[name] for name in names if name in whole.order.stored}
     part = ShardPart(shard=shard.number, plan=plan, platform=system_name(environ), counted=counted)
-    file = write_part(loaded.results_dir / FOLDER, part, batch, loaded.results_dir)
+    file = write_part(part, batch, loaded.results_dir)
     echo(f"Part {shard}: {typed_path(file)} (`zelda merge` puts all parts together, and judges)")
     outcome = Outcome.INTERRUPTED if batch.interrupted else batch_outcome(batch)
     return outcome.exit_code if outcome >= Outcome.INCOMPLETE else 0
@@ -297,6 +286,7 @@ def run(  # noqa: PLR0913 - its options
     A session needs ANTHROPIC_API_KEY or another credential, and costs money; --replay needs neither. Before anything is
     spent, everything that the runs need is tried as `zelda check` does it.
     """
+    options.exclusive(record=order.record, replay=order.replay)
     if is_watching:
         against = order.against or BaseOrder(options.LAST)
         order, changed_since = replace(order, against=against), changed_since or against.ref

@@ -20,8 +20,7 @@ from zelda_ci.config.project import results_folder
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.run import batch_of
 from zelda_ci.errors import ConfigError, StorageError, ZeldaError
-from zelda_ci.pipeline.comparing import kept_comparison
-from zelda_ci.pipeline.html_report import report_alone, report_of_arms
+from zelda_ci.pipeline.comparing import kept_comparison, report_of
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.redact import Redactor
 from zelda_ci.report import terminal
@@ -104,7 +103,7 @@ def show(*, run: str | None, project: Path, as_json: bool, transcript: bool, pat
         batch = batch_of([history.result(each) for each in run_ids])
         made = kept_comparison(results_dir, batch.batch_id)
         reporting = Reporting(Detail.FULL, "json" if as_json else None)
-        RunReport(reporting, results_dir).print(report_of_arms(*made) if made else report_alone(batch))
+        RunReport(reporting, results_dir).print(report_of(*made) if made else report_of(batch))
     elif as_json:
         reporters.print_json(history.result(run_id))
     else:

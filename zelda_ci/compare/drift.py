@@ -81,7 +81,7 @@ def _suite_night(trials: Sequence[tuple[RunResult, Fingerprint]]) -> SuiteNight:
         trials=len(same),
         whole=Passes(passed=sum(whole), trials=len(whole)),
         checks={name: Passes(passed=sum(passes), trials=len(passes)) for name, passes in checks.items()},
-        cost_usd=sum(run.api.cost_usd + (run.judge.cost_usd if run.judge else 0.0) for run, _ in trials),
+        cost_usd=sum(run.whole_cost_usd for run, _ in trials),
     )
 
 

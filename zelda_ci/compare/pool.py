@@ -19,7 +19,7 @@ from zelda_ci.domain.trials import PoolSettings, Side
 # Clocks of two machines may differ by this much; whatever claims to be newer was not made yet.
 CLOCK_DIFFERENCE = timedelta(minutes=5)
 
-_by_age = attrgetter("finished_at", "run_id")
+by_age = attrgetter("finished_at", "run_id")
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def grouped(trials: Iterable[RunResult]) -> TrialPool:
     for run in trials:
         if run.fingerprint is not None:
             found.setdefault((run.suite, run.fingerprint.outcome), {}).setdefault((run.batch_id, run.run_id), run)
-    return TrialPool({key: tuple(sorted(group.values(), key=_by_age, reverse=True)) for key, group in found.items()})
+    return TrialPool({key: tuple(sorted(group.values(), key=by_age, reverse=True)) for key, group in found.items()})
 
 
 def is_valid(run: RunResult) -> bool:

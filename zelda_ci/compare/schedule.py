@@ -18,7 +18,7 @@ from zelda_ci.compare.questions import Pair, Question, QuestionKey, Values, ask_
 from zelda_ci.compare.sides import RunMetrics, SuiteSide, mean
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.run import StoredTrials
-from zelda_ci.domain.trials import DoneReason, Plan, Side, TrialPlan
+from zelda_ci.domain.trials import DoneReason, Plan, Side, TrialPlan, TrialSetting, plan_of
 
 # One-sided p-values above which a number of the head looks as the other trials lead to expect. They carry no error:
 # whoever stops calls nothing. Of a few trials that passed, a small p-value cannot be had, so the limit is higher.
@@ -360,10 +360,10 @@ def _interleaved(lists: Iterable[Sequence[Wanted]]) -> Iterator[Wanted]:
     return (trial for row in zip_longest(*lists) for trial in row if trial is not None)
 
 
-def of_stored(suite: str, plan: Plan, stored: StoredTrials, *, has_base: bool) -> SuiteTrials:
-    """What is known of a suite before anything has run."""
+def of_stored(suite: str, trials: TrialSetting, stored: StoredTrials, *, has_base: bool) -> SuiteTrials:
+    """What stored trials say of a suite."""
     head, base, known = (tuple(map(RunMetrics, runs)) for runs in (stored.head, stored.base, stored.stored))
-    return SuiteTrials(suite, head, base, known, plan, has_base)
+    return SuiteTrials(suite, head, base, known, plan_of(trials), has_base)
 
 
 def trials_to_come(suites: Sequence[SuiteTrials]) -> dict[str, tuple[int, int]]:

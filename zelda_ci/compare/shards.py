@@ -4,9 +4,8 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from statistics import median
 
-from zelda_ci.compare.sides import sides
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.run import RunOutline, RunResult
 from zelda_ci.domain.shards import PlannedSuite, ShardPlan
 
 # Newest trials of a suite that say how long one takes.
@@ -31,13 +30,16 @@ def deal(seconds: Mapping[str, float], shards: int) -> dict[str, int]:
     return dealt
 
 
-def trial_seconds(runs: Iterable[RunResult], *, replayed: bool) -> dict[str, float]:
-    """By suite, how long a trial takes, by the median of the newest; failed and interrupted ones say nothing."""
-    found = {}
-    for suite, side in sides(run for run in runs if run.replayed is replayed and run.status.is_valid).items():
-        newest = sorted(side.readings, key=lambda trial: (trial.run.finished_at, trial.run.run_id))[-MAX_TIMED:]
-        found[suite] = median((each.run.finished_at - each.run.started_at).total_seconds() for each in newest)
-    return found
+def trial_seconds(runs: Iterable[RunOutline], *, replayed: bool) -> dict[str, float]:
+    """By suite, how long a trial takes, by the median of the newest; failed and interrupted ones say nothing.
+
+    A replay takes seconds, and says nothing of a real session.
+    """
+    valid = {(run.batch_id, run.run_id): run for run in runs if run.replayed is replayed and run.status.is_valid}
+    found: dict[str, list[float]] = {}
+    for run in sorted(valid.values(), key=lambda run: (run.finished_at, run.run_id)):
+        found.setdefault(run.suite, []).append((run.finished_at - run.started_at).total_seconds())
+    return {suite: median(seconds[-MAX_TIMED:]) for suite, seconds in found.items()}
 
 
 def expected_to_take(per_trial: Mapping[str, float], trials: Mapping[str, int]) -> dict[str, float]:
@@ -89,8 +91,6 @@ def digest_of_trials(runs: Iterable[RunResult]) -> str:
 _OF_PLANS = {
     "zelda": "version of Zelda",
     "commit": "tested commit",
-    "tree": "tested files",
-    "base": "base",
     "shards": "number of shards",
     "budget_usd": "budget",
 }
@@ -101,7 +101,7 @@ _OF_SUITES = {
     "trials": "stored trials",
     "seconds": "stored durations",
 }
-_FIX = "Give all jobs the same version, checkout, options and stored runs, or pin the plan."
+_FIX = "Give all jobs the same version, checkout, options and stored runs."
 
 
 def difference(ours: ShardPlan, other: ShardPlan) -> str:

@@ -5,7 +5,7 @@ and results go, is not. Every key carries its `KeyDecision`; one without any is 
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 from zelda_ci.config.document import load_document
 from zelda_ci.config.files import find_root, suite_files
 from zelda_ci.config.merge import DEFAULT, Layer, LoadedSuite, Model, Origin, SuiteFile, resolve, with_value
-from zelda_ci.config.messages import ConfigProblem, Rejected, ordered
+from zelda_ci.config.messages import Rejected, ordered
 from zelda_ci.config.project import Examination, LoadedProject, folder_problems
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig, SuiteConfig, keys
 from zelda_ci.config.source import Source
@@ -29,20 +29,6 @@ DECISIONS: Mapping[str, KeyDecision] = {
 
 
 @dataclass(frozen=True)
-class BaseSettings:
-    """The settings of the base, whatever else is wrong with its files."""
-
-    commit: str
-    project: Layer[ProjectConfig]
-    suites: Mapping[str, Layer[SuiteConfig]]
-    """By path in the repository."""
-    problems: tuple[ConfigProblem, ...] = ()
-    """What cannot be read of the settings that count."""
-    gone: tuple[str, ...] = ()
-    """Suites that only the base has, by path in the repository."""
-
-
-@dataclass(frozen=True)
 class KeyChange:
     """A key that the pull request changes, and that stayed what it was."""
 
@@ -51,6 +37,13 @@ class KeyChange:
     """Where the pull request gives it, or the base did where the pull request left it out."""
     loosens: bool = False
     """Of a key that says how results are judged, whether less would be red."""
+    suite: str | None = None
+    """Name of the suite that has it; absent of a key that belongs to none."""
+
+    @property
+    def is_judging(self) -> bool:
+        """Whether it says how results are judged, and counts once the pull request is merged; else it gives rights."""
+        return DECISIONS[self.key].by is Decider.JUDGING
 
     @property
     def effect(self) -> str:
@@ -58,27 +51,15 @@ class KeyChange:
 
 
 @dataclass(frozen=True)
-class SettledSuite:
-    """A suite of the pull request with the rights that the base gives."""
-
-    suite: LoadedSuite
-    is_new: bool
-    changes: tuple[KeyChange, ...]
-    judging_changes: tuple[KeyChange, ...] = ()
-    """Of keys that say how it is judged: they count once the pull request is merged."""
-
-
-@dataclass(frozen=True)
 class SettledProject:
     """A pull request's project with the rights that its base gives."""
 
     project: LoadedProject
-    suites: tuple[SettledSuite, ...]
-    """In the order of the project's."""
-    changes: tuple[KeyChange, ...]
-    """Of keys that belong to no suite."""
+    changes: tuple[KeyChange, ...] = ()
+    new: tuple[str, ...] = ()
+    """Files of suites that the base lacks."""
     gone: tuple[str, ...] = ()
-    """Files of suites that only the base has."""
+    """Files of suites that only the base has, by path in the repository."""
 
 
 def places(loaded: LoadedProject, top: Path) -> Mapping[str, str]:
@@ -87,20 +68,43 @@ def places(loaded: LoadedProject, top: Path) -> Mapping[str, str]:
     return {name: Path(os.path.relpath(file, os.path.realpath(top))).as_posix() for name, file in files.items()}
 
 
-def base_settings(folder: Path, top: Path, commit: str, wanted: Iterable[str]) -> BaseSettings:
-    """What counts of the files of a base commit, in a checkout of which `folder` lies in the project.
+def settle(head: LoadedProject, top: Path, base: Path, folder: Path, commit: str) -> SettledProject:
+    """Take the base's settings where these count.
 
-    The suites that are wanted are those of the pull request, by path in the repository; the base may lack them.
+    Args:
+        head: The project of the pull request.
+        top: Top of its repository.
+        base: Top of a folder with the files of the base commit, whatever else is wrong with them.
+        folder: A folder of the project in there.
+        commit: Name of the base commit.
+
+    Raises:
+        ConfigError: The settings of the base are invalid, or do not fit the files of the pull request.
     """
-    root = find_root(folder)
-    project = _base_layer(root / CONFIG_FILE, CONFIG_FILE, ProjectConfig)
-    wanted = frozenset(wanted)
-    suites = {path: _base_layer(top / path, path, SuiteConfig) for path in wanted if (top / path).exists()}
-    problems = (*project.problems, *(problem for layer in suites.values() for problem in layer.problems))
-    held = {Path(os.path.relpath(file, top)).as_posix() for file in suite_files(root, project.config.test_dir)}
+    root, paths = find_root(folder), places(head, top)
+    layer = _base_layer(root / CONFIG_FILE, CONFIG_FILE, ProjectConfig)
+    own = {it: _base_layer(base / it, it, SuiteConfig) for it in {*paths.values()} if (base / it).exists()}
+    if problems := (*layer.problems, *(problem for suite in own.values() for problem in suite.problems)):
+        raise ConfigError(
+            f"On a pull request, security settings are taken from the base commit {commit[:7]}. Its configuration "
+            "is invalid:\n" + "\n".join(map(str, ordered(problems))),
+            hint="Nothing was run. Correct it on the base branch first.",
+            code="BASE_CONFIGURATION_INVALID",
+        )
+    changes, results_dir = list[KeyChange](), layer.config.results_dir
+    if results_dir != head.config.results_dir:
+        place = head.layer.origin("resultsDir") or layer.origin("resultsDir") or DEFAULT
+        changes.append(KeyChange("resultsDir", place))
+    suites = tuple(_settled(it, own.get(paths[it.resolved.name]), layer, changes) for it in head.suites)
+    config = head.config.replace(results_dir=results_dir)
+    settled = replace(head, layer=replace(head.layer, config=config), suites=suites)
+    if unfit := tuple(folder_problems(replace(settled.layer, source=Source()), head.root)):
+        raise Examination(None, ordered(unfit)).error()
+    new = dict.fromkeys(it.resolved.file for it in head.suites if paths[it.resolved.name] not in own)
+    held = {Path(os.path.relpath(file, base)).as_posix() for file in suite_files(root, layer.config.test_dir)}
     # Names need not be text.
-    gone = (os.fsencode(file).decode("utf-8", "backslashreplace") for file in sorted(held - wanted))
-    return BaseSettings(commit, project, suites, problems, tuple(gone))
+    gone = (os.fsencode(file).decode("utf-8", "backslashreplace") for file in sorted(held - {*paths.values()}))
+    return SettledProject(settled, tuple(changes), tuple(new), tuple(gone))
 
 
 def _base_layer(path: Path, file: str, model: type[Model]) -> Layer[Model]:
@@ -115,33 +119,13 @@ def _base_layer(path: Path, file: str, model: type[Model]) -> Layer[Model]:
     return replace(read, problems=tuple(it for it, top in above.items() if top is None or top[1] in counting))
 
 
-def settle(head: LoadedProject, top: Path, base: BaseSettings) -> SettledProject:
-    """The project with the base's settings where these count; raises where they are invalid or do not fit its files."""
-    if base.problems:
-        raise ConfigError(
-            f"On a pull request, security settings are taken from the base commit {base.commit[:7]}. Its configuration "
-            "is invalid:\n" + "\n".join(map(str, ordered(base.problems))),
-            hint="Nothing was run. Correct it on the base branch first.",
-            code="BASE_CONFIGURATION_INVALID",
-        )
-    paths = places(head, top)
-    suites = tuple(_settled(it, paths[it.resolved.name], base) for it in head.suites)
-    config = head.config.replace(results_dir=base.project.config.results_dir)
-    settled = replace(head, layer=replace(head.layer, config=config), suites=tuple(it.suite for it in suites))
-    if problems := tuple(folder_problems(replace(settled.layer, source=Source()), head.root)):
-        raise Examination(None, ordered(problems)).error()
-    place = head.layer.origin("resultsDir") or base.project.origin("resultsDir") or DEFAULT
-    changes = (KeyChange("resultsDir", place),) if config != head.config else ()
-    return SettledProject(settled, suites, changes, base.gone)
-
-
-def _settled(head: LoadedSuite, path: str, base: BaseSettings) -> SettledSuite:
-    """One suite of the pull request, whose file has this path in the repository, with the base's settings."""
-    suite, own = head.resolved, base.suites.get(path)
+def _settled(
+    head: LoadedSuite, own: Layer[SuiteConfig] | None, base: Layer[ProjectConfig], changes: list[KeyChange]
+) -> LoadedSuite:
+    """One suite of the pull request with the base's settings, to which that suite's `own` belong; notes the changes."""
+    suite = head.resolved
     layer = own or Layer(suite.file, SuiteConfig())
-    trusted = resolve(SuiteFile(suite.name, suite.prompt, DEFAULT, layer), base.project)
-    changes: list[KeyChange] = []
-    judging: list[KeyChange] = []
+    trusted = resolve(SuiteFile(suite.name, suite.prompt, DEFAULT, layer), base)
     origins = dict(head.provenance)
     for key in keys(ResolvedSuite):
         decision = HEAD if key.group else DECISIONS.get(key.dotted, HEAD)
@@ -159,12 +143,11 @@ def _settled(head: LoadedSuite, path: str, base: BaseSettings) -> SettledSuite:
             loosens = is_judging and lets_more_pass(key.dotted, wanted, counting)
             given = [side.provenance.get(key.dotted, DEFAULT) for side in (head, trusted)]
             place = next((each for each in given if each != DEFAULT), DEFAULT)
-            (judging if is_judging else changes).append(KeyChange(key.dotted, place, loosens))
+            changes.append(KeyChange(key.dotted, place, loosens, suite.name))
             origins[key.dotted] = trusted.provenance[key.dotted]
     if head.skip != trusted.skip:
-        changes.append(KeyChange("skip", Origin(suite.file)))
-    settled = replace(head, resolved=suite, provenance=origins, skip=trusted.skip)
-    return SettledSuite(settled, own is None, tuple(changes), tuple(judging))
+        changes.append(KeyChange("skip", Origin(suite.file), suite=suite.name))
+    return replace(head, resolved=suite, provenance=origins, skip=trusted.skip)
 
 
 def lets_more_pass(key: str, wanted: Any, given: Any) -> bool:

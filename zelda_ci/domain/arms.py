@@ -73,8 +73,8 @@ class SuiteArms(Record):
     reason: DoneReason
     unpaid: int = 0
     """Trials that were wanted and not begun: the money was gone, or the invocation was ended."""
-    trials: TrialSetting | None = None
-    """The plan that they follow; absent where it is that of the runs."""
+    trials: TrialSetting
+    """The plan that they follow."""
 
 
 class BaseSide(Record):

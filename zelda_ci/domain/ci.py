@@ -90,7 +90,5 @@ class BaselineOrigin(Record):
     behind: int | None = None
     """Number of commits by which `commit` is behind `wanted`; absent where that is not known."""
     created_at: AwareDatetime | None = None
-    run_id: int | None = None
-    artifact_id: int | None = None
     pool: PoolSummary | None = None
     """Size and age of the pool, where stored trials of several runs are counted together."""

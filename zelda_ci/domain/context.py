@@ -1,12 +1,9 @@
 """What evaluators receive."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.manifest import ToolsManifest
-from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.session import ApiUsage, SessionTranscript
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Changes, Workspace
@@ -24,8 +21,6 @@ class EvalContext:
     api: ApiUsage
     changes: Changes | None
     """Absent where they are not known."""
-    earlier: Mapping[Metric, EvalResult] = field(default_factory=dict)
-    """Results of the evaluators that ran before this one."""
     checks: tuple[SafeText, ...] = ()
     """Output of build and tests, each as one finished text that a judge can read."""
     unready: SafeText | None = None

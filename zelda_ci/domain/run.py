@@ -112,6 +112,11 @@ class RunResult(Document, RunOutline):
     fingerprint: Fingerprint | None = None
     """Digests of what its outcome may depend on; absent where no workspace was made."""
 
+    @property
+    def whole_cost_usd(self) -> float:
+        """Cost of session and judges together."""
+        return self.api.cost_usd + (self.judge.cost_usd if self.judge else 0.0)
+
     @model_validator(mode="before")
     @classmethod
     def _leave_out_newer_metrics(cls, values: Any) -> Any:
@@ -159,8 +164,7 @@ class BatchResult(Document):
     @property
     def cost_usd(self) -> float:
         """Cost of sessions and judges of both sides together."""
-        runs = (*self.runs, *self.base_runs)
-        return sum(run.api.cost_usd + (run.judge.cost_usd if run.judge else 0.0) for run in runs)
+        return sum(run.whole_cost_usd for run in (*self.runs, *self.base_runs))
 
     @property
     def is_planned_by_looks(self) -> bool:

@@ -6,8 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from zelda_ci.domain.base import Document, Record
-from zelda_ci.domain.ci import Provenance
-from zelda_ci.domain.run import StoredTrials
+from zelda_ci.domain.run import RunResult, StoredTrials
 
 # More than any repository has jobs to spare: GitHub starts 256 of a matrix at most.
 MAX_SHARDS = 256
@@ -61,10 +60,6 @@ class ShardPlan(Document):
     """Version."""
     commit: str | None = None
     """Tested commit; absent outside git."""
-    tree: str | None = None
-    """Git's hash of the tested tree."""
-    base: str | None = None
-    """The commit that runs beside it, as far as that is known beforehand."""
     shards: ShardNumber
     budget_usd: float | None = None
     """Budget of all shards together."""
@@ -87,7 +82,7 @@ class ShardPart(Document):
     plan: ShardPlan
     platform: str
     """Platform on which it ran, such as `debian 13 x86_64`."""
-    origin: Provenance | None = None
-    """The job that made it, in a GitHub workflow; absent elsewhere."""
+    earlier: tuple[RunResult, ...] = ()
+    """Trials of the shard's earlier attempts on GitHub, which count like its own."""
     counted: dict[str, StoredTrials] = {}
     """Stored trials by suite; outside of GitHub, where nobody else knows them."""

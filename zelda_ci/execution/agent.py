@@ -102,18 +102,6 @@ class SessionOutcome:
     """Machine-readable code of a failure, like `AUTHENTICATION_FAILED`."""
 
 
-class CodingAgent(Protocol):
-    """Leads one session at a time per call; calls may run side by side."""
-
-    async def run(self, request: SessionRequest, listen: Listen) -> SessionOutcome:
-        """Lead the session to its end, its deadline, its budget or cancellation.
-
-        A session that ends badly is an outcome, not an exception. On cancellation the session is interrupted, its
-        last messages are recorded, every process of it is ended, and the cancellation goes on.
-        """
-        ...
-
-
 log = logging.getLogger(__name__)
 
 # Lines on standard error that become records; the rest is counted.

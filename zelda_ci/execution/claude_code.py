@@ -38,7 +38,10 @@ class ClaudeCode:
         self._redact, self._cli = redact, cli
 
     async def run(self, request: SessionRequest, listen: Listen) -> SessionOutcome:
-        """Lead one session; see `CodingAgent`.
+        """Lead one session to its end, its deadline, its budget or cancellation; sessions may run side by side.
+
+        A session that ends badly is an outcome, not an exception. On cancellation the session is interrupted, its
+        last messages are recorded, every process of it is ended, and the cancellation goes on.
 
         Raises:
             ExecutionError: It could not even be prepared (`CLI_MISSING`, `SESSION_START_FAILED`).

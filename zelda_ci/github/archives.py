@@ -31,26 +31,29 @@ DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, Runt
 
 
 class MemberReader:
-    """An archive whose table of contents is checked once; nothing is written anywhere.
+    """An archive, in memory or a file, whose table of contents is checked once; nothing is written anywhere.
 
     Raises:
         ArtifactError: `ARTIFACT_INVALID` for no archive, a damaged one, one beyond the limits, or one that readers
             could understand differently.
     """
 
-    def __init__(self, blob: bytes, *, max_members: int) -> None:
+    def __init__(self, archive: bytes | IO[bytes], *, max_members: int) -> None:
+        file = io.BytesIO(archive) if isinstance(archive, bytes) else archive
         # Before anything reads the table of contents: a member in it costs 46 bytes there and a kilobyte here.
-        end = blob[-END.size :]
+        file.seek(max(0, file.seek(0, io.SEEK_END) - END.size - LOCATOR_BYTES))
+        tail = file.read()
+        end = tail[-END.size :]
         if len(end) < END.size or end[:4] != END_SIGNATURE:
             raise _refusal("it is no zip archive, or not a whole one")
         _, disk, first_disk, here, entries, size, _, comment = END.unpack(end)
-        large = blob[-END.size - LOCATOR_BYTES : -END.size].startswith(LARGE_LOCATOR)
+        large = tail[: -END.size].startswith(LARGE_LOCATOR)
         if disk or first_disk or here != entries or comment or large:
             raise _refusal("it is a zip archive of an unusual kind")
         if entries > max_members or size > max_members * MAX_BYTES_PER_ENTRY:
             raise _refusal(f"it holds more than {max_members} files")
         try:
-            self._archive = zipfile.ZipFile(io.BytesIO(blob))
+            self._archive = zipfile.ZipFile(file)
         except DAMAGED:
             raise _refusal("it is damaged") from None
         everything = self._archive.infolist()

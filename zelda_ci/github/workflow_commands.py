@@ -6,10 +6,10 @@ import re
 import threading
 import unicodedata
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple, TextIO
+from typing import BinaryIO, Literal, TextIO
 
 from zelda_ci.files import untrusted
 from zelda_ci.redact import MIN_SECRET_LENGTH, Secret
@@ -22,21 +22,14 @@ MAX_PER_LEVEL = 9
 
 MAX_MESSAGE_LENGTH = 4000
 
+# Severity, message, title, and file (relative to the workspace) and line: what `Log.report` takes.
+Remark = tuple[Severity, str, str, str, int | None]
+
 # The runner compares as people read: what cannot be seen may stand between two signs of a command.
 _DOUBLE_COLON = re.compile(r":(?=[^ -~]*:)")
 _BRACKET = re.compile(r"#([^ -~]*)#([^ -~]*)\[")
 # Categories of characters of which only a blank, or nothing, is printed.
 SHOWN = {"Cc": " ", "Zl": " ", "Zp": " ", "Cf": "", "Cs": "", "Cn": ""}
-
-
-class Annotation(NamedTuple):
-    """A remark on a file; `file` is relative to the workspace."""
-
-    level: Severity
-    message: str
-    title: str = ""
-    file: str = ""
-    line: int | None = None
 
 
 def command(name: str, message: str = "", **properties: object) -> str:
@@ -134,15 +127,14 @@ class Log(io.TextIOBase):
             self.flush()
 
 
-def worst(remarks: Iterable[Annotation]) -> Iterator[Annotation]:
+def worst(remarks: Sequence[Remark]) -> Iterator[Remark]:
     """As many of each level as the runner keeps, in their order, and how many more there are."""
-    annotations = list(remarks)
     for severity in SEVERITIES:
-        of_level = [remark for remark in annotations if remark.level == severity]
+        of_level = [remark for remark in remarks if remark[0] == severity]
         yield from of_level[:MAX_PER_LEVEL]
         more = len(of_level) - MAX_PER_LEVEL
         if more > 0:
-            yield Annotation(severity, f"and {more} more: the summary of this run has all of them")
+            yield severity, f"and {more} more: the summary of this run has all of them", "", "", None
 
 
 # Bytes; from 1 MiB on the runner takes nothing at all.

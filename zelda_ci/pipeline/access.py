@@ -1,6 +1,6 @@
 """With what sessions and judges ask the models: the user's credential, or the judge's gateway."""
 
-from pathlib import Path
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from zelda_ci import metrics
@@ -8,7 +8,7 @@ from zelda_ci.config.environment import AWS_KEYS, HOW, EnvironmentSettings
 from zelda_ci.errors import ConfigError
 from zelda_ci.model_proxy.modes import API_URL, LiveMode, Mode, RecordMode, ReplayMode, Upstream
 from zelda_ci.model_proxy.platforms import AwsKeys, Vertex
-from zelda_ci.pipeline.invocation import Prepared
+from zelda_ci.pipeline.invocation import Prepared, RunOrder
 
 
 def direct(settings: EnvironmentSettings, who: str) -> Upstream:
@@ -16,34 +16,26 @@ def direct(settings: EnvironmentSettings, who: str) -> Upstream:
     credential = settings.credential()
     if credential is None:
         raise ConfigError(f"ANTHROPIC_API_KEY is not set, and {who} needs it.", hint=HOW, code="API_KEY_MISSING")
-    variable, environ = credential.variable, settings.environ
-    secret, address = credential.secrets[variable], credential.base_url
+    secret, address, environ = credential.secrets[credential.variable], credential.base_url, settings.environ
     match credential.platform:
-        case "bedrock" if variable == AWS_KEYS[0]:
-            token = credential.secrets.get(AWS_KEYS[2])
-            keys = AwsKeys(secret, credential.secrets[AWS_KEYS[1]], token)
-            return Upstream.with_bedrock(keys, credential.region, address, environ)
         case "bedrock":
-            return Upstream.with_bedrock(secret, credential.region, address, environ)
+            key, its_secret, token = map(credential.secrets.get, AWS_KEYS)
+            access = AwsKeys(key, its_secret, token) if key and its_secret else secret
+            return Upstream.with_bedrock(access, credential.region, address, environ)
         case "vertex":
             return Upstream.with_vertex(secret, Vertex(credential.project, credential.region), address, environ)
-        case "anthropic" if variable == "ANTHROPIC_API_KEY":
+        case "anthropic" if credential.variable == "ANTHROPIC_API_KEY":
             return Upstream.with_api_key(secret, address or API_URL, environ)
         case "anthropic":
-            subscription = variable == "CLAUDE_CODE_OAUTH_TOKEN"
+            subscription = credential.variable == "CLAUDE_CODE_OAUTH_TOKEN"
             return Upstream.with_token(secret, address or API_URL, environ, subscription=subscription)
 
 
 def of_judge(gateway: str | None, settings: EnvironmentSettings, origin: str) -> Upstream:
     """The gateway where one is configured, with its own key; the credential of sessions never goes there.
 
-    Args:
-        gateway: Its address.
-        settings: With the hosts that may get the key.
-        origin: Where the address is given, for messages.
-
-    Raises:
-        ConfigError: The gateway is not allowed, or there is no key for it.
+    Raises `ConfigError` where its host is not allowed to get a key, or there is none. Where its address is given, the
+    `origin`, is for messages.
     """
     if gateway is None:
         return direct(settings, "the judge")
@@ -64,23 +56,19 @@ def of_judge(gateway: str | None, settings: EnvironmentSettings, origin: str) ->
 
 def session_mode(prepared: Prepared) -> Mode:
     """Where the answers of sessions come from: the folder of a recording, or the models."""
-    order = prepared.order
-    if order.record and order.replay:
-        raise ConfigError("--record and --replay exclude each other.", hint="Give one of them.", code="USAGE")
-    return ReplayMode(order.replay) if order.replay else _recorded(direct(prepared.settings, "a session"), order.record)
+    return _mode(prepared.order, lambda: direct(prepared.settings, "a session"))
 
 
 def judge_mode(prepared: Prepared) -> Mode:
     """Where the answers of judges come from."""
-    order, settings = prepared.order, prepared.settings
+    suite = next((suite for suite in prepared.suites if metrics.ask_judge(suite.metrics)), None)
+    if suite is None:
+        return session_mode(prepared)
+    origin = str(prepared.given.get("gatewayUrl") or prepared.loaded.layer.origin("gatewayUrl"))
+    return _mode(prepared.order, lambda: of_judge(suite.gateway_url, prepared.settings, origin))
+
+
+def _mode(order: RunOrder, upstream: Callable[[], Upstream]) -> Mode:
     if order.replay:
         return ReplayMode(order.replay)
-    asked = next((suite for suite in prepared.suites if metrics.ask_judge(suite.metrics)), None)
-    origin = str(prepared.given.get("gatewayUrl") or prepared.loaded.layer.origin("gatewayUrl"))
-    return _recorded(
-        of_judge(asked.gateway_url, settings, origin) if asked else direct(settings, "a session"), order.record
-    )
-
-
-def _recorded(upstream: Upstream, record: Path | None) -> Mode:
-    return RecordMode(upstream, record) if record else LiveMode(upstream)
+    return RecordMode(upstream(), order.record) if order.record else LiveMode(upstream())

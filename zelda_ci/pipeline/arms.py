@@ -1,15 +1,15 @@
-"""Two arms, head and base, side by side: which trials run next, until every suite is decided or the money is gone."""
+"""Which trials run next: a fixed number, or two arms side by side until every suite is decided or the money is gone."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from zelda_ci.compare.schedule import (
     NextTrials,
     SuiteTrials,
     Wanted,
     next_trials,
+    of_stored,
     to_decide,
     trials_beside_all,
 )
@@ -17,36 +17,10 @@ from zelda_ci.compare.sides import RunMetrics
 from zelda_ci.domain.arms import MoreTrials, SuiteArms
 from zelda_ci.domain.run import RunResult, StoredTrials
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.trials import DoneReason, Side, TrialPlan, trials_alone
+from zelda_ci.domain.trials import DoneReason, Side, trials_alone
 from zelda_ci.events import Emit
-from zelda_ci.pipeline.money import Purse, trials_before
+from zelda_ci.pipeline.money import Budget
 from zelda_ci.pipeline.tools import PlannedRun, label_of
-
-
-class FixedRounds:
-    """One round, settled beforehand; asked again whenever a run is over."""
-
-    def __init__(self, suites: Sequence[ResolvedSuite], purse: Purse) -> None:
-        self._purse, self._made = purse, Counter[str]()
-        self._plan: Sequence[PlannedRun] = [
-            PlannedRun(suite, trial, label_of(suite.name, trial) if trials_alone(suite.trials) > 1 else suite.name)
-            for suite in suites
-            for trial in range(1, trials_alone(suite.trials) + 1)
-        ]
-
-    def next(self) -> Sequence[PlannedRun]:
-        plan, self._plan = self._plan, ()
-        return plan
-
-    def take(self, planned: PlannedRun, result: RunResult | None) -> None:
-        self._made[planned.suite.name] += result is not None
-
-    def ends(self) -> tuple[SuiteArms, ...]:
-        """Only suites of which not all was begun: of the others everybody knows."""
-        return tuple(
-            SuiteArms(suite=suite, head=self._made[suite], reason=self._purse.reason, unpaid=trials)
-            for suite, trials in self._purse.unpaid.items()
-        )
 
 
 @dataclass
@@ -73,62 +47,84 @@ class _Arms:
         """How often the head did not meet each criterion."""
         return Counter(name for trial in self.state.head for name, value in trial.outcomes.items() if value < 100)
 
+    def told(self, reason: DoneReason, unpaid: int = 0) -> SuiteArms:
+        """How far it came."""
+        name, trials, head, base = self.suite.name, self.suite.trials, self.made[Side.HEAD], self.made[Side.BASE]
+        return SuiteArms(suite=name, head=head, base=base, reason=reason, unpaid=unpaid, trials=trials)
 
-class AdaptiveRounds:
-    """Asks the schedule about each suite whose round is over, whatever the others do: suites are decided by themselves.
 
-    A suite whose next look the budget does not allow gets no further trial. Suites that another machine runs
-    (`elsewhere`) are compared together with these: each has its share of the error.
+class Rounds:
+    """The trials that run next, asked for whenever one is over.
+
+    Where nothing is compared (`sides` is 0), each suite has a fixed number. Otherwise the schedule is asked about each
+    suite whose round is over, whatever the others do: suites are decided by themselves. A suite whose next look the
+    budget does not allow gets no further trial. Suites that another machine runs (`elsewhere`) are compared together
+    with these: each has its share of the error.
     """
 
     def __init__(
         self,
         suites: Sequence[ResolvedSuite],
         emit: Emit,
-        purse: Purse,
+        budget: Budget,
         stored: Mapping[str, StoredTrials],
         elsewhere: Sequence[ResolvedSuite] = (),
         *,
-        has_base: bool,
+        sides: int,
     ) -> None:
-        states = partial(trials_before, stored=stored, has_base=has_base)
-        self._arms = {suite.name: _Arms(suite, states(suite)) for suite in suites}
-        self._elsewhere = [states(suite) for suite in elsewhere]
+        def known(suite: ResolvedSuite) -> SuiteTrials:
+            return of_stored(suite.name, suite.trials, stored.get(suite.name, StoredTrials()), has_base=sides > 1)
+
+        self._arms = {suite.name: _Arms(suite, known(suite)) for suite in suites}
+        self._elsewhere = list(map(known, elsewhere))
         self._has_looked_over_all = False
-        self._emit, self._purse = emit, purse
+        self._emit, self._budget, self._is_compared = emit, budget, sides > 0
+        counts = [(suite, trials_alone(suite.trials)) for suite in suites if not sides]
+        self._fixed: Sequence[PlannedRun] = [
+            PlannedRun(suite, trial, label_of(suite.name, trial) if count > 1 else suite.name)
+            for suite, count in counts
+            for trial in range(1, count + 1)
+        ]
 
     def next(self) -> Sequence[PlannedRun]:
         """The trials that lead suites to their next look, of those that have made the last one."""
+        if not self._is_compared:
+            fixed, self._fixed = self._fixed, ()
+            return fixed
         idle = {name for name, arms in self._arms.items() if arms.reason is None and not arms.under_way}
         answer = next_trials(self._states, idle) if idle else NextTrials()
         for name, reason in answer.done.items():
-            self._end(name, reason)
-        begun = self._planned(answer.wanted, keep=True)
+            self._end(self._arms[name], reason)
+        begun = self._begin(answer.wanted, keep=True)
         if not begun and not any(arms.under_way for arms in self._arms.values()):
             # What is left decides nothing, and is spent on what can be looked at.
-            begun = self._planned(answer.wanted, keep=False)
+            begun = self._begin(answer.wanted, keep=False)
         return begun or self._over_all()
 
     def _over_all(self) -> Sequence[PlannedRun]:
         """Once every suite is decided, the trials of the base that numbers over all suites need; all or none."""
-        arms = self._arms.values()
         open_ends = {None, DoneReason.BUDGET, DoneReason.ENDED}
-        if self._has_looked_over_all or any(each.under_way or each.reason in open_ends for each in arms):
+        if self._has_looked_over_all or any(it.under_way or it.reason in open_ends for it in self._arms.values()):
             return []
         self._has_looked_over_all = True
         wanted = [trial for trial in trials_beside_all(self._states) if trial.suite in self._arms]
-        if not wanted or not self._purse.reserve([trial.suite for trial in wanted]):
+        if not self._budget.fits(Counter(trial.suite for trial in wanted), self._planned):
             return []
-        for name in dict.fromkeys(trial.suite for trial in wanted):
-            self._start(self._arms[name], [trial for trial in wanted if trial.suite == name])
-        return [self._run(trial) for trial in wanted]
+        for name, trials in _by_suite(wanted).items():
+            self._start(self._arms[name], trials)
+        return list(map(self._run, wanted))
 
     @property
     def _states(self) -> list[SuiteTrials]:
         """Of all suites, also those that are done: each has its share of the error."""
         return [*(arms.state for arms in self._arms.values()), *self._elsewhere]
 
-    def _planned(self, wanted: Sequence[Wanted], *, keep: bool) -> list[PlannedRun]:
+    @property
+    def _planned(self) -> Counter[str]:
+        """Trials that are planned and not over."""
+        return Counter({name: arms.under_way for name, arms in self._arms.items()})
+
+    def _begin(self, wanted: Sequence[Wanted], *, keep: bool) -> Sequence[PlannedRun]:
         """Begin the looks that the budget allows as a whole, of suites that look worst first.
 
         Args:
@@ -136,27 +132,21 @@ class AdaptiveRounds:
             keep: Whether a suite waits unless the money suffices to decide it, and those that went on before it. Too
                 little money that is spread over all suites proves nothing.
         """
-        by_suite: dict[str, list[Wanted]] = defaultdict(list)
-        for trial in wanted:
-            by_suite[trial.suite].append(trial)
+        by_suite, budget, begun = _by_suite(wanted), self._budget, set[str]()
         # Worst: by how often the head did not meet the criterion that it met least.
         worst = {name: max(self._arms[name].missed.values(), default=0) for name in by_suite}
-        order = sorted(by_suite, key=lambda name: worst[name], reverse=True)
-        begun = {name for name in order if self._begin(self._arms[name], by_suite[name], keep=keep)}
-        return [self._run(each) for each in wanted if each.suite in begun]
-
-    def _begin(self, arms: _Arms, trials: Sequence[Wanted], *, keep: bool) -> bool:
-        name, purse = arms.suite.name, self._purse
-        going = [each for each in self._arms.values() if each is arms or (each.goes_on and each.reason is None)]
-        if keep and not purse.holds([each.suite.name for each in going for _ in range(each.way)]):
-            return False
-        if name not in purse.unpaid:
-            if purse.reserve([name] * len(trials)):
+        for name in sorted(by_suite, key=lambda name: worst[name], reverse=True):
+            arms, trials = self._arms[name], by_suite[name]
+            going = [it for it in self._arms.values() if it is arms or (it.goes_on and it.reason is None)]
+            if keep and not budget.fits(Counter({it.suite.name: it.way for it in going}), self._planned):
+                continue
+            if name not in budget.skipped and budget.fits(Counter({name: len(trials)}), self._planned):
                 self._start(arms, trials)
-                return True
-            purse.refuse(name, len(trials))
-        self._end(name, purse.reason)
-        return False
+                begun.add(name)
+            else:
+                budget.skipped.setdefault(name, len(trials))
+                self._end(arms, budget.reason)
+        return [self._run(trial) for trial in wanted if trial.suite in begun]
 
     def _start(self, arms: _Arms, trials: Sequence[Wanted]) -> None:
         arms.under_way = len(trials)
@@ -170,43 +160,43 @@ class AdaptiveRounds:
                 base=sides[Side.BASE],
                 made=len(arms.state.head),
                 look=trials[0].look,
-                looks=len(plan.counts) if isinstance(plan := arms.state.plan, TrialPlan) else 1,
+                looks=len(arms.state.looks),
                 missed=tuple((name, count, judged[name]) for name, count in arms.missed.most_common()),
             )
             self._emit(more)
 
     def _run(self, trial: Wanted) -> PlannedRun:
-        arms = self._arms[trial.suite]
-        look = trial.look if isinstance(arms.state.plan, TrialPlan) else None
-        label = label_of(trial.suite, trial.number, trial.side)
-        return PlannedRun(arms.suite, trial.number, label, trial.side, look)
+        arms, label = self._arms[trial.suite], label_of(trial.suite, trial.number, trial.side)
+        return PlannedRun(arms.suite, trial.number, label, trial.side, trial.look if arms.state.adds else None)
 
     def take(self, planned: PlannedRun, result: RunResult | None) -> None:
         """Note a trial that is over, or that was not begun."""
         arms = self._arms[planned.suite.name]
         arms.under_way -= 1
         if result:
-            state, trial = arms.state, RunMetrics(result)
-            if result.side is Side.BASE:
-                arms.state = replace(state, base=(*state.base, trial))
-            else:
-                arms.state = replace(state, head=(*state.head, trial))
+            state, new = arms.state, {result.side: (RunMetrics(result),)}
+            heads, bases = (*state.head, *new.get(Side.HEAD, ())), (*state.base, *new.get(Side.BASE, ()))
+            arms.state = replace(state, head=heads, base=bases)
             arms.made[result.side] += 1
 
-    def _end(self, name: str, reason: DoneReason) -> None:
-        arms = self._arms[name]
+    def _end(self, arms: _Arms, reason: DoneReason) -> None:
         if arms.reason is None:
             arms.reason = reason
-            self._emit(self._told(name, reason))
+            self._emit(arms.told(reason))
 
     def ends(self) -> tuple[SuiteArms, ...]:
-        """How far each suite came; one that nothing ended was interrupted."""
-        unpaid = self._purse.unpaid
-        reasons = {name: arms.reason or DoneReason.INTERRUPTED for name, arms in self._arms.items()}
-        reasons |= dict.fromkeys(unpaid, self._purse.reason)
-        return tuple(self._told(name, reason, unpaid.get(name, 0)) for name, reason in reasons.items())
+        """How far each suite came; one that nothing ended was interrupted.
 
-    def _told(self, name: str, reason: DoneReason, unpaid: int = 0) -> SuiteArms:
-        arms = self._arms[name]
-        head, base = arms.made[Side.HEAD], arms.made[Side.BASE]
-        return SuiteArms(suite=name, head=head, base=base, reason=reason, unpaid=unpaid, trials=arms.suite.trials)
+        Where nothing is compared, only suites of which not all was begun: of the others everybody knows.
+        """
+        compared = self._arms if self._is_compared else {}
+        reasons = {name: arms.reason or DoneReason.INTERRUPTED for name, arms in compared.items()}
+        reasons |= dict.fromkeys(self._budget.skipped, self._budget.reason)
+        return tuple(self._arms[name].told(reason, self._budget.skipped[name]) for name, reason in reasons.items())
+
+
+def _by_suite(wanted: Sequence[Wanted]) -> dict[str, list[Wanted]]:
+    found: dict[str, list[Wanted]] = defaultdict(list)
+    for trial in wanted:
+        found[trial.suite].append(trial)
+    return found

@@ -8,16 +8,13 @@ from dataclasses import replace
 from zelda_ci.domain.fingerprint import Steers
 from zelda_ci.domain.kinds import may_steer
 from zelda_ci.execution.manifest.tree import MAX_FILE_BYTES
-from zelda_ci.pipeline.digests import TreeDigests, digest
-from zelda_ci.redact import Redactor
 from zelda_ci.selection.effects import ChangeSet, FileChange, FileText, ProjectFiles, first_difference, how_it_steers
 from zelda_ci.selection.reach import RECIPES, Graph, described
 from zelda_ci.selection.repository_files import RepositoryFiles
 from zelda_ci.workspace.git import Git
-from zelda_ci.workspace.history import read_objects, sizes
-from zelda_ci.workspace.store import TestedFiles, TreeFile, tree_files
+from zelda_ci.workspace.history import read_small
+from zelda_ci.workspace.store import ABSENT, LINK, SUBMODULE, TestedFiles, TreeFile, tree_files
 
-LINK, SUBMODULE = "120000", "160000"
 # A repository of skills may have thousands; what all of them lead to is no longer looked for then.
 MAX_FILES = 20_000
 # What files that steer lead to, all together: the nearest are looked into.
@@ -40,7 +37,7 @@ async def read_changes(git: Git, before: str, after: str, folder: str, dirty: It
     changes = []
     for path, old, new in raw:
         was, now = [texts.of(side) if side else "" for side in (old, new)]
-        is_known = new is not None and was is not None and now is not None
+        is_known = new and was is not None and now is not None
         line = first_difference((was or "").splitlines(), (now or "").splitlines()) if is_known else None
         changes.append(FileChange(path, _side(path, old, texts), _side(path, new, texts), line))
     changes += [FileChange(path, FileText(kind="other"), FileText(kind="other")) for path in dict.fromkeys(dirty)]
@@ -52,8 +49,10 @@ async def read_changes(git: Git, before: str, after: str, folder: str, dirty: It
     return reached if reached.problem else replace(reached, files=tuple(changes))
 
 
-async def read_tree(tested: TestedFiles, imported: Collection[str], redact: Redactor) -> TreeDigests:
-    """What a session finds, in digests; `imported` are files that CLAUDE.md files import, committed or not."""
+async def read_steering(
+    tested: TestedFiles, imported: Collection[str]
+) -> tuple[dict[str, Steers] | None, dict[TreeFile, str | None]]:
+    """How files of a tree steer, by path, and the texts of those that have one; `imported` are CLAUDE.md's imports."""
     known, texts = {printable(file.path): file for file in tested.files}, _Texts(tested.git)
     steers: dict[str, Steers] | None = None
     reached = await _reach(texts, known, tested.folder)
@@ -66,12 +65,7 @@ async def read_tree(tested: TestedFiles, imported: Collection[str], redact: Reda
                 steers[file.path] = how
     steering = [file for file in tested.files if file.path in (steers or ())]
     await texts.load(filter(_has_text, steering))
-    lines: dict[str, list[str]] = {}
-    for file in steering:
-        text = texts.of(file)
-        digests = [file.content] if text is None else [digest(line)[:8] for line in text.splitlines()]
-        lines[redact(printable(file.path))] = digests
-    return TreeDigests(tested.files, steers, folder=tested.folder, whole=tested.whole, lines=lines)
+    return steers, {file: texts.of(file) for file in steering}
 
 
 def printable(path: str) -> str:
@@ -118,9 +112,9 @@ def _changes(listing: bytes) -> Iterator[tuple[str, TreeFile | None, TreeFile | 
     fields = listing.split(b"\0")
     for about, name in zip(fields[::2], fields[1::2], strict=False):
         mode, new_mode, content, new, _ = about.decode().lstrip(":").split(" ")
-        before, after = [TreeFile(os.fsdecode(name), *it) for it in ((mode, content), (new_mode, new))]
-        sides = [side if set(side.mode) != {"0"} else None for side in (before, after)]
-        yield printable(before.path), sides[0], sides[1]
+        sides = [TreeFile(os.fsdecode(name), *it) for it in ((mode, content), (new_mode, new))]
+        before, after = [side if side.mode != ABSENT else None for side in sides]
+        yield printable(sides[0].path), before, after
 
 
 def _side(path: str, file: TreeFile | None, texts: "_Texts") -> FileText | None:
@@ -145,13 +139,8 @@ class _Texts:
     async def load(self, files: Iterable[TreeFile]) -> None:
         """Read those that are there and not too large."""
         names = {file.content for file in files if file.mode != SUBMODULE} - self._known.keys()
-        wanted, total = [], 0
-        for name, size in (await sizes(self._git, names)).items() if names else ():
-            if size <= MAX_FILE_BYTES and total <= MAX_BYTES:
-                wanted.append(name)
-                total += size
         self._known |= dict.fromkeys(names)
-        for name, data in (await read_objects(self._git, wanted)).items():
+        for name, data in (await read_small(self._git, names, MAX_FILE_BYTES, MAX_BYTES)).items():
             if b"\0" not in data:
                 text = data.decode("utf-8", "replace").removeprefix("\ufeff")
                 self._known[name] = text.replace("\r\n", "\n").replace("\r", "\n")

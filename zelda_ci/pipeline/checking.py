@@ -1,52 +1,69 @@
 """Before anything is spent: everything that a run needs is tried once, without a session."""
 
 import json
+import os
+import secrets
+import shlex
 import shutil
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import anyio
 
 from zelda_ci import __version__, metrics
 from zelda_ci.config.merge import LoadedSuite
 from zelda_ci.domain.check import Check, CheckReport, Status
-from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
+from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.suite import Command, ResolvedSuite
+from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.workspace import WorkspaceSource
-from zelda_ci.errors import ConfigError, ZeldaError
-from zelda_ci.events import Checking, Emit, Warned
+from zelda_ci.errors import ConfigError, WorkspaceError, ZeldaError
+from zelda_ci.events import Checking, Emit, Warned, ignore
 from zelda_ci.judge.base import models_of
 from zelda_ci.judge.failures import NO_CREDIT
+from zelda_ci.metrics.base import Services
+from zelda_ci.metrics.functional_correctness import FunctionalCorrectness, check_usable, ending, reasoning, weigh
 from zelda_ci.model_proxy.proxy import ModelProxy
-from zelda_ci.pipeline.invocation import Prepared
+from zelda_ci.pipeline.invocation import SETUP, Prepared
 from zelda_ci.pipeline.named_contents import about_the_tree
-from zelda_ci.pipeline.survey import settings_checks
-from zelda_ci.pipeline.trying import CommandTrial, made, not_there, others
-from zelda_ci.redact import SafeText
-from zelda_ci.sandbox import closed_folders, levels
+from zelda_ci.pipeline.needed_programs import absent_program, found_elsewhere, how_to_get, missing_program
+from zelda_ci.pipeline.survey import refused_settings
+from zelda_ci.pipeline.tools import WorkspaceCommandRunner
+from zelda_ci.redact import Redactor, SafeText
+from zelda_ci.sandbox import levels
+from zelda_ci.sandbox.closed_folders import barrier, is_within_reach, way_out
 from zelda_ci.sandbox.readable_paths import PathPolicy
 from zelda_ci.storage.checks import CheckMemory
 from zelda_ci.workspace import environment
+from zelda_ci.workspace.clean_checkout import CheckedOut
 
-SKIP = "`--no-check` (or ZELDA_NO_CHECK=1) runs without this check."
+NOTHING_SPENT = "Nothing was run and nothing spent."
 MODEL_SECONDS, COMMAND_SECONDS = 86_400.0, 7 * 86_400.0
 MIN_FREE_BYTES, FEW_FREE_BYTES = 64 << 20, 1 << 30
 # Of a command's last lines, beside the sentence about it.
 MAX_PRINTED = 5
+BUILD, TEST = "buildCommand", "testCommand"
+# What the result of a command depends on beside the command; setup is one of them.
+SURROUNDINGS: Mapping[str, Any] = {"execution": {"path", "env"}} | dict.fromkeys(
+    ("setup_command", "shell", "isolation", "history_depth", "commands_see_suites", "command_timeout_seconds"), True
+)
+Name = tuple[str, Command, Command | None]
+"""A command among those with the same surroundings: its key, itself, and for tests the build before them."""
+Planned = tuple[ResolvedSuite, Check]
+"""The first suite that has a command, and what is said of that where nothing speaks against it."""
 
 
 class Checker:
     """The checks of one invocation.
 
-    Args:
-        prepared: The invocation.
-        session: The way to the models, or why there is none: that is one finding among others.
-        judge: That of the judges.
-        emit: Who listens.
-        fresh: Whether to try everything, whatever earlier checks found; and to go on where one fails.
-        only_commands: Whether models are not asked, and tests are tried even where the build does not succeed.
+    Sessions and judges have a way to the models, or a reason why there is none: that is one finding among others.
+    `fresh`: everything is tried, whatever earlier checks found, and also where one fails. `only_commands`: no model is
+    asked, and tests are tried even where the build does not succeed.
     """
 
     def __init__(
@@ -59,9 +76,8 @@ class Checker:
         fresh: bool = False,
         only_commands: bool = False,
     ) -> None:
-        self._prepared, self._session, self._judge, self._emit = prepared, session, judge, emit
-        self._fresh, self._only_commands = fresh, only_commands
-        self._suites, self._redact, self._environ = prepared.chosen, prepared.redact, prepared.environ
+        self._prepared, self._emit, self._fresh, self._only_commands = prepared, emit, fresh, only_commands
+        self._proxies = {"model": session, "judge": judge}
         self._memory = CheckMemory(prepared.loaded.results_dir)
         self._checks: list[Check] = []
         self.failing: Mapping[str, SafeText] = {}
@@ -70,7 +86,7 @@ class Checker:
     async def alone(self) -> CheckReport:
         """Check without a run to follow."""
         async with AsyncExitStack() as stack:
-            for proxy in (self._session, self._judge):
+            for proxy in self._proxies.values():
                 if isinstance(proxy, ModelProxy):
                     await stack.enter_async_context(proxy)
             return await self._report()
@@ -78,11 +94,11 @@ class Checker:
     async def check_first(self) -> None:
         """Try what the runs need; raises `ConfigError` where no run could go well, or not as it was ordered."""
         report = await self._report()
-        failing = [check for check in report.warnings if check.failing]
         refuse(report)
-        if failing and not self._prepared.order.despite_failing:
-            hint = "Mend them first; or run all the same with --yes. Nothing was run and nothing spent."
-            raise ConfigError("\n".join(map(_with_output, failing)), hint=hint, code="FAILING_ALREADY")
+        if not self._prepared.order.despite_failing:
+            failing = [check for check in report.warnings if check.failing]
+            hint = f"Mend them first; or run all the same with --yes. {NOTHING_SPENT}"
+            _stop(failing, hint, code="FAILING_ALREADY")
         # Of the files that are not committed, and of the isolation, it is said in any case.
         for check in report.warnings:
             if check.subject not in {"git", "isolation"}:
@@ -97,7 +113,9 @@ class Checker:
             if source:
                 self._disks()
                 self._levels()
-                self._checks += settings_checks(self._prepared.workspaces.project, self._redact)
+                for each in refused_settings(self._prepared.loaded.root, self._prepared.redact):
+                    hint = "Correct it: in a session Claude Code says nothing of it."
+                    self._add("settings", "warning", each.file, f"{each.file} is {each.effect}.", hint=hint)
             if not self._only_commands and self._goes_on:
                 await self._models()
             if source and self._goes_on:
@@ -111,23 +129,26 @@ class Checker:
     def _goes_on(self) -> bool:
         return self._fresh or not any(check.status == "failed" for check in self._checks)
 
+    def _add(self, subject: str, status: Status, about: str, message: str | None = None, **facts: object) -> None:
+        self._checks.append(made(self._prepared.redact, subject, status, about, message, **facts))
+
     async def _git(self) -> WorkspaceSource | None:
         began = time.monotonic()
+        status: Status = "passed"
         try:
             source = await self._prepared.workspaces.inspect()
         except ZeldaError as problem:
-            check = made(self._redact, "git", "failed", "the project", problem.message)
-            self._checks.append(check.replace(hint=problem.hint))
+            self._add("git", "failed", "the project", problem.message, hint=problem.hint)
             return None
         if source.commit is None:
+            about = "no repository"
             message = "There is no Git repository, so the folder is copied: ignored files and credentials stay behind."
-            check = made(self._redact, "git", "passed", "no repository", message)
         else:
             on = f" ({source.branch})" if source.branch else ""
             about = f"{'working tree on' if source.parent else 'commit'} {source.shown}{on}"
             message = " ".join(about_the_tree(source))
-            check = made(self._redact, "git", "warning" if message else "passed", about, message)
-        self._checks.append(check.replace(seconds=time.monotonic() - began))
+            status = "warning" if message else "passed"
+        self._add("git", status, about, message, seconds=time.monotonic() - began)
         return source
 
     def _disks(self) -> None:
@@ -137,60 +158,68 @@ class Checker:
             free = shutil.disk_usage(place).free
             status: Status = "failed" if free < MIN_FREE_BYTES else "warning" if free < FEW_FREE_BYTES else "passed"
             hint = None if status == "passed" else "Make room, or set ZELDA_WORKSPACES to a folder on another disk."
-            check = made(self._redact, "disk", status, f"{free / (1 << 30):,.1f} GiB free in {place}")
-            self._checks.append(check.replace(hint=hint))
+            self._add("disk", status, f"{free / (1 << 30):,.1f} GiB free in {place}", hint=hint)
 
     def _levels(self) -> None:
-        """How runs are confined, and where they find other programs than the user's shell, or not those they need."""
-        isolation = self._prepared.isolation
-        by_level = grouped(self._suites, lambda suite: isolation.of(suite.resolved))
-        for level, suites in by_level.items():
+        """How runs are confined; and where they find other programs than the user's shell, or not those they need."""
+        prepared, isolation, root = self._prepared, self._prepared.isolation, self._prepared.loaded.root
+        usual = environment.search_path(prepared.environ.get("PATH", ""), root)
+        for level, suites in grouped(prepared.chosen, lambda suite: isolation.of(suite.resolved)).items():
             message, names = levels.remark(level, isolation.offered), tuple(suite.resolved.name for suite in suites)
-            status: Status = "warning" if message else "passed"
-            check = made(self._redact, "isolation", status, f"level {level}", message)
-            self._checks.append(check.replace(suites=names))
-        for level, suites in by_level.items():
-            self._checks += others(self._prepared, suites, self._environ_at(level))
-        # Where everything is tried, the commands themselves show what is not there.
-        if not self._fresh:
-            self._checks += not_there(self._prepared, lambda suite: self._environ_at(isolation.of(suite)))
+            self._add("isolation", "warning" if message else "passed", f"level {level}", message, suites=names)
+            path = usual
+            if level == "uid":
+                grounds = PathPolicy.of(root, prepared.workspaces.location, prepared.environ)
+                reaches = partial(is_within_reach, grounds=grounds, covers=levels.covers())
+                path = environment.within_reach({"PATH": usual}, reaches)["PATH"]
+            planned = planned_commands(suites, prepared.redact)
+            if others := [*found_elsewhere([command for _, command, _ in planned], usual, path)]:
+                closed = next(filter(None, map(barrier, map(Path, usual.split(os.pathsep)))), None)
+                about, hint = f"{len(others)} found elsewhere", way_out(closed) if closed else None
+                self._add("programs", "warning", about, f"{'; '.join(others)}.", hint=hint, suites=names)
+            for (_, command, _), (suite, check) in planned.items():
+                inside = os.pathsep.join([*map(str, environment.program_folders(suite.execution, root)), path])
+                # What runs before a command might install its program; and a trial shows by itself what is not there.
+                is_certain = not self._fresh and command == next(iter(commands_of(suite).values()))
+                if is_certain and (program := absent_program(command, suite, inside)):
+                    self._checks.append(self._without(check, program, inside))
 
-    def _environ_at(self, level: IsolationLevel) -> Mapping[str, str]:
-        """The user's environment with what of PATH is within the reach of runs at a level."""
-        if level != "uid":
-            return self._environ
-        grounds = PathPolicy.of(self._prepared.loaded.root, self._prepared.workspaces.location, self._environ)
-        reaches = partial(closed_folders.is_within_reach, grounds=grounds, covers=levels.covers())
-        return environment.within_reach(self._environ, reaches)
+    def _without(self, check: Check, program: str, path: str, **facts: object) -> Check:
+        """Of a command whose program is not there: which one, where it was looked for, and how to get it."""
+        redact, environ, why = self._prepared.redact, self._prepared.environ, f"cannot be run: {program} is missing."
+        message = redact(f"{check.subject} `{check.about}` {why} PATH in the run: {path}")
+        failing, hint = redact(f"{check.subject} {why}"), how_to_get(program, environ, path)
+        return check.replace(status="failed", message=message, failing=failing, hint=hint, **facts)
 
     async def _models(self) -> None:
         """One request for all who ask the same model at the same address."""
-        asked: dict[tuple[str, str], list[tuple[str, ModelProxy | ZeldaError, str]]] = {}
+        asked: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
         for suite in self._prepared.suites:
-            models = [("model", self._session, it) for it in (suite.execution.model, *suite.execution.extra_models)]
-            models += [("judge", self._judge, model) for model in judge_models(suite)]
-            for subject, proxy, model in models:
+            models = [("model", model) for model in (suite.execution.model, *suite.execution.extra_models)]
+            for subject, model in (*models, *(("judge", model) for model in judge_models(suite))):
+                proxy = self._proxies[subject]
                 address = proxy.address if isinstance(proxy, ModelProxy) else str(proxy)
-                asked.setdefault((address, model), []).append((subject, proxy, suite.name))
+                asked[address, model][subject].add(suite.name)
         found: dict[tuple[str, str], Check] = {}
 
-        async def ask(key: tuple[str, str], subject: str, proxy: ModelProxy | ZeldaError) -> None:
-            found[key] = await self._model(subject, key[1], proxy)
+        async def ask(key: tuple[str, str], subject: str) -> None:
+            found[key] = await self._model(subject, key[1])
 
         async with anyio.create_task_group() as group:
-            for key, ((subject, proxy, _), *_) in asked.items():
-                group.start_soon(ask, key, subject, proxy)
-        for key, by in asked.items():
-            check = found[key].replace(suites=tuple(sorted({name for *_, name in by})))
+            for key, subjects in asked.items():
+                group.start_soon(ask, key, next(iter(subjects)))
+        for key, subjects in asked.items():
+            check = found[key].replace(suites=tuple(sorted(set().union(*subjects.values()))))
             self._checks.append(check)
-            judged = tuple(sorted({name for subject, _, name in by if subject == "judge"}))
             # One request for both, and yet only the session may be answered.
-            if ONLY_CLAUDE_CODE in (check.message or "") and check.subject == "model" and judged:
+            if check.subject == "model" and subjects["judge"] and ONLY_CLAUDE_CODE in (check.message or ""):
+                judged = tuple(sorted(subjects["judge"]))
                 self._checks.append(check.replace(subject="judge", status="failed", hint=NO_JUDGE, suites=judged))
 
-    async def _model(self, subject: str, model: str, proxy: ModelProxy | ZeldaError) -> Check:
+    async def _model(self, subject: str, model: str) -> Check:
+        proxy = self._proxies[subject]
         if isinstance(proxy, ZeldaError):
-            return made(self._redact, subject, "failed", model, proxy.message).replace(hint=proxy.hint)
+            return made(self._prepared.redact, subject, "failed", model, proxy.message, hint=proxy.hint)
         # The answers of models depend on the credentials.
         identity = "".join(secret.fingerprint() for secret in self._prepared.settings.secrets())
         key = json.dumps([__version__, "model", proxy.address, model, identity])
@@ -203,45 +232,142 @@ class Checker:
         return check
 
     async def _commands(self, source: WorkspaceSource) -> None:
-        for key, suites in grouped(self._suites, lambda suite: self._surroundings(suite.resolved)).items():
-            trial = CommandTrial(self._prepared, suites, self._emit, goes_on=self._only_commands)
+        """Try each command once, on the tested commit, in the sandbox, checkout and environment of a session's end."""
+        for key, suites in grouped(self._prepared.chosen, lambda suite: self._surroundings(suite.resolved)).items():
+            planned, found = planned_commands(suites, self._prepared.redact), dict[Name, Check]()
             place = [__version__, source.commit, source.contents.key, key]
             # Without a commit nobody knows whether the files are the same.
-            texts = {name: json.dumps([*place, name]) for name in trial.planned if source.commit}
-            recalled: dict[str, Check] = {}
+            texts = {name: json.dumps([*place, name]) for name in planned if source.commit}
             for name, text in texts.items():
                 if not self._fresh and (known := self._memory.recall(text, COMMAND_SECONDS)):
-                    recalled[name] = known
-            found = await trial.checks(recalled)
-            self._checks += found.values()
-            for name, check in found.items():
-                if name in texts and not check.remembered:
-                    self._memory.remember(texts[name], check)
+                    _, check = planned[name]
+                    found[name] = known.replace(suites=check.suites, origin=check.origin)
+            unknown = planned.keys() - found.keys()
+            # What others rest on is done again.
+            tried = {name: each for name, each in planned.items() if unknown and (name in unknown or name[0] != TEST)}
+            if tried:
+                found |= await self._try(tried, suites)
+            self._checks += (found[name] for name in planned if name in found)
+            for name in tried.keys() & texts.keys() & found.keys():
+                self._memory.remember(texts[name], found[name])
 
     def _surroundings(self, suite: ResolvedSuite) -> str:
-        """What the result of a command depends on beside the command; setup is one of them."""
-        return json.dumps(
-            [
-                suite.setup_command,
-                suite.shell,
-                suite.execution.path,
-                suite.execution.env,
-                suite.isolation.model_dump(mode="json"),
-                suite.history_depth,
-                suite.commands_see_suites,
-                suite.command_timeout_seconds,
-                self._prepared.isolation.of(suite),
-                {name: self._environ.get(name) for name in ("PATH", *suite.execution.passed_on)},
-            ]
-        )
+        """What the result of a command depends on beside the command."""
+        variables = {name: self._prepared.environ.get(name) for name in ("PATH", *suite.execution.passed_on)}
+        own = suite.model_dump(mode="json", include=SURROUNDINGS)
+        return json.dumps([own, self._prepared.isolation.of(suite), variables])
+
+    async def _try(self, planned: Mapping[Name, Planned], suites: Sequence[LoadedSuite]) -> dict[Name, Check]:
+        """Try commands of suites with the same surroundings, setup first, in a workspace of their own."""
+        workspaces, found = self._prepared.workspaces, dict[Name, Check]()
+        try:
+            await workspaces.sweep()  # of checks and runs that were killed
+            async with workspaces.open(f"check-{secrets.token_hex(6)}", suites[0].resolved) as workspace:
+                checked = await workspaces.check_out_again(workspace)
+                for name, (suite, check) in planned.items():
+                    needed = (SETUP, BUILD) if check.subject == TEST and not self._only_commands else (SETUP,)
+                    before = ((key, commands_of(suite).get(key), None) for key in needed)
+                    broken = next((it[0] for it in before if it in found and found[it].status != "passed"), None)
+                    if broken:
+                        why = self._prepared.redact(f"not tried, since {broken} did not succeed")
+                        found[name] = check.replace(status="skipped", message=why)
+                    else:
+                        found[name] = await self._tried(name[1], suite, check, checked)
+        except ZeldaError as problem:
+            # No command could be tried at all; of a setting that is to blame, the message names the key first.
+            origin = suites[0].provenance.get(problem.message.partition(":")[0])
+            facts = {"hint": problem.hint, "origin": str(origin) if origin else None}
+            names = tuple(suite.resolved.name for suite in suites)
+            self._add("workspace", "failed", "a copy of the project", problem.message, suites=names, **facts)
+        return found
+
+    async def _tried(self, command: Command, suite: ResolvedSuite, check: Check, checked: CheckedOut) -> Check:
+        key, redact, workspace = check.subject, self._prepared.redact, checked.workspace
+        variables, details = workspace.confinement.environment, None
+        path = variables.get("PATH", "")
+        self._emit(Checking(f"{key} {check.about}"))
+        try:
+            commands = WorkspaceCommandRunner(self._prepared.workspaces, None, ignore)
+            metric = FunctionalCorrectness(Services(commands, redact))
+            if key == SETUP:
+                done: CommandResult | None = (await commands.set_up_again(checked, suite)).in_brief(redact)
+            elif key == BUILD:
+                done = await metric.build(suite, workspace)
+            else:
+                suite = suite.replace(build_command=None)
+                evidence = await metric.test(suite, workspace, None)
+                done, (_, details) = evidence.test, weigh(suite, evidence)
+            if done is None:
+                return check
+            missing = missing_program(done.output)
+            if missing and done.exit_code != 0:
+                return self._without(check, missing, path, output=done.output, seconds=done.seconds)
+            if key == SETUP:
+                check_usable(key, done, variables)
+        except (ConfigError, WorkspaceError) as problem:
+            if program := absent_program(command, suite, path):
+                return self._without(check, program, path)
+            return check.replace(status="failed", message=redact(problem.message), hint=problem.hint)
+        passed, why = done.exit_code == 0, f"{key} {ending(suite, done)}."
+        if details:
+            passed, why = bool(details.passed), reasoning(details)
+        if passed and missing and key != SETUP:
+            passed, why = False, f"{key} {ending(suite, done)}, but {missing} is missing."
+        if passed:
+            return check.replace(seconds=done.seconds, message=redact(why) if details else None)
+        known = {"seconds": done.seconds, "failing": redact(why), "output": done.output}
+        if key == SETUP:
+            message = f"{key} `{check.about}` {ending(suite, done)}. PATH in the run: {path}"
+            hint = "Correct setupCommand, or what it needs."
+            return check.replace(status="failed", message=redact(message), hint=hint, **known)
+        # That the project's own tests fail may be what the suite is about.
+        purpose = "That is right only for a suite whose task is to mend it."
+        message = f"on the tested commit, before any session: {why} {purpose}"
+        return check.replace(status="warning", message=redact(message), **known)
 
 
-def grouped(suites: Sequence[LoadedSuite], key: Callable[[LoadedSuite], Any]) -> dict[Any, list[LoadedSuite]]:
+T = TypeVar("T")
+
+
+def grouped(suites: Iterable[LoadedSuite], key: Callable[[LoadedSuite], T]) -> dict[T, list[LoadedSuite]]:
     """Suites by what they have in common, in their order."""
-    found: dict[Any, list[LoadedSuite]] = {}
+    found: dict[T, list[LoadedSuite]] = defaultdict(list)
     for suite in suites:
-        found.setdefault(key(suite), []).append(suite)
+        found[key(suite)].append(suite)
     return found
+
+
+def made(
+    redact: Redactor, subject: str, status: Status, about: str, message: str | None = None, **facts: object
+) -> Check:
+    """A check, with what is said of it made safe."""
+    check = Check(subject=subject, status=status, about=redact(about), message=redact(message) if message else None)
+    return check.replace(**facts)
+
+
+def planned_commands(suites: Sequence[LoadedSuite], redact: Redactor) -> dict[Name, Planned]:
+    """Each distinct command, setup first and tests last, by its name among those with the same setup."""
+    found: dict[Name, Planned] = {}
+    for key in (SETUP, BUILD, TEST):
+        for each in suites:
+            suite, command, origin = each.resolved, commands_of(each.resolved).get(key), each.provenance.get(key)
+            if command is None:
+                continue
+            about = command if isinstance(command, str) else shlex.join(command)
+            check = made(redact, key, "passed", about, origin=str(origin) if origin else None)
+            # Tests depend on the build before them.
+            name = (key, command, suite.build_command if key == TEST else None)
+            first, known = found.get(name, (suite, check))
+            found[name] = first, known.replace(suites=(*known.suites, suite.name))
+    return found
+
+
+def commands_of(suite: ResolvedSuite) -> Mapping[str, Command]:
+    """Commands that runs of a suite start, by key, in their order."""
+    known = {SETUP: suite.setup_command}
+    if suite.metrics.is_on(Metric.FUNCTIONAL_CORRECTNESS):
+        known |= {BUILD: suite.build_command, TEST: suite.test_command}
+    return {key: command for key, command in known.items() if command is not None}
 
 
 def judge_models(suite: ResolvedSuite) -> Iterable[str]:
@@ -253,71 +379,41 @@ def judge_models(suite: ResolvedSuite) -> Iterable[str]:
 BUSY = {408, 409, 429}
 ONLY_CLAUDE_CODE = "only authorized for use with Claude Code"
 NO_JUDGE = "A judge cannot use a subscription: set ANTHROPIC_API_KEY, or gatewayUrl with PORTKEY_API_KEY."
+# Status → what it means, and what helps.
 MEANINGS = {
-    401: (
-        "the credential is not accepted",
-        "Check the key or token in the environment, and the address it belongs to.",
-    ),
-    402: ("nothing is left to pay with", "Look at the account's credit."),
-    403: ("the credential may not use this model", "Ask for access to the model, or choose another."),
+    401: ("the credential is not accepted", "Check the key or token in the environment, and the address it belongs to"),
+    402: ("nothing is left to pay with", "Look at the account's credit"),
+    403: ("the credential may not use this model", "Ask for access to the model, or choose another"),
     404: (
         "there is no such model",
-        "Check execution.model and judgeModel; clouds and gateways have names of their own.",
+        "Check execution.model and judgeModel; clouds and gateways have names of their own",
     ),
 }
 
 
 async def probed(subject: str, model: str, proxy: ModelProxy, emit: Emit) -> Check:
     """What the smallest request to a model comes to."""
-
-    def reached(message: str) -> str:
-        return message.replace("Zelda's model proxy could not reach", "could not reach")
-
-    about, redact = f"{subject} {model}", proxy.redact
+    about = f"{subject} {model}"
     emit(Checking(about))
-    probe = await proxy.probe(model, lambda why: emit(Checking(redact(f"{about}: {reached(why)}"))))
+    probe = await proxy.probe(model, lambda why: emit(Checking(proxy.redact(f"{about}: {why}"))))
     said = f"HTTP {probe.status}: {probe.message}"
     status: Status = "failed"
-    hint = None
-    is_only_for_claude_code = ONLY_CLAUDE_CODE in probe.message
+    message, hint = f"{probe.message}.", None
     if probe.status == 200:
         status, message = "passed", ""
     elif probe.status is None:
-        message = f"{reached(probe.message)}."
         hint = "Check ANTHROPIC_BASE_URL (or gatewayUrl), the network and HTTPS_PROXY."
     elif probe.status in BUSY or probe.status >= 500:
         status, message = "warning", f"no answer now ({said}); a session would try again for a while."
-    elif is_only_for_claude_code and subject == "model":
+    elif ONLY_CLAUDE_CODE in probe.message and subject == "model":
         why = "the token is for Claude Code alone, so it cannot be tried without a session"
         status, message = "warning", f"{why} ({said})."
     else:
         code = 402 if probe.status == 400 and NO_CREDIT in probe.message else probe.status
-        meaning, hint = MEANINGS.get(code, ("the request is refused", "Nothing can be asked of it like this."))
-        message, hint = f"{meaning} ({said}).", NO_JUDGE if is_only_for_claude_code else hint
-    check = made(redact, subject, status, model, message)
-    return check.replace(hint=hint, seconds=probe.seconds, cost_usd=probe.cost_usd)
-
-
-def refuse(report: CheckReport) -> None:
-    """Raise `ConfigError` with everything that failed, where a run could not go well."""
-    if report.failures:
-        hints = list(dict.fromkeys(check.hint for check in report.failures if check.hint))
-        hint = "\n".join([*hints, f"Nothing was run and nothing spent. {SKIP}"])
-        raise ConfigError("\n".join(map(_with_output, report.failures)), hint=hint, code="CHECK_FAILED")
-
-
-def sentence_of(check: Check) -> str:
-    """A check that did not go well: where, what and why."""
-    # A command's message names it already.
-    return f"{check.origin or f'{check.subject} {check.about}'}: {check.message or 'failed'}"
-
-
-def _last_lines(check: Check) -> str:
-    return "\n".join((check.output or "").splitlines()[-MAX_PRINTED:])
-
-
-def _with_output(check: Check) -> str:
-    return "\n".join(filter(None, [sentence_of(check), _last_lines(check)]))
+        meaning, hint = MEANINGS.get(code, ("the request is refused", "Nothing can be asked of it like this"))
+        message, hint = f"{meaning} ({said}).", NO_JUDGE if ONLY_CLAUDE_CODE in probe.message else f"{hint}."
+    facts = {"hint": hint, "seconds": probe.seconds, "cost_usd": probe.cost_usd}
+    return made(proxy.redact, subject, status, model, message, **facts)
 
 
 async def check_judges(suites: Sequence[ResolvedSuite], proxy: ModelProxy, emit: Emit) -> None:
@@ -330,3 +426,27 @@ async def check_judges(suites: Sequence[ResolvedSuite], proxy: ModelProxy, emit:
     refuse(report)
     for check in report.warnings:
         emit(Warned(sentence_of(check)))
+
+
+def refuse(report: CheckReport) -> None:
+    """Raise `ConfigError` with everything that failed, where a run could not go well."""
+    skip = "`--no-check` (or ZELDA_NO_CHECK=1) runs without this check."
+    _stop(report.failures, f"{NOTHING_SPENT} {skip}", code="CHECK_FAILED")
+
+
+def _stop(checks: Sequence[Check], hint: str, *, code: str) -> None:
+    """Raise `ConfigError` with what keeps runs from beginning, if anything does."""
+    lines = [line for check in checks for line in (sentence_of(check), _last_lines(check)) if line]
+    hints = dict.fromkeys(check.hint for check in checks if check.hint)
+    if lines:
+        raise ConfigError("\n".join(lines), hint="\n".join([*hints, hint]), code=code)
+
+
+def sentence_of(check: Check) -> str:
+    """A check that did not go well: where, what and why."""
+    # A command's message names it already.
+    return f"{check.origin or f'{check.subject} {check.about}'}: {check.message or 'failed'}"
+
+
+def _last_lines(check: Check) -> str:
+    return "\n".join((check.output or "").splitlines()[-MAX_PRINTED:])

@@ -1,4 +1,4 @@
-"""Comparing two sides: stored runs in, verdicts and gate out."""
+"""Comparing two sides: stored runs in, verdicts and gate out, and what reports say of them."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,23 +8,24 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from zelda_ci.compare.comparison import compare, compare_trials
-from zelda_ci.compare.gate import gate, recorded_settings
+from zelda_ci.compare.gate import failures, gate, recorded_settings
 from zelda_ci.compare.pool import TrialPool, is_valid, pool_of
-from zelda_ci.compare.schedule import SuiteTrials
-from zelda_ci.compare.sides import RunMetrics
+from zelda_ci.compare.schedule import SuiteTrials, of_stored
 from zelda_ci.domain.arms import SuiteArms
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.comparison import SAME_FILES, Comparison, GateResult
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult, StoredComparison, StoredTrials, batch_of
 from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.domain.suite import GateSettings
-from zelda_ci.domain.trials import PoolSettings, Side, TrialPlan, plan_of
+from zelda_ci.domain.trials import PoolSettings
 from zelda_ci.errors import StorageError
+from zelda_ci.report.told import CiReport, PullRequestChanges
 from zelda_ci.selection.choice import line_changes
 from zelda_ci.storage import comparisons
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.references import SideReference, find_runs
-from zelda_ci.storage.run_folder import is_run_id
+from zelda_ci.storage.result_store import is_run_id
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,7 @@ def compare_sides(
         suite.replace(notes=(SAME_FILES, *suite.notes)) if _is_same(suite.suite, baseline.runs, runs) else suite
         for suite in comparison.suites
     )
-    comparison = comparison.replace(suites=tuple(suites))
-    found = gate(batch_of(runs), recorded_settings(runs), comparison, baseline.runs)
-    return Compared(comparison, found, _broken(runs))
+    return _judged(batch_of(runs), comparison.replace(suites=tuple(suites)), baseline.runs)
 
 
 def _is_same(suite: str, *sides: Iterable[RunResult]) -> bool:
@@ -80,26 +79,6 @@ def _is_same(suite: str, *sides: Iterable[RunResult]) -> bool:
     states = [run.fingerprint for side in sides for run in side if run.suite == suite and is_valid(run)]
     found = {(state.outcome, state.tree, state.platform) for state in states if state}
     return len(found) == 1 and all(any(run.suite == suite and is_valid(run) for run in side) for side in sides)
-
-
-def _broken(runs: Iterable[RunResult]) -> tuple[str, ...]:
-    outcomes: dict[str, list[Outcome]] = {}
-    for run in runs:
-        outcomes.setdefault(run.suite, []).append(run_outcome(run))
-    return tuple(sorted(suite for suite, reached in outcomes.items() if min(reached) >= Outcome.INCOMPLETE))
-
-
-def changed_steering(
-    history: RunHistory, baseline: Iterable[RunResult], candidate: Iterable[RunResult]
-) -> tuple[SteeringChange, ...]:
-    """The files that steer and differ between two sides, as far as the newest run of each that is stored here knows."""
-    found: list[Mapping[str, Sequence[str]]] = []
-    for side in (baseline, candidate):
-        newest = sorted(side, key=lambda run: run.started_at, reverse=True)
-        # Results may come from a file that somebody else has made: an id is no path that leads elsewhere.
-        stored = (history.run(run.run_id).steering() for run in newest if is_run_id(run.run_id))
-        found += [lines for lines in stored if lines is not None][:1]
-    return line_changes(*found) if len(found) == 2 else ()
 
 
 def compare_arms(batch: BatchResult, stored: Mapping[str, StoredTrials]) -> Compared:
@@ -118,8 +97,20 @@ def compare_arms(batch: BatchResult, stored: Mapping[str, StoredTrials]) -> Comp
         if (base and run.source and run.source.commit == base)
         or (run.fingerprint and (run.suite, run.fingerprint.tree) in trees)
     ]
-    found = gate(batch.replace(runs=heads, base_runs=bases), recorded_settings(heads), comparison, known)
-    return Compared(comparison, found, _broken(heads))
+    return _judged(batch.replace(runs=heads, base_runs=bases), comparison, known)
+
+
+def _trials(arms: SuiteArms, batch: BatchResult, stored: StoredTrials) -> SuiteTrials:
+    heads, bases = ([run for run in runs if run.suite == arms.suite] for runs in (batch.runs, batch.base_runs))
+    known = StoredTrials(head=(*stored.head, *heads), base=(*stored.base, *bases), stored=stored.stored)
+    return of_stored(arms.suite, arms.trials, known, has_base=bool(batch.base and batch.base.commit))
+
+
+def _judged(batch: BatchResult, comparison: Comparison, known: Iterable[RunResult]) -> Compared:
+    evaluated = {run.suite for run in batch.runs if run_outcome(run) < Outcome.INCOMPLETE}
+    broken = {run.suite for run in batch.runs} - evaluated
+    found = gate(batch, recorded_settings(batch.runs), comparison, known)
+    return Compared(comparison, found, tuple(sorted(broken)))
 
 
 def keep_comparison(results_dir: Path, batch: BatchResult, stored: Mapping[str, StoredTrials]) -> None:
@@ -149,19 +140,37 @@ def kept_comparison(results_dir: Path, batch_id: str) -> tuple[BatchResult, Comp
     return None
 
 
-def _trials(arms: SuiteArms, batch: BatchResult, stored: StoredTrials) -> SuiteTrials:
-    runs = [run for run in (*batch.runs, *batch.base_runs) if run.suite == arms.suite]
-    heads, bases = ([run for run in runs if run.side is side] for side in (Side.HEAD, Side.BASE))
-    # Not that of stored trials: they may have followed another.
-    plans = [arms.trials] if arms.trials else [run.config.trials for run in runs]
-    return SuiteTrials(
-        arms.suite,
-        head=tuple(map(RunMetrics, (*stored.head, *heads))),
-        base=tuple(map(RunMetrics, (*stored.base, *bases))),
-        stored=tuple(map(RunMetrics, stored.stored)),
-        plan=plan_of(plans[0]) if plans else TrialPlan(),
-        has_base=bool(batch.base and batch.base.commit),
-    )
+def changed_steering(
+    history: RunHistory, baseline: Iterable[RunResult], candidate: Iterable[RunResult]
+) -> tuple[SteeringChange, ...]:
+    """The files that steer and differ between two sides, as far as the newest run of each that is stored here knows."""
+    found: list[Mapping[str, Sequence[str]]] = []
+    for side in (baseline, candidate):
+        newest = sorted(side, key=lambda run: run.started_at, reverse=True)
+        # Results may come from a file that somebody else has made: an id is no path that leads elsewhere.
+        stored = (history.run(run.run_id).steering() for run in newest if is_run_id(run.run_id))
+        found += [lines for lines in stored if lines is not None][:1]
+    return line_changes(*found) if len(found) == 2 else ()
+
+
+def report_of(
+    batch: BatchResult,
+    compared: Compared | None = None,
+    baseline: BatchResult | None = None,
+    changed: Sequence[SteeringChange] = (),
+) -> CiReport:
+    """What reports say of runs: alone, or compared, either with the base beside them or with another batch."""
+    if compared is None:
+        without = BaselineOrigin(state=BaselineState.OFF, sentence="")
+        return CiReport(batch, failures(batch, recorded_settings(batch.runs)), without)
+    commits, created_at = {batch.base.commit if batch.base else None}, None
+    if baseline:
+        commits = {run.source.commit for run in baseline.runs if run.source and run.source.commit}
+        created_at = baseline.finished_at
+    commit = commits.pop() if len(commits) == 1 else None
+    origin = BaselineOrigin(state=BaselineState.FOUND, sentence="", commit=commit, created_at=created_at)
+    changes = PullRequestChanges(steering=batch.base.changed if batch.base else tuple(changed))
+    return CiReport(batch, compared.gate, origin, compared.comparison, baseline, changes=changes)
 
 
 # Results that are read for a pool, as a multiple of the trials that one state of a suite may have: stored runs are of
@@ -170,12 +179,7 @@ STATES_READ = 5
 
 
 def stored_pool(history: RunHistory, settings: Mapping[str, PoolSettings], now: datetime) -> TrialPool:
-    """The stored runs of a project as a pool: on a laptop they are nobody else's.
-
-    Args:
-        history: Where they lie.
-        settings: By suite, of the suites that are wanted.
-        now: For their age.
+    """The stored runs of some suites as a pool: on a laptop they are nobody else's. `settings` are by suite.
 
     Raises:
         StorageError: The runs cannot be listed. One that cannot be read is left out.
@@ -184,12 +188,10 @@ def stored_pool(history: RunHistory, settings: Mapping[str, PoolSettings], now: 
     found = []
     for run in history.overview().runs:
         limits = settings.get(run.suite)
-        if limits is None or read[run.suite] >= STATES_READ * limits.max_trials:
-            continue
-        if now - run.finished_at > timedelta(days=limits.max_age_days):
-            continue
-        read[run.suite] += 1
-        with suppress(StorageError):
-            found.append(history.result(run.run_id))
+        is_recent = limits and now - run.finished_at <= timedelta(days=limits.max_age_days)
+        if limits and is_recent and read[run.suite] < STATES_READ * limits.max_trials:
+            read[run.suite] += 1
+            with suppress(StorageError):
+                found.append(history.result(run.run_id))
     found = [run for run in found if run_outcome(run) is not Outcome.INCOMPLETE]
     return pool_of([found], lambda suite: settings[suite], now)

@@ -15,8 +15,8 @@ from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
-from posixpath import basename, dirname, join
-from typing import Any, NamedTuple
+from posixpath import basename, dirname, join, relpath
+from typing import Any
 
 from zelda_ci.config.files import SKIPPED, listed, top_of, walk
 from zelda_ci.files import untrusted
@@ -30,6 +30,9 @@ FOREIGN = frozenset({"node_modules", "vendor", "third_party", "site-packages", "
 _MANIFESTS = {"package.json", "pyproject.toml", "setup.py", "Pipfile", "go.mod", "Cargo.toml", "Gemfile", "pom.xml"}
 _MANIFESTS |= {"composer.json", "mix.exs", "Package.swift", "requirements.txt", "build.gradle", "build.gradle.kts"}
 _TEST_FILE = re.compile(r"(test_[^/]*|[^/]*_test)\.py")
+_PYPROJECT = "pyproject.toml"
+# What says that packages below share lock files.
+_WORKSPACES = (("package.json", "workspaces"), ("Cargo.toml", "workspace"), (_PYPROJECT, "tool", "uv", "workspace"))
 
 
 @dataclass(frozen=True)
@@ -106,27 +109,34 @@ class Place:
         """What is in a file that lies here; nothing where none does."""
         return self.read(self.path(name)) if name in self.here else ""
 
-    def lock(self, names: Iterable[str], shares: "Callable[[Place], object] | None" = None) -> str | None:
-        """The path of the first of these here, or in the nearest folder above whose manifest shares its own."""
-        for at in upwards(self.folder):
-            found = next((path for name in names if (path := join(at, name)) in self.files), None)
-            if found and (at == self.folder or (shares and shares(Place(at, self.files, self.read)))):
-                return found
-        return None
-
-    def table(self, name: str, *keys: str) -> Mapping[str, Any]:
-        """What lies at a path of keys in a JSON or TOML file; empty where that is no table."""
+    def value(self, name: str, *keys: str) -> Any:
+        """What lies at a path of keys in a JSON or TOML file; absent where nothing does."""
         value = _parsed(self.text(name), name.endswith(".json"))
         for key in keys:
             value = value.get(key) if isinstance(value, dict) else None
+        return value
+
+    def table(self, name: str, *keys: str) -> Mapping[str, Any]:
+        """The same; empty where it is no table."""
+        value = self.value(name, *keys)
         return value if isinstance(value, dict) else {}
 
+    def lock(self, names: Iterable[str]) -> str | None:
+        """The path of the first of these lock files here, or in the nearest folder above that shares its own."""
+        for at in upwards(self.folder):
+            if found := next((path for name in names if (path := join(at, name)) in self.files), None):
+                above = Place(at, self.files, self.read)
+                is_workspace = any(above.value(*keys) is not None for keys in _WORKSPACES)
+                if at == self.folder or "pnpm-workspace.yaml" in above.here or is_workspace:
+                    return found
+        return None
+
     def tests(self) -> list[str]:
-        """Python's test files, without those of packages below."""
+        """Python's test files as seen from here, without those of packages below."""
         named = [file for file in self.files if _TEST_FILE.fullmatch(basename(file))]
         own = [it for it in named if self.folder in upwards(dirname(it)) and not FOREIGN.intersection(it.split("/"))]
         others = set(packages(self.files, self.folder)) if own else set[str]()
-        return sorted(file for file in own if others.isdisjoint(upwards(dirname(file))))
+        return sorted(relpath(file, self.folder or ".") for file in own if others.isdisjoint(upwards(dirname(file))))
 
 
 @lru_cache(64)
@@ -134,7 +144,7 @@ def _parsed(text: str, is_json: bool) -> Any:  # noqa: FBT001 - a key of the cac
     try:
         return (json.loads if is_json else tomllib.loads)(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError):
-        return {}
+        return None
 
 
 def kinds(files: Iterable[str], read: Callable[[str], str], folder: str = "") -> tuple[ProjectKind, ...]:
@@ -154,20 +164,16 @@ _NODE_TESTS = ("test", "test:ci", "test:run", "test:unit")
 _NO_TEST = re.compile(r"no test specified|--watch(All)?\b(?!=false)|\bnodemon\b|^\s*$")
 
 
-def _shares_node(place: Place) -> bool:
-    return bool(place.table("package.json").get("workspaces")) or "pnpm-workspace.yaml" in place.here
-
-
 def _node(place: Place) -> Iterator[ProjectKind]:
     if "package.json" not in place.here:
         return
     package, scripts = place.table("package.json"), place.table("package.json", "scripts")
-    lock = place.lock(_NODE_LOCKS, _shares_node)
+    lock = place.lock(_NODE_LOCKS)
     wrote = _NODE_LOCKS[basename(lock)] if lock else "npm"
     named = re.match(r"(npm|pnpm|yarn|bun)@(\d{0,4})", str(package.get("packageManager", "")))
     manager, setup = named[1] if named else wrote, ""
     if lock and wrote == manager:
-        is_new_yarn = bool(named and int(named[2] or 0) > 1) or place.lock([".yarnrc.yml"], _shares_node)
+        is_new_yarn = bool(named and int(named[2] or 0) > 1) or place.lock([".yarnrc.yml"])
         flag = "--immutable" if manager == "yarn" and is_new_yarn else "--frozen-lockfile"
         setup = "npm ci" if manager == "npm" else f"{manager} install {flag}"
     elif lock or any(map(package.get, _NEEDS_SETUP)):
@@ -187,7 +193,7 @@ _PYTHON_MANIFESTS = ("pyproject.toml", "setup.py", "setup.cfg", "Pipfile")
 # Files that say that pytest runs the tests, and the words of it; by being there where there is none.
 _PYTEST_SIGNS = {"pytest.ini": "", "pyproject.toml": "pytest", "tox.ini": "[pytest]", "setup.cfg": "[tool:pytest]"}
 _PYTEST_SIGNS |= {"conftest.py": "", "Pipfile": "pytest"}
-_PYTEST, _PYPROJECT = "-m pytest", "pyproject.toml"
+_PYTEST = "-m pytest"
 _EXTRAS = ("test", "tests", "testing", "dev")
 
 
@@ -196,13 +202,11 @@ def _python(place: Place) -> Iterator[ProjectKind]:
     pinned = sorted(filter(_REQUIREMENTS.fullmatch, place.here), key=lambda name: (name != "requirements.txt", name))
     ordered = (*_PYTHON_MANIFESTS, *pinned, "tox.ini", "manage.py")
     manifest = next((place.path(name) for name in ordered if name in place.here), None)
-    tops = {file.removeprefix(f"{place.folder}/").split("/")[0] for file in tests}
-    if manifest is None and not tops & {"test", "tests", *place.here}:
+    if manifest is None and not {file.split("/")[0] for file in tests} & {"test", "tests", *place.here}:
         return
-    lock = place.lock(_PYTHON_LOCKS, lambda above: above.table(_PYPROJECT, "tool", "uv", "workspace"))
-    tools = {*place.table(_PYPROJECT, "tool"), *(["pipenv"] if "Pipfile" in place.here else [])}
-    named = next((tool for tool in ("pipenv", "uv", "poetry", "pdm") if tool in tools), "pip")
-    manager = _PYTHON_LOCKS[basename(lock)] if lock else named
+    lock = place.lock(_PYTHON_LOCKS)
+    named = next((tool for tool in ("uv", "poetry", "pdm") if tool in place.table(_PYPROJECT, "tool")), "pip")
+    manager = _PYTHON_LOCKS[basename(lock)] if lock else "pipenv" if "Pipfile" in place.here else named
     runner = _python_runner(place, tests, pinned)
     extras = place.table(_PYPROJECT, "project", "optional-dependencies")
     extra = next((name for name in _EXTRAS if name in extras), "")
@@ -214,7 +218,7 @@ def _python(place: Place) -> Iterator[ProjectKind]:
     }.get(manager) or (_pip_setup(place, pinned, runner, extra), ".venv/bin/python")
     lock = lock or (place.path(pinned[0]) if pinned and manager == "pip" else None)
     test = f"{python if setup else 'python3'} {runner}" if runner else ""
-    yield ProjectKind("Python", manifest or tests[0], manager, lock, setup, "", test)
+    yield ProjectKind("Python", manifest or place.path(tests[0]), manager, lock, setup, "", test)
 
 
 def _python_runner(place: Place, tests: Sequence[str], pinned: Sequence[str]) -> str:
@@ -224,8 +228,8 @@ def _python_runner(place: Place, tests: Sequence[str], pinned: Sequence[str]) ->
         return _PYTEST
     if "manage.py" in place.here:
         return "manage.py test"
-    if tests and re.search("import unittest|from unittest", place.read(tests[0])):
-        top, _, below = tests[0].removeprefix(f"{place.folder}/" if place.folder else "").partition("/")
+    if tests and re.search("import unittest|from unittest", place.read(place.path(tests[0]))):
+        top, _, below = tests[0].partition("/")
         return f"-m unittest{f' discover -s {top}' if below and top in {'test', 'tests'} else ''}"
     return _PYTEST if tests else ""
 
@@ -233,12 +237,10 @@ def _python_runner(place: Place, tests: Sequence[str], pinned: Sequence[str]) ->
 def _pip_setup(place: Place, pinned: Sequence[str], runner: str, extra: str) -> str:
     """A virtual environment in the checkout, since nothing may be installed beside it."""
     parts, known = [f"-r {name}" for name in pinned], "".join(map(place.text, pinned))
-    top, project = place.table(_PYPROJECT), place.table(_PYPROJECT, "project")
-    groups, upgrade = place.table(_PYPROJECT, "dependency-groups"), ""
-    if "setup.py" in place.here or (project and (not pinned or "build-system" in top)):
+    project, groups, upgrade = place.table(_PYPROJECT, "project"), place.table(_PYPROJECT, "dependency-groups"), ""
+    if "setup.py" in place.here or (project and (not pinned or place.value(_PYPROJECT, "build-system") is not None)):
         parts.append(f"-e '.[{extra}]'" if extra else "-e .")
-        needed = place.table(_PYPROJECT, "project", "optional-dependencies").get(extra, project.get("dependencies", ""))
-        known += str(needed)
+        known += str(project["optional-dependencies"][extra] if extra else project.get("dependencies", ""))
         if group := next((name for name in _EXTRAS if name in groups), None):
             # Groups are known to pip from 25.1 on, and Python brings an older one.
             parts, upgrade, known = [*parts, f"--group {group}"], "--upgrade-deps ", f"{known}{groups[group]}"
@@ -248,40 +250,23 @@ def _pip_setup(place: Place, pinned: Sequence[str], runner: str, extra: str) -> 
     return f"python3 -m venv {upgrade}.venv && .venv/bin/pip install -q {' '.join(parts)}{more}"
 
 
-class _Tool(NamedTuple):
-    """A language whose one tool does everything: patterns of its manifest, its lock file, and its commands."""
-
-    language: str
-    manager: str
-    manifests: tuple[str, ...]
-    lock: str
-    setup: str
-    """Where there is a lock file."""
-    unlocked_setup: str
-    build: str
-    test: str
-
-
-_BUNDLE = "bundle config set --local path vendor/bundle && bundle install"
-_COMPOSER = "composer install --no-interaction --no-progress"
-_GRADLE = ("build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts")
-_GRADLE_COMMANDS = ("gradle --console=plain assemble", "gradle --console=plain test")
-_DOTNET = ("*.sln", "*.slnx", "*.csproj", "*.fsproj", "*.vbproj")
-_DOTNET_COMMANDS = ("dotnet restore", "dotnet build --no-restore", "dotnet test --no-restore")
-_SWIFT_COMMANDS = ("swift package resolve", "", "swift build", "swift test")
-_TOOLS = (
-    _Tool("TypeScript", "deno", ("deno.json", "deno.jsonc"), "deno.lock", "deno install --frozen", "", "", "deno test"),
-    _Tool("Go", "go", ("go.mod",), "go.sum", "go mod download", "", "go build ./...", "go test ./..."),
-    _Tool("Rust", "cargo", ("Cargo.toml",), "Cargo.lock", "cargo fetch --locked", "", "cargo build", "cargo test"),
-    _Tool("Elixir", "mix", ("mix.exs",), "mix.lock", "mix deps.get", "", "mix compile", "mix test"),
-    _Tool("Swift", "swift", ("Package.swift",), "Package.resolved", *_SWIFT_COMMANDS),
-    _Tool("Dart", "dart", ("pubspec.yaml",), "pubspec.lock", "dart pub get", "dart pub get", "", "dart test"),
-    _Tool("Ruby", "bundler", ("Gemfile",), "Gemfile.lock", _BUNDLE, _BUNDLE, "", ""),
-    _Tool("Java", "maven", ("pom.xml",), "", "", "", "mvn -B -q compile", "mvn -B -q test"),
-    _Tool("Java", "gradle", _GRADLE, "gradle.lockfile", "", "", *_GRADLE_COMMANDS),
-    _Tool("PHP", "composer", ("composer.json",), "composer.lock", _COMPOSER, _COMPOSER, "", ""),
-    _Tool("C#", "dotnet", _DOTNET, "packages.lock.json", "dotnet restore --locked-mode", *_DOTNET_COMMANDS),
-)
+# Languages whose one tool does everything: language, tool, manifests, lock file, setup, what is added to it where there
+# is a lock file, build and test.
+_TOOLS = """
+TypeScript | deno | deno.json deno.jsonc | deno.lock | deno install | --frozen | | deno test
+Go | go | go.mod | go.sum | go mod download | | go build ./... | go test ./...
+Rust | cargo | Cargo.toml | Cargo.lock | cargo fetch | --locked | cargo build | cargo test
+Elixir | mix | mix.exs | mix.lock | mix deps.get | | mix compile | mix test
+Swift | swift | Package.swift | Package.resolved | swift package resolve | | swift build | swift test
+Dart | dart | pubspec.yaml | pubspec.lock | dart pub get | | | dart test
+Ruby | bundler | Gemfile | Gemfile.lock | bundle config set --local path vendor/bundle && bundle install | | |
+Java | maven | pom.xml | | | | mvn -B -q compile | mvn -B -q test
+Java | gradle | build.gradle build.gradle.kts settings.gradle settings.gradle.kts | gradle.lockfile | | \
+     | gradle --console=plain assemble | gradle --console=plain test
+PHP | composer | composer.json | composer.lock | composer install --no-interaction --no-progress | | |
+C# | dotnet | *.sln *.slnx *.csproj *.fsproj *.vbproj | packages.lock.json | dotnet restore | --locked-mode \
+   | dotnet build --no-restore | dotnet test --no-restore
+"""
 # By tool, files that suggest a test command where the manifest alone does not.
 _TESTS = {
     "bundler": {".rspec": "bundle exec rspec", **dict.fromkeys(("Rakefile", "rakefile"), "bundle exec rake test")},
@@ -289,27 +274,22 @@ _TESTS = {
 }
 
 
-_SHARES: dict[str, Callable[[Place], bool]] = {"cargo": lambda above: "workspace" in above.table("Cargo.toml")}
-
-
 def _tools(place: Place) -> Iterator[ProjectKind]:
-    for tool in _TOOLS:
-        names = (name for pattern in tool.manifests for name in place.here if fnmatchcase(name, pattern))
+    for row in _TOOLS.strip().splitlines():
+        language, tool, manifests, locks, setup, frozen, build, test = map(str.strip, row.split("|"))
+        names = (name for pattern in manifests.split() for name in place.here if fnmatchcase(name, pattern))
         if (manifest := next(names, None)) is None:
             continue
-        lock = place.lock([tool.lock], _SHARES.get(tool.manager))
-        tests = (command for name, command in _TESTS.get(tool.manager, {}).items() if name in place.here)
-        test = next(tests, tool.test)
-        if tool.manager == "composer" and place.table("composer.json", "scripts").get("test"):
+        lock = place.lock(locks.split())
+        test = next((command for name, command in _TESTS.get(tool, {}).items() if name in place.here), test)
+        if tool == "composer" and place.value("composer.json", "scripts", "test"):
             test = "composer test"
         # By the project's own wrapper of a program, as `./mvnw`, where there is one.
-        programs = ((command, command.partition(" ")[0]) for command in (tool.build, test))
-        build, test = [
-            f"./{it}w{command[len(it) :]}" if f"{it}w" in place.here else command for command, it in programs
-        ]
-        language = "F#" if manifest.endswith(".fsproj") else tool.language
-        setup = tool.setup if lock else tool.unlocked_setup
-        yield ProjectKind(language, place.path(manifest), tool.manager, lock, setup, build, test)
+        words = (command.split(" ", 1) for command in (build, test))
+        build, test = (" ".join([f"./{it}w" if it and f"{it}w" in place.here else it, *rest]) for it, *rest in words)
+        language = "F#" if manifest.endswith(".fsproj") else language
+        setup = f"{setup} {frozen if lock else ''}".strip()
+        yield ProjectKind(language, place.path(manifest), tool, lock, setup, build, test)
 
 
 _MAKEFILES = {"make": ("GNUmakefile", "makefile", "Makefile"), "just": ("justfile", "Justfile", ".justfile")}

@@ -17,9 +17,8 @@ from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.run import BatchResult, JudgeUsage, RunResult
 from zelda_ci.domain.session import SessionStatus, SessionTranscript
-from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.test_run import CorrectnessDetails
-from zelda_ci.domain.workspace import Changes, IsolationReport
+from zelda_ci.domain.workspace import Changes
 from zelda_ci.errors import JudgeError, ProxyError, ZeldaError
 from zelda_ci.events import Emit, Phase, PhaseStarted, Warned
 from zelda_ci.execution.manifest.loading import resolve_loaded
@@ -34,16 +33,19 @@ from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.overrides import Overrides, apply
 from zelda_ci.pipeline import checking
-from zelda_ci.pipeline.digests import judged_again
+from zelda_ci.pipeline.fingerprints import judged_again
 from zelda_ci.pipeline.tools import Tools
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.selection.felt import felt_by
 from zelda_ci.storage.images import IMAGES
-from zelda_ci.storage.result_store import RunState
-from zelda_ci.storage.run_folder import FinishedRun
+from zelda_ci.storage.result_store import RunFolder, RunState
 
 if TYPE_CHECKING:
     from zelda_ci.judge.anthropic_judge import AnthropicJudge
+
+MAX_NAMED = 50
+# What running code leaves behind in every session says nothing.
+CACHES = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
 
 
 def anthropic_judge() -> "type[AnthropicJudge]":
@@ -55,7 +57,7 @@ def anthropic_judge() -> "type[AnthropicJudge]":
 
 @dataclass
 class JudgeRun:
-    """One run's judging. What was found and used so far is there at any time, also when it was cut short."""
+    """One run's judging. Results and usage so far are there at any time, also when it was cut short."""
 
     proxy: ModelProxy
     label: str
@@ -67,7 +69,7 @@ class JudgeRun:
 
     async def run(self) -> None:
         """Judge every metric, in parallel; a metric that fails is unscored and says why."""
-        suite, workspace = self.context.suite, self.context.workspace
+        suite, workspace, redact = self.context.suite, self.context.workspace, self.proxy.redact
         # Made after the session has ended, so that nothing it wrote can hold it.
         nonce = new_nonce()
         places = {"nonce": nonce, "mark": mark_of(nonce)}
@@ -79,19 +81,20 @@ class JudgeRun:
             session = self.proxy.session(run_label=label, budget_usd=None, placeholders=places)
             try:
                 self._meter = stack.enter_context(session)
-                judge = self._judge(suite, self._meter)
+                judge = self._judge(self._meter)
             except ProxyError as problem:
                 # A replay without a recorded judge matters only to those who ask it.
                 why = JudgeError(problem.message, hint=problem.hint, code=problem.code)
                 judge = AbsentJudge(suite.judge_model, suite.judge.context_tokens, why)
 
             async def evaluate(evaluator: Evaluator) -> None:
-                self.results.append(await run_evaluator(evaluator, self.context, self.proxy.redact))
+                self.results.append(await run_evaluator(evaluator, self.context, redact))
 
             async with anyio.create_task_group() as group:
-                for evaluator in metrics.judged(suite.metrics, JudgeServices(judge, nonce, self.proxy.redact)):
+                for evaluator in metrics.judged(suite.metrics, JudgeServices(judge, nonce, redact)):
                     group.start_soon(evaluate, evaluator)
 
+    @property
     def usage(self) -> JudgeUsage | None:
         """What was used so far; nothing where no judge was asked."""
         api = self._meter.usage() if self._meter else None
@@ -99,8 +102,9 @@ class JudgeRun:
             return None
         return JudgeUsage(**dict(api), notices=tuple(map(self.proxy.redact, self.notices)))
 
-    def _judge(self, suite: ResolvedSuite, meter: Meter) -> Judge:
-        kind, limits = anthropic_judge(), suite.judge
+    def _judge(self, meter: Meter) -> Judge:
+        kind, suite = anthropic_judge(), self.context.suite
+        limits = suite.judge
         judges = [
             kind(
                 base_url=meter.base_url,
@@ -118,71 +122,33 @@ class JudgeRun:
             )
             for model in models_of(suite)
         ]
-        return judges[0] if len(judges) == 1 else JudgePanel(tuple(judges))
+        return JudgePanel(tuple(judges))
 
 
-async def evaluate(context: EvalContext, tools: Tools, state: RunState) -> EvalContext:
-    """Compute the metrics that need no judge, in order; returns the context that the judges get."""
+async def evaluate(label: str, context: EvalContext, tools: Tools, state: RunState) -> None:
+    """Compute the metrics of a run, and store each as soon as it is there: first those that need no judge.
+
+    Judges cost money: they are not asked after an interruption, nor where nobody knows what the session changed.
+    """
+    checked = await _checked_out(context, tools, state)
     for evaluator in tools.evaluators(context.suite):
-        result = await run_evaluator(evaluator, context, tools.redact)
-        context = replace(context, earlier={**context.earlier, evaluator.metric: result})
-        _keep([result], state)
-    outputs = checks(context.earlier.get(Metric.FUNCTIONAL_CORRECTNESS), tools.redact)
-    return replace(context, checks=(*context.checks, *outputs))
-
-
-async def judge(label: str, context: EvalContext, tools: Tools, state: RunState) -> None:
-    """Compute the others, which cost money: not after an interruption, nor where nobody knows what to judge."""
+        state.known = with_results(state.known, [await run_evaluator(evaluator, checked, tools.redact)])
     if state.known.status is SessionStatus.INTERRUPTED or context.changes is None:
         return
-    judge_run = JudgeRun(tools.judge_proxy, label, context)
+    # The judges read what the session left, not what was tested.
+    judging = JudgeRun(tools.judge_proxy, label, replace(context, checks=checks(state.known, tools.redact)))
     try:
-        await judge_run.run()
+        await judging.run()
     finally:
-        _keep(judge_run.results, state)
-        state.update(judge=judge_run.usage())
-    for notice in judge_run.notices:
+        state.known = with_results(state.known, judging.results, judge=judging.usage)
+    for notice in judging.notices:
         tools.emit(Warned(notice, state.folder.run_id))
+    # So that nobody needs its transcript to know which suites a change may concern.
+    state.known = with_felt(state.known, context.manifest, context.transcript, tools.redact)
 
 
-def update_isolation(state: RunState, **facts: object) -> None:
-    """Enter in the report of a run's isolation what is known now; nothing where no workspace was made."""
-    if report := state.known.isolation:
-        state.update(isolation=report.replace(**facts))
-
-
-def with_felt(
-    run: RunResult, manifest: ToolsManifest | None, transcript: SessionTranscript, redact: Redactor
-) -> RunResult:
-    """A run with what its session felt of the files that steer it, unless that is not known, or it broke off."""
-    if manifest is None or not run.status.is_valid:
-        return run
-    changed = run.changes.files if run.changes else ()
-    felt = felt_by(manifest, transcript, run.details(ToolUsageDetails), changed, redact)
-    return run.replace(steering=felt.units, touched=felt.touched)
-
-
-def _keep(results: Iterable[EvalResult], state: RunState) -> None:
-    state.update(evaluations=_ordered(state.known.evaluations | {result.metric: result for result in results}))
-
-
-def checks(result: EvalResult | None, redact: Redactor) -> tuple[SafeText, ...]:
-    """What build and tests said, for the judges to read."""
-    if result is None:
-        return ()
-    details = result.details
-    if not isinstance(details, CorrectnessDetails):
-        return () if result.score is None else (result.reasoning,)
-    outputs = [result.reasoning]
-    for name, done in (("buildCommand", details.build), ("testCommand", details.test)):
-        if done:
-            how = "ran into its time limit" if done.timed_out else f"ended with exit code {done.exit_code}"
-            outputs.append(redact(f"{name} `{done.command}` {how}. The end of what it printed:\n{done.output}"))
-    return tuple(outputs)
-
-
-async def protect(context: EvalContext, tools: Tools, state: RunState) -> EvalContext:
-    """The context for build and tests: a fresh checkout with a HOME of its own; and what judges are to know of it.
+async def _checked_out(context: EvalContext, tools: Tools, state: RunState) -> EvalContext:
+    """The context of build and tests: a fresh checkout with a HOME of its own, where suite and session need one.
 
     What goes wrong here is counted against the session: it could have provoked it.
     """
@@ -190,7 +156,6 @@ async def protect(context: EvalContext, tools: Tools, state: RunState) -> EvalCo
     has_any = suite.build_command is not None or suite.test_command is not None
     has_commands = has_any and suite.metrics.is_on(Metric.FUNCTIONAL_CORRECTNESS)
     is_wanted = has_commands or suite.protected_paths or suite.commands_see_suites
-    context = replace(context, checks=remarks(state.known.isolation, tools.redact))
     if workspace is None or not is_wanted or not context.transcript.status.is_valid:
         return context
     try:
@@ -203,7 +168,7 @@ async def protect(context: EvalContext, tools: Tools, state: RunState) -> EvalCo
     if checked.left_out:
         names = ", ".join(checked.left_out[:MAX_NAMED])
         tools.emit(Warned(f"build and tests do not see {names}: too large or unreadable", run_id))
-    context = replace(context, workspace=checked.workspace, checks=remarks(state.known.isolation, tools.redact))
+    context = replace(context, workspace=checked.workspace)
     if not has_commands:
         return context
     # What setup made before the session is not in the fresh checkout.
@@ -217,29 +182,57 @@ async def protect(context: EvalContext, tools: Tools, state: RunState) -> EvalCo
     return context
 
 
-MAX_NAMED = 50
-# What running code leaves behind in every session says nothing.
-CACHES = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
+def update_isolation(state: RunState, **facts: object) -> None:
+    """Enter in the report of a run's isolation what is known now."""
+    if report := state.known.isolation:
+        state.update(isolation=report.replace(**facts))
 
 
-def remarks(report: IsolationReport | None, redact: Redactor) -> tuple[SafeText, ...]:
-    """For the judges, who see the session's own files: what build and tests did not see, and what no patch shows."""
-    if report is None:
-        return ()
-    changes = [change for change in report.ignored.changes if not CACHES & set(change.path.split("/"))]
-    hidden = [redact(f"{change.path} ({change.kind})") for change in changes]
-    lists = {
-        "The session changed protected files, which build and tests saw as they were committed": report.protected,
-        "Files that git ignores, so that no patch shows them, were changed by the session, and build and tests did "
-        "not see that": (*hidden, *[redact("others")] * (report.ignored.more > 0)),
-        "Files that git ignores, so that no patch shows them, and that build and tests saw as the session left "
-        "them": report.ignored.kept,
-    }
-    return tuple(redact(f"{about}: {some_of(names, MAX_NAMED)}.") for about, names in lists.items() if names)
+def with_results(run: RunResult, results: Iterable[EvalResult], **facts: object) -> RunResult:
+    """A run with further evaluations, and other facts."""
+    found = run.evaluations | {result.metric: result for result in results}
+    return run.replace(evaluations={metric: found[metric] for metric in Metric if metric in found}, **facts)
+
+
+def with_felt(
+    run: RunResult, manifest: ToolsManifest | None, transcript: SessionTranscript, redact: Redactor
+) -> RunResult:
+    """A run with what its session felt of the files that steer it, unless that is not known, or it broke off."""
+    if manifest is None or not run.status.is_valid:
+        return run
+    changed = run.changes.files if run.changes else ()
+    felt = felt_by(manifest, transcript, run.details(ToolUsageDetails), changed, redact)
+    return run.replace(steering=felt.units, touched=felt.touched)
+
+
+def checks(run: RunResult, redact: Redactor) -> tuple[SafeText, ...]:
+    """For the judges, who see the session's own files: what build and tests did not see of them, and what they said."""
+    told: list[SafeText] = []
+    if report := run.isolation:
+        changes = [change for change in report.ignored.changes if not CACHES & set(change.path.split("/"))]
+        hidden = [redact(f"{change.path} ({change.kind})") for change in changes]
+        lists = {
+            "The session changed protected files, which build and tests saw as they were committed": report.protected,
+            "Files that git ignores, so that no patch shows them, were changed by the session, and build and tests "
+            "did not see that": (*hidden, *[redact("others")] * (report.ignored.more > 0)),
+            "Files that git ignores, so that no patch shows them, and that build and tests saw as the session left "
+            "them": report.ignored.kept,
+        }
+        told += [redact(f"{about}: {some_of(names, MAX_NAMED)}.") for about, names in lists.items() if names]
+    result = run.evaluations.get(Metric.FUNCTIONAL_CORRECTNESS)
+    details = result.details if result else None
+    if result and (result.score is not None or isinstance(details, CorrectnessDetails)):
+        told.append(result.reasoning)
+    if isinstance(details, CorrectnessDetails):
+        for name, done in (("buildCommand", details.build), ("testCommand", details.test)):
+            if done:
+                how = "ran into its time limit" if done.timed_out else f"ended with exit code {done.exit_code}"
+                told.append(redact(f"{name} `{done.command}` {how}. The end of what it printed:\n{done.output}"))
+    return tuple(told)
 
 
 async def rejudge(
-    runs: Sequence[FinishedRun], proxy: ModelProxy, overrides: Overrides, emit: Emit, *, check: bool
+    runs: Sequence[RunFolder], proxy: ModelProxy, overrides: Overrides, emit: Emit, *, check: bool
 ) -> BatchResult:
     """Judge stored runs again, one after the other; where that is wanted, once each judge has answered.
 
@@ -260,7 +253,7 @@ async def rejudge(
     )
 
 
-async def _rejudge(stored: FinishedRun, proxy: ModelProxy, emit: Emit, overrides: Overrides) -> RunResult:
+async def _rejudge(stored: RunFolder, proxy: ModelProxy, emit: Emit, overrides: Overrides) -> RunResult:
     """Judge a run by its configuration and the overrides; the new verdicts take the place of the old ones.
 
     A verdict that could not be had again does not replace one that is there.
@@ -268,37 +261,28 @@ async def _rejudge(stored: FinishedRun, proxy: ModelProxy, emit: Emit, overrides
     before, redact = stored.result(), proxy.redact
     run = before.replace(config=apply(before.config, overrides))
     transcript, offered = stored.transcript(), stored.manifest()
+    had = resolve_loaded(offered, transcript, redact) if offered else None
     changes = Changes(**dict(run.changes) | {"patch": stored.patch_file}) if run.changes else None
-    outputs = checks(run.evaluations.get(Metric.FUNCTIONAL_CORRECTNESS), redact)
     context = EvalContext(
         run.config,
         None,
         transcript,
         run.api,
         changes,
-        checks=(*remarks(run.isolation, redact), *outputs),
+        checks=checks(run, redact),
         images=stored.path / IMAGES,
-        manifest=resolve_loaded(offered, transcript, redact) if offered else None,
+        manifest=had,
     )
-    judge_run = JudgeRun(proxy, run.run_id, context)
-    await judge_run.run()
-    for notice in judge_run.notices:
+    judging = JudgeRun(proxy, run.run_id, context)
+    await judging.run()
+    for notice in judging.notices:
         emit(Warned(notice, run.run_id))
-    fresh = {result.metric: result for result in judge_run.results}
-    usage = judge_run.usage()
-    judged = run.replace(judge=usage.after(run.judge) if usage else run.judge, evaluations=run.evaluations | fresh)
-    if run.fingerprint:
-        anew = judged_again(run.fingerprint, run.config, metrics.versions(run.config.metrics))
-        judged = judged.replace(fingerprint=anew)
-    good = {metric for metric, result in run.evaluations.items() if not result.failed}
-    kept = {metric: result for metric, result in fresh.items() if not (result.failed and metric in good)}
+    usage = judging.usage
+    judge = usage.after(run.judge) if usage else run.judge
+    facts = {"judge": judge, "fingerprint": run.fingerprint and judged_again(run.fingerprint, run.config)}
+    kept = [it for it in judging.results if not it.failed or run.evaluations.get(it.metric, it).failed]
     if kept:
-        rewritten = judged.replace(evaluations=_ordered(run.evaluations | kept))
-        stored.rewrite(with_felt(rewritten, context.manifest, transcript, redact))
+        stored.rewrite(with_felt(with_results(run, kept, **facts), had, transcript, redact))
     elif usage and usage.cost_usd:  # it was paid for all the same
-        stored.rewrite(before.replace(judge=judged.judge))
-    return judged.replace(evaluations=_ordered(judged.evaluations))
-
-
-def _ordered(evaluations: dict[Metric, EvalResult]) -> dict[Metric, EvalResult]:
-    return {metric: evaluations[metric] for metric in Metric if metric in evaluations}
+        stored.rewrite(before.replace(judge=judge))
+    return with_results(run, judging.results, **facts)

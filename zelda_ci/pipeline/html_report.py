@@ -1,24 +1,17 @@
-"""The HTML report of stored runs: where its texts come from, and what it says of two sides."""
+"""The HTML report of stored runs, and where its texts come from."""
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from zelda_ci.compare.gate import failures, recorded_settings
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState
-from zelda_ci.domain.run import BatchResult, batch_of
 from zelda_ci.domain.session import MAX_IMAGE_BYTES, SessionImage, SessionTranscript
-from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.errors import StorageError
 from zelda_ci.files.atomic import read_file
 from zelda_ci.imports import one_at_a_time
-from zelda_ci.pipeline.comparing import Compared
-from zelda_ci.report.told import CiReport, PullRequestChanges
+from zelda_ci.report.told import CiReport
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.images import IMAGES
-from zelda_ci.storage.references import SideReference
-from zelda_ci.storage.run_folder import PATCH, TRANSCRIPT, is_run_id
+from zelda_ci.storage.result_store import PATCH, TRANSCRIPT, is_run_id
 
 # A larger one is not read: it would take the memory of many.
 MAX_TRANSCRIPT_BYTES = 500_000_000
@@ -60,46 +53,13 @@ class StoredSessions:
         return None
 
 
-def report_alone(batch: BatchResult, subject: str = "") -> CiReport:
-    """Of runs that are compared with nothing."""
-    without = BaselineOrigin(state=BaselineState.OFF, sentence="")
-    return CiReport(batch, failures(batch, recorded_settings(batch.runs)), without, subject=subject)
-
-
-def report_of_arms(batch: BatchResult, compared: Compared, subject: str = "") -> CiReport:
-    """Of two commits that one invocation ran."""
-    origin = BaselineOrigin(state=BaselineState.FOUND, sentence="", commit=batch.base.commit if batch.base else None)
-    changes = PullRequestChanges(steering=batch.base.changed if batch.base else ())
-    return CiReport(batch, compared.gate, origin, compared.comparison, subject=subject, changes=changes)
-
-
-def report_of_sides(
-    baseline: SideReference,
-    candidate: SideReference,
-    compared: Compared,
-    subject: str = "",
-    changes: Sequence[SteeringChange] = (),
-) -> CiReport:
-    """Of two stored sides."""
-    before, after = batch_of(baseline.runs), batch_of(candidate.runs)
-    commits = {run.source.commit for run in baseline.runs if run.source and run.source.commit}
-    commit = commits.pop() if len(commits) == 1 else None
-    origin = BaselineOrigin(state=BaselineState.FOUND, sentence="", commit=commit, created_at=before.finished_at)
-    changed = PullRequestChanges(steering=tuple(changes))
-    return CiReport(after, compared.gate, origin, compared.comparison, before, subject=subject, changes=changed)
-
-
 def write_html(
     target: Path, report: CiReport, history: RunHistory, *, include_texts: bool = True, all_transcripts: bool = False
 ) -> int:
-    """Write the report of stored runs; its size in bytes.
+    """Write the report of stored runs; returns its size in bytes.
 
-    Args:
-        target: The file; its folder exists.
-        report: What ran, and what it is compared with.
-        history: Where the runs are stored.
-        include_texts: Whether it shows transcripts and patches.
-        all_transcripts: Also of sessions that passed and stand beside no other.
+    Transcripts and patches are left out without `include_texts`; otherwise `all_transcripts` are also those of sessions
+    that passed and stand beside no other.
 
     Raises:
         StorageError: It could not be written.

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Self
 
+from zelda_ci.compare.shards import trial_seconds
 from zelda_ci.config.environment import EnvironmentSettings, accepted_isolation
 from zelda_ci.config.merge import DEFAULT, LoadedSuite, Origin
 from zelda_ci.config.own_files import OwnFiles
@@ -17,7 +18,7 @@ from zelda_ci.config.selection import select
 from zelda_ci.domain.run import StoredTrials
 from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
 from zelda_ci.domain.workspace import SettingFinding
-from zelda_ci.errors import ConfigError, ExecutionError
+from zelda_ci.errors import ConfigError, ExecutionError, StorageError
 from zelda_ci.execution import launch
 from zelda_ci.files.secret_files import FoundSecrets, find_secrets
 from zelda_ci.overrides import Overrides, apply, read
@@ -26,12 +27,18 @@ from zelda_ci.redact import Redactor
 from zelda_ci.sandbox import daemons, levels
 from zelda_ci.sandbox.confine import Isolation
 from zelda_ci.sandbox.readable_paths import NARROW, PathPolicy, asked_for, refusal
-from zelda_ci.storage.history import RunHistory, expected_seconds
+from zelda_ci.storage.history import RunHistory
 from zelda_ci.workspace.base_commit import BaseOrder
 from zelda_ci.workspace.environment import search_path
 from zelda_ci.workspace.workspaces import Workspaces
 
 SETUP, PROGRAMS = "setupCommand", "execution.path"
+# The level that somebody must accept first, and how.
+WEAK: IsolationLevel = "landlock"
+ACCEPTANCE = (
+    f"Or accept it once, which is remembered: `zelda check --accept-isolation {WEAK}` (for one command: "
+    f"ZELDA_ACCEPT_ISOLATION={WEAK}, or the input accept-isolation)."
+)
 
 
 @dataclass(frozen=True)
@@ -74,23 +81,6 @@ class RunOrder:
     """Suites that other machines run, and that are compared together with these."""
 
 
-@dataclass(frozen=True)
-class WeakIsolation:
-    """A level that somebody must accept first."""
-
-    level: IsolationLevel
-    meaning: str
-    """What raises it, and what it means, in sentences."""
-
-    @property
-    def acceptance(self) -> str:
-        """How somebody accepts it."""
-        return (
-            f"Or accept it once, which is remembered: `zelda check --accept-isolation {self.level}` (for one command: "
-            f"ZELDA_ACCEPT_ISOLATION={self.level}, or the input accept-isolation)."
-        )
-
-
 class Prepared:
     """An order on one project, with what it needs. All of it raises `ConfigError` where the order cannot be used."""
 
@@ -127,7 +117,9 @@ class Prepared:
     @cached_property
     def expected_seconds(self) -> dict[str, float]:
         """What a run of each suite is expected to take, by name; without stored runs nothing is."""
-        return expected_seconds(self.history, replayed=self.replayed)
+        with suppress(StorageError):
+            return trial_seconds(self.history.overview().runs, replayed=self.replayed)
+        return {}
 
     @cached_property
     def elsewhere(self) -> list[ResolvedSuite]:
@@ -143,7 +135,7 @@ class Prepared:
             cli = launch.find_cli()
         isolation = Isolation(
             levels.probe(self.environ, cli),
-            unsafe=self.order.unsafe or self.settings.unsafe,
+            unsafe=self._is_unsafe,
             programs=[cli] if cli else [],
             sockets=daemons.container_sockets(self.environ),
         )
@@ -151,12 +143,21 @@ class Prepared:
             isolation.of(suite)
         return isolation
 
-    def weak_isolation(self) -> WeakIsolation | None:
-        """The first weak level of what was ordered that nobody who decides over this machine has accepted."""
-        if (self.order.unsafe or self.settings.unsafe) and not self.order.is_own_content:
+    @property
+    def _is_unsafe(self) -> bool:
+        return self.order.unsafe or self.settings.unsafe
+
+    def weak_isolation(self) -> str | None:
+        """What the level `WEAK` means, where runs have it and nobody who decides over this machine has accepted it."""
+        if self._is_unsafe and not self.order.is_own_content:
             return None
+        isolation = self.isolation
         # What the files of the project say is not the user's word.
-        return _unaccepted(self.isolation, self.suites, self.given, self.settings)
+        words = [it.value for key in ("acceptIsolation", "isolation.level") if (it := self.given.get(key))]
+        words.append(accepted_isolation(self.environ))
+        used = [isolation.of(suite) for suite in self.suites] or [isolation.offered.level]
+        is_weak = WEAK in used and all(levels.unaccepted(WEAK, word) for word in words)
+        return levels.weakness(isolation.offered) if is_weak else None
 
     @property
     def found_secrets(self) -> FoundSecrets:
@@ -174,7 +175,7 @@ class Prepared:
     @cached_property
     def workspaces(self) -> Workspaces:
         """Where the tested files are run."""
-        if not self.order.replay:
+        if not self.replayed:
             self._keep_credentials_back()
         return self._workspaces_of(self.order.commit, working_tree=self.order.working_tree)
 
@@ -200,12 +201,12 @@ class Prepared:
         credential = None
         with suppress(ConfigError):  # whoever wants to use it will say so
             credential = self.settings.credential()
-        passed_on = ((suite.file, name) for suite in self.suites for name in suite.execution.env)
-        for file, name in passed_on if credential else ():
-            if credential and name in credential.secrets:
+        paying = credential.secrets if credential else {}
+        for suite in self.suites:
+            for name in paying.keys() & suite.execution.env:
                 raise ConfigError(
-                    f"{file}: execution.env: {name} must not be passed on: it pays for the models here, and sessions "
-                    "never hold such a credential.",
+                    f"{suite.file}: execution.env: {name} must not be passed on: it pays for the models here, and "
+                    "sessions never hold such a credential.",
                     hint="Give the session's commands another credential, under another name.",
                     code="CREDENTIAL_PASSED_ON",
                 )
@@ -216,18 +217,6 @@ def given_by(settings: EnvironmentSettings) -> Overrides:
     return read("variable", settings.environ.get)
 
 
-def _unaccepted(
-    isolation: Isolation, suites: Sequence[ResolvedSuite], given: Overrides, settings: EnvironmentSettings
-) -> WeakIsolation | None:
-    """The first level of suites, or the best of the machine, that none of the user's words accepts."""
-    words = [word.value for word in (given.get("acceptIsolation"), given.get("isolation.level")) if word]
-    words.append(accepted_isolation(settings.environ))
-    for level in [isolation.of(suite) for suite in suites] or [isolation.offered.level]:
-        if all(levels.unaccepted(level, word) for word in words):
-            return WeakIsolation(level, levels.weakness(isolation.offered))
-    return None
-
-
 def settled(root: Path, suites: Sequence[LoadedSuite], environ: Mapping[str, str]) -> list[LoadedSuite]:
     """The suites as they run here, with the setup that the project's lock file suggests where they name none.
 
@@ -235,22 +224,23 @@ def settled(root: Path, suites: Sequence[LoadedSuite], environ: Mapping[str, str
         ConfigError: A suite names a folder of this machine that no run may read, or that is not there.
     """
     grounds = PathPolicy.of(root, root, environ)
-    problems = list(dict.fromkeys(problem for suite in suites for problem in _refused_folders(suite, grounds)))
-    if problems:
+    if problems := dict.fromkeys(problem for suite in suites for problem in _refused_folders(suite, grounds)):
         raise ConfigError("\n".join(problems), hint=NARROW, code="READ_PATH_REFUSED")
-    open_ones = [suite for suite in suites if suite.provenance.get(SETUP, DEFAULT) == DEFAULT]
-    kind = _detected(root, search_path(environ.get("PATH", os.defpath), root)) if open_ones else None
-    if kind is None or kind.setup is None:
+    if all(suite.provenance.get(SETUP, DEFAULT) != DEFAULT for suite in suites):
         return list(suites)
-    found, origin = [], Origin(kind.lock)
+    *_, kinds = detect.look(Path(os.path.realpath(root)))
+    path = search_path(environ.get("PATH", os.defpath), root)
+    # Without a lock file nobody knows what would be installed: that is for people to decide.
+    usable = (kind for kind in kinds if kind.setup and kind.lock and shutil.which(kind.program, path=path))
+    kind, found = next(usable, None), []
     for suite in suites:
-        if suite in open_ones:
-            resolved, origins = suite.resolved.replace(setup_command=kind.setup), {SETUP: origin}
-            if kind.programs and suite.provenance.get(PROGRAMS, DEFAULT) == DEFAULT:
+        resolved, origins = suite.resolved, dict(suite.provenance)
+        if kind and origins.get(SETUP, DEFAULT) == DEFAULT:
+            resolved, origins[SETUP] = resolved.replace(setup_command=kind.setup), Origin(kind.lock)
+            if kind.programs and origins.get(PROGRAMS, DEFAULT) == DEFAULT:
                 resolved = resolved.replace(execution=resolved.execution.replace(path=kind.programs))
-                origins[PROGRAMS] = origin
-            suite = replace(suite, resolved=resolved, provenance={**suite.provenance, **origins})  # noqa: PLW2901
-        found.append(suite)
+                origins[PROGRAMS] = Origin(kind.lock)
+        found.append(replace(suite, resolved=resolved, provenance=origins))
     return found
 
 
@@ -260,10 +250,3 @@ def _refused_folders(suite: LoadedSuite, grounds: PathPolicy) -> Iterator[str]:
             if why := refusal(Path(path), grounds):
                 origin = suite.provenance.get(key, DEFAULT)
                 yield f"{'' if origin == DEFAULT else f'{origin}: '}{key} lists {path}, which {why}."
-
-
-def _detected(root: Path, path: str) -> detect.ProjectKind | None:
-    """The kind of a project whose lock file says how it is set up, where the program for that is in `path`."""
-    *_, found = detect.look(Path(os.path.realpath(root)))
-    # Without a lock file nobody knows what would be installed: that is for people to decide.
-    return next((it for it in found if it.setup and it.lock and shutil.which(it.program, path=path)), None)

@@ -4,11 +4,12 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from statistics import median
 
-from zelda_ci.compare.schedule import SuiteTrials, of_stored, trials_to_come
+from zelda_ci.compare.schedule import of_stored, trials_to_come
 from zelda_ci.domain.arms import Forecast, SuiteForecast, TrialPrice
-from zelda_ci.domain.history import StoredRun, at_a_glance
+from zelda_ci.domain.history import at_a_glance
 from zelda_ci.domain.run import RunResult, StoredTrials
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import DoneReason, TrialPlan, plan_of, trials_alone
@@ -21,47 +22,37 @@ MAX_PRICED = 20
 
 def known_prices(history: RunHistory, brought: Mapping[str, StoredTrials]) -> dict[str, TrialPrice]:
     """By suite, what a trial costs by the newest that are stored here, or that somebody brought along."""
-    trials = [run for each in brought.values() for run in each.all]
-    stored: Sequence[StoredRun] = ()
-    with suppress(StorageError):
-        stored = history.overview().runs
     # What is stored here may have been brought along as well.
-    unique = {(run.batch_id, run.run_id): run for run in (*stored, *map(at_a_glance, trials))}
+    found = [at_a_glance(run) for each in brought.values() for run in each.all]
+    with suppress(StorageError):
+        found += history.overview().runs
+    unique = {(run.batch_id, run.run_id): run for run in found}
     costs: dict[str, list[float]] = defaultdict(list)
     for run in sorted(unique.values(), key=lambda run: run.finished_at, reverse=True):
         # Replays cost nothing and say nothing.
-        if run.cost_usd is not None and not run.replayed and run.status.is_valid:
+        is_priced = run.cost_usd is not None and not run.replayed and run.status.is_valid
+        if is_priced and len(costs[run.suite]) < MAX_PRICED:
             costs[run.suite].append(run.whole_cost_usd or 0.0)
-    newest = {suite: found[:MAX_PRICED] for suite, found in costs.items()}
-    return {
-        suite: TrialPrice(usual=median(found), most=max(found), trials=len(found)) for suite, found in newest.items()
-    }
-
-
-def cost_of(run: RunResult) -> float:
-    """Of session and judge."""
-    return run.api.cost_usd + (run.judge.cost_usd if run.judge else 0.0)
+    return {name: TrialPrice(usual=median(each), most=max(each), trials=len(each)) for name, each in costs.items()}
 
 
 @dataclass
-class Purse:
-    """The budget of an invocation. What is under way may finish; nothing is begun that would not fit.
+class Budget:
+    """The money of an invocation. What is under way may finish; no trial is started that would not fit.
 
-    A trial whose price nobody knows is begun as long as something is left: whoever runs several at once waits for the
-    price of the first (`is_in_the_dark`).
+    A trial whose price nobody knows is started as long as something is left: whoever runs several at once waits for
+    the price of the first (`price_is_unknown`).
     """
 
-    budget_usd: float | None = None
+    limit_usd: float | None = None
     known: Mapping[str, TrialPrice] = field(default_factory=dict)
     spent_usd: float = 0.0
-    unpaid: Counter[str] = field(default_factory=Counter)
-    """By suite, trials that were not begun."""
+    skipped: Counter[str] = field(default_factory=Counter)
+    """By suite, trials that were not started."""
     closed: str | None = None
-    """Why nothing is begun any more, whatever is left."""
-    _reserved: Counter[str] = field(default_factory=Counter)
-    """By suite, trials that are planned and not begun."""
+    """Why nothing is started any more, whatever is left."""
+    _under_way: Counter[str] = field(default_factory=Counter)
     _paid: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    _under_way: list[float] = field(default_factory=list)
 
     def price(self, suite: str) -> float:
         """What a trial is expected to cost: by this invocation's own, by stored ones, by those of other suites."""
@@ -69,26 +60,32 @@ class Purse:
             return median(own)
         if suite in self.known:
             return self.known[suite].usual
-        others = [cost for costs in self._paid.values() for cost in costs]
-        others = others or [price.usual for price in self.known.values()]
+        others = [*chain(*self._paid.values())] or [price.usual for price in self.known.values()]
         return median(others) if others else 0.0
 
-    def holds(self, suites: Sequence[str]) -> bool:
-        """Whether one more trial of each of these (a suite may occur often) fits beside what is reserved."""
-        return self._fits(suites, sum(trials * self.price(suite) for suite, trials in self._reserved.items()))
+    def fits(self, trials: Counter[str], beside: Counter[str]) -> bool:
+        """Whether so many trials of each suite may be paid beside others that are planned."""
+        if self.closed or self.limit_usd is None:
+            return not self.closed
+        left = self.limit_usd - self.spent_usd - self._cost(beside)
+        return left > 0 and self._cost(trials) <= left
 
-    def reserve(self, suites: Sequence[str]) -> bool:
-        """Whether these fit so; they are reserved then, until they begin."""
-        fits = self.holds(suites)
-        if fits:
-            self._reserved.update(suites)
+    def start(self, suite: str) -> bool:
+        """Whether a trial may start now; otherwise it is skipped."""
+        fits = self.fits(Counter([suite]), self._under_way)
+        (self._under_way if fits else self.skipped)[suite] += 1
         return fits
 
-    def _fits(self, suites: Sequence[str], reserved: float) -> bool:
-        if self.closed or self.budget_usd is None:
-            return not self.closed
-        left = self.budget_usd - self.spent_usd - sum(self._under_way) - reserved
-        return left > 0 and sum(map(self.price, suites)) <= left
+    def finish(self, suite: str, run: RunResult | None) -> None:
+        """Note what a trial has cost."""
+        self._under_way[suite] -= 1
+        if run:
+            self.spent_usd += run.whole_cost_usd
+            if run.status.is_valid:
+                self._paid[suite].append(run.whole_cost_usd)
+
+    def _cost(self, trials: Counter[str]) -> float:
+        return sum(count * self.price(suite) for suite, count in trials.items())
 
     @property
     def reason(self) -> DoneReason:
@@ -96,36 +93,9 @@ class Purse:
         return DoneReason.ENDED if self.closed else DoneReason.BUDGET
 
     @property
-    def is_in_the_dark(self) -> bool:
+    def price_is_unknown(self) -> bool:
         """Whether money counts and nobody knows what any trial costs."""
-        return self.budget_usd is not None and not self.known and not self._paid
-
-    def begin(self, suite: str) -> float | None:
-        """Put the price of a trial aside; nothing where it does not fit, which is noted."""
-        self._reserved -= Counter([suite])
-        if not self._fits([suite], 0):
-            self.refuse(suite)
-            return None
-        price = self.price(suite)
-        self._under_way.append(price)
-        return price
-
-    def refuse(self, suite: str, trials: int = 1) -> None:
-        """Note trials that are not begun."""
-        self.unpaid[suite] += trials
-
-    def settle(self, price: float, run: RunResult | None) -> None:
-        """A trial for which this price was put aside is over."""
-        self._under_way.remove(price)
-        if run:
-            self.spent_usd += cost_of(run)
-            if run.status.is_valid:
-                self._paid[run.suite].append(cost_of(run))
-
-
-def trials_before(suite: ResolvedSuite, stored: Mapping[str, StoredTrials], *, has_base: bool) -> SuiteTrials:
-    """What is known of a suite before anything has run, by stored trials of all suites."""
-    return of_stored(suite.name, plan_of(suite.trials), stored.get(suite.name, StoredTrials()), has_base=has_base)
+        return self.limit_usd is not None and not self.known and not self._paid
 
 
 def forecast(
@@ -146,21 +116,25 @@ def forecast(
         stored: By suite, trials that need not be run again.
     """
     if sides:
-        rows = trials_to_come([trials_before(suite, stored or {}, has_base=sides > 1) for suite in suites])
+        known_trials = ((it, (stored or {}).get(it.name, StoredTrials())) for it in suites)
+        rows = trials_to_come([of_stored(it.name, it.trials, each, has_base=sides > 1) for it, each in known_trials])
     else:
         rows = {suite.name: (trials_alone(suite.trials),) * 2 for suite in suites}
-    limits = {suite.name: suite.execution.max_cost_usd for suite in suites}
     found = (
-        SuiteForecast(suite=name, fewest=fewest, most=most, price=known.get(name), limit_usd=limits.get(name))
-        for name, (fewest, most) in rows.items()
+        SuiteForecast(
+            suite=suite.name,
+            fewest=rows[suite.name][0],
+            most=rows[suite.name][1],
+            price=known.get(suite.name),
+            limit_usd=suite.execution.max_cost_usd,
+        )
+        for suite in suites
     )
     return Forecast(suites=tuple(found), budget_usd=budget(suites, budget_usd))
 
 
 def budget(suites: Sequence[ResolvedSuite], given: float | None = None) -> float | None:
     """Of the whole invocation: what was asked for, which may be nothing at all; else the smallest of the suites."""
-    if given is not None:
-        return given
     plans = [plan_of(suite.trials) for suite in suites]
     named = [plan.budget_usd for plan in plans if isinstance(plan, TrialPlan) and plan.budget_usd is not None]
-    return min(named, default=None)
+    return min(named, default=None) if given is None else given

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from zelda_ci.domain.numbers import format_count, some_of
-from zelda_ci.domain.workspace import NamedContents, Parts, WorkspaceSource
+from zelda_ci.domain.workspace import NamedContents, WorkspaceSource
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.workspace.base_commit import UNAVAILABLE
 
@@ -29,14 +29,11 @@ def about_the_tree(source: WorkspaceSource) -> Iterator[str]:
 def about_contents(contents: NamedContents) -> Iterator[str]:
     """What of them no session sees, and how it would."""
     if absent := contents.submodules.missing:
-        count = format_count(len(absent), "submodule")
-        yield f"The checkout lacks {count}, so sessions find empty folders: {_listed(absent)}. {SUBMODULES}"
-    if pointers := contents.lfs.missing:
-        count = format_count(len(pointers), "file")
-        yield f"The checkout lacks {count} of Git LFS, so sessions find pointers: {_listed(pointers)}. {LFS}"
+        yield f"{_lacking(absent, 'submodule', ', so sessions find empty folders')} {SUBMODULES}"
+    if absent := contents.lfs.missing:
+        yield f"{_lacking(absent, 'file', ' of Git LFS, so sessions find pointers')} {LFS}"
     if contents.changed:
-        count = format_count(len(contents.changed), "submodule")
-        listing = _listed(dict.fromkeys(contents.changed, ""))
+        count, listing = format_count(len(contents.changed), "submodule"), some_of(sorted(contents.changed), MAX_NAMED)
         yield (
             f"What is changed in {count} will not be tested, but the commit that the project names: {listing}. "
             "Commit what matters there and in the project."
@@ -51,24 +48,18 @@ def check_fair(base: NamedContents, head: NamedContents) -> None:
     Raises:
         WorkspaceError: One of them lacks something.
     """
-    kinds = (("submodule", base.submodules, head.submodules), ("Git LFS file", base.lfs, head.lfs))
-    found = [sentence for noun, old, new in kinds for sentence in _differences(noun, old, new)]
+    found = []
+    for noun, old, new in (("submodule", base.submodules, head.submodules), ("Git LFS file", base.lfs, head.lfs)):
+        if not new.missing or new.present or old.present:
+            lost = {path: why for path, why in old.missing.items() if path not in new.missing}
+            new_lost = {path: why for path, why in new.missing.items() if path in old.present}
+            found += [_lacking(lost, noun, " of the base commit")] if lost else []
+            found += [_lacking(new_lost, noun, " of the tested commit that the base has")] if new_lost else []
     if found:
         raise WorkspaceError(f"It would not be a fair comparison. {' '.join(found)}", hint=FETCH, code=UNAVAILABLE)
 
 
-def _differences(noun: str, base: Parts, head: Parts) -> Iterator[str]:
-    if head.missing and not (head.present or base.present):
-        return
-    lacks = {path: why for path, why in base.missing.items() if path not in head.missing}
-    if lacks:
-        yield f"The checkout lacks {format_count(len(lacks), noun)} of the base commit: {_listed(lacks)}."
-    lacks = {path: why for path, why in head.missing.items() if path in base.present}
-    if lacks:
-        count = format_count(len(lacks), noun)
-        yield f"The checkout lacks {count} of the tested commit that the base has: {_listed(lacks)}."
-
-
-def _listed(paths: Mapping[str, str]) -> str:
-    """The first, each with the reason where there is a special one, and how many more."""
-    return some_of([f"{path} ({why})" if why else path for path, why in sorted(paths.items())], MAX_NAMED)
+def _lacking(paths: Mapping[str, str], noun: str, more: str) -> str:
+    """The first of what the checkout lacks, each with the reason where there is a special one, in a sentence."""
+    listing = some_of([f"{path} ({why})" if why else path for path, why in sorted(paths.items())], MAX_NAMED)
+    return f"The checkout lacks {format_count(len(paths), noun)}{more}: {listing}."

@@ -1,16 +1,17 @@
-"""Programs that the commands of suites need: which one is certainly not there, and how to get it."""
+"""Programs that the commands of suites need: which one is missing, where a run finds another one, how to get one."""
 
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from zelda_ci import process
 from zelda_ci.domain.suite import Command, ResolvedSuite
 from zelda_ci.sandbox.closed_folders import barrier, way_out
 from zelda_ci.sandbox.confine import STRICT
-from zelda_ci.workspace.environment import program_folders, search_path
 
+ANSWER_SECONDS = 10
 # Of what a command printed: the lines that say why it ended.
 LAST_LINES = 4
 NAME = r"\W?(?P<name>[\w./+@-]+)\W?"
@@ -20,25 +21,14 @@ MISSING = tuple(
     for pattern in (
         rf"^(?:\S+: )?(?:line )?(?:\d+: )?{NAME}: (?:command )?not found$",
         rf"command not found: {NAME}$",
-        rf"^make(?:\[\d+\])?: {NAME}: No such file or directory$",
+        rf"^(?:make(?:\[\d+\])?|env): {NAME}: No such file or directory$",
         # What make says of a bare name where PATH leads into a folder that is closed to the run.
         r"^make(?:\[\d+\])?: (?P<name>[\w.+@-]+): Permission denied$",
         rf"^\S*python\S*: No module named {NAME}$",
-        rf"^env: {NAME}: No such file or directory$",
     )
 )
-
-PLAIN = re.compile(r"[A-Za-z0-9_][\w.+-]*")
-# A shell line of nothing but words: no assignment, function, path of a program, variable, quote or operator.
-PLAIN_LINE = re.compile(rf"\s*(?P<name>{PLAIN.pattern})(?:[ \t]+[\w./:,=@%+-]+)*\s*")
-# Words that bash or dash knows without a file.
-SHELL_WORDS = """
-alias bg bind break builtin caller case cd chdir command compgen complete compopt continue coproc declare dirs disown do
-done echo elif else enable esac eval exec exit export false fc fg fi for function getopts hash help history if in jobs
-kill let local logout mapfile popd printf pushd pwd read readarray readonly return select set shift shopt source suspend
-test then time times trap true type typeset ulimit umask unalias unset until wait while
-"""
-OF_SHELLS = frozenset(SHELL_WORDS.split())
+# Nothing but words, of which the first may be a program: no path, assignment, variable, quote or operator.
+PLAIN = re.compile(r"\s*\w[\w.+-]*([ \t]+[\w./:,=@%+-]+)*\s*")
 
 # What sets a program up in a workflow; the others are on GitHub's runners already, or have no action that is known.
 ACTIONS: Mapping[str, str] = {
@@ -50,7 +40,6 @@ ACTIONS: Mapping[str, str] = {
     **dict.fromkeys(("ruby", "bundle", "gem", "rake"), "ruby/setup-ruby"),
     **dict.fromkeys(("uv", "uvx"), "astral-sh/setup-uv"),
 }
-SETUP = "setupCommand"
 IMAGE = "ZELDA_IMAGE"
 """The variable that our image sets."""
 
@@ -63,48 +52,65 @@ def missing_program(output: str) -> str | None:
     return None
 
 
-def absent_program(command: Command, suite: ResolvedSuite, project: Path, environ: Mapping[str, str]) -> str | None:
-    """The program without which a command certainly fails at once, and which is certainly not there.
-
-    Args:
-        command: The first that a suite's session or tests run; what runs before it might install the program.
-        suite: Says where programs are looked for, and by which shell.
-        project: The project's folder.
-        environ: The user's environment.
-    """
-    name = needed_program(command, suite)
-    folders = [*map(str, program_folders(suite.execution, project)), search_path(environ.get("PATH", ""), project)]
-    return name if name and not shutil.which(name, path=":".join(folders)) else None
+def first_word(command: Command) -> str:
+    """The first word of a command, which may be a program."""
+    words = command.split() if isinstance(command, str) else command
+    return next(iter(words), "")
 
 
-def needed_program(command: Command, suite: ResolvedSuite) -> str | None:
-    """The program that a command of plain words starts; nothing where its shell may do more with these.
+def absent_program(command: Command, suite: ResolvedSuite, path: str) -> str | None:
+    """The program without which a command certainly fails at once, and which is nowhere in `path`.
 
     In doubt nothing is said: the command is tried before a session anyway, which takes longer.
     """
-    if not isinstance(command, str):
-        return command[0] if PLAIN.fullmatch(command[0]) else None
-    found = PLAIN_LINE.fullmatch(command)
-    is_plain_shell = suite.shell in {None, *STRICT} and "BASH_ENV" not in suite.execution.env
-    return found["name"] if found and is_plain_shell and found["name"] not in OF_SHELLS else None
+    program = first_word(command)
+    if not PLAIN.fullmatch(program if isinstance(command, tuple) else command) or shutil.which(program, path=path):
+        return None
+    if isinstance(command, str):
+        # A shell of the suite's own may know any word; each knows some without a file.
+        if suite.shell not in {None, *STRICT} or "BASH_ENV" in suite.execution.env:
+            return None
+        # That of the system: in PATH there may be programs of the tested tree, which are not to be started here.
+        shell = shutil.which(str(suite.shell or "bash"), path=os.defpath) or "/bin/sh"
+        if _answer(path, shell, "-c", 'type "$0"', program) is not None:
+            return None
+    return program
 
 
-def shut_out(program: str, environ: Mapping[str, str], inside: str) -> str | None:
-    """Why a program that the user's shell finds is out of a run's reach, whose PATH is `inside`; and the ways out."""
+def found_elsewhere(commands: Iterable[Command], usual: str, inside: str) -> Iterator[str]:
+    """Programs that a run finds at another place than the user's shell, with the versions of both, in words.
+
+    The run's PATH is `inside`, that of the shell `usual`.
+    """
+    for program in dict.fromkeys([*filter(PLAIN.fullmatch, map(first_word, commands)), *ACTIONS]):
+        mine, other = (shutil.which(program, path=path) for path in (usual, inside))
+        if mine and other and os.path.realpath(mine) != os.path.realpath(other):
+            places = [f"{place} ({_version(path, place)})" for path, place in ((inside, other), (usual, mine))]
+            yield f"{program} is {places[0]} in the run, {places[1]} in your shell"
+
+
+def _version(path: str, program: str) -> str:
+    return (_answer(path, program, "--version") or "of unknown version").splitlines()[0][:80]
+
+
+def _answer(path: str, *argv: str) -> str | None:
+    """What a program says; absent where it does not end well."""
+    try:
+        said = process.answer(argv, timeout_seconds=ANSWER_SECONDS, environment={"PATH": path})
+    except (OSError, TimeoutError):
+        return None
+    return (said.stdout or said.stderr).decode("utf-8", "replace").strip() if said.exit_code == 0 else None
+
+
+def how_to_get(program: str, environ: Mapping[str, str], inside: str) -> str:
+    """What helps where a program is missing: `environ` tells where Zelda itself runs, `inside` is PATH of the run."""
     found = shutil.which(program, path=environ.get("PATH", ""))
     folder = barrier(Path(found)) if found else None
-    if not found or not folder or str(Path(found).parent) in inside.split(os.pathsep):
-        return None
-    return f"{found} lies below {folder}, which the run's own user may not enter, nor may Zelda mount here. " + way_out(
-        folder
-    )
-
-
-def how_to_get(program: str, environ: Mapping[str, str]) -> str:
-    """What helps where a program is missing, in a sentence; `environ` tells where Zelda itself runs."""
-    action = ACTIONS.get(program)
+    if found and folder and str(Path(found).parent) not in inside.split(os.pathsep):
+        closed = "which the run's own user may not enter, nor may Zelda mount here"
+        return f"{found} lies below {folder}, {closed}. {way_out(folder)}"
+    action, ways = ACTIONS.get(program), "or let setupCommand install it"
     in_workflow = environ.get("GITHUB_ACTIONS") == "true"
-    ways = f"or let {SETUP} install it"
     if environ.get(IMAGE) and in_workflow:
         after = f"after {action}" if action else "where the runner has it or an earlier step installs it"
         return (

@@ -1,11 +1,10 @@
 """One run: workspace, setup, session, changes, evaluation, result."""
 
 import functools
-import sys
+import platform
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from time import monotonic
@@ -18,11 +17,10 @@ from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.run import Failure, RunResult, Versions
 from zelda_ci.domain.session import SessionRecord, SessionStatus
-from zelda_ci.domain.suite import IsolationLevel
 from zelda_ci.domain.workspace import Changes, IsolationReport, SettingFinding, Workspace
 from zelda_ci.errors import ExecutionError, ZeldaError
 from zelda_ci.events import Phase, PhaseStarted, RunFinished, RunStarted, SessionProgressed, Warned
-from zelda_ci.execution import launch
+from zelda_ci.execution import claude_code, launch
 from zelda_ci.execution.agent import ModelEndpoint, SessionOutcome, SessionRequest
 from zelda_ci.execution.doctor import refusals
 from zelda_ci.execution.manifest import plugins, settings
@@ -34,18 +32,13 @@ from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.patience import MAX_WAIT_SECONDS, Patience
 from zelda_ci.model_proxy.pricing import Models
 from zelda_ci.model_proxy.run import Allowed
-from zelda_ci.pipeline.digests import TreeDigests
-from zelda_ci.pipeline.evaluation import evaluate, judge, protect, update_isolation, with_felt
-from zelda_ci.pipeline.fingerprints import fingerprint_of, system_name, tree_digests
+from zelda_ci.pipeline.evaluation import evaluate, update_isolation
+from zelda_ci.pipeline.fingerprints import TreeDigests, fingerprint_of, tree_digests
 from zelda_ci.pipeline.tools import PlannedRun, Tools
 from zelda_ci.storage.images import IMAGES, ImageFolder
 from zelda_ci.storage.result_store import RunState
 
-VERSIONS = Versions(
-    zelda=__version__,
-    agent_sdk=version("claude-agent-sdk"),
-    python=".".join(map(str, sys.version_info[:3])),
-)
+VERSIONS = Versions(zelda=__version__, agent_sdk=version("claude-agent-sdk"), python=platform.python_version())
 
 # Tools with which a session may make the API turn to addresses.
 WEB = {"WebFetch", "WebSearch"}
@@ -56,7 +49,6 @@ API_CODES = frozenset({"API_FAILED", "API_UNREACHABLE"})
 # Of a replay from its recording that are told one by one.
 MAX_DIFFERENCES = 5
 
-
 # Only there can what a session starts look into the processes that hold its token, Zelda's own included.
 FORGEABLE = "At level none a hostile session can forge what is recorded of it."
 
@@ -65,16 +57,14 @@ class SuiteRun:
     """One suite, one trial. `result` is there as soon as it is stored, also when the run was cancelled."""
 
     def __init__(self, planned: PlannedRun, batch_id: str, tools: Tools) -> None:
-        self.suite, self.tools, self.emit, self.redact = planned.suite, tools, tools.emit, tools.redact
-        self.planned, self.batch_id = planned, batch_id
-        self.phase_seconds: dict[str, float] = {}
+        self.planned, self.batch_id, self.tools = planned, batch_id, tools
+        self.suite, self.emit, self.redact = planned.suite, tools.emit, tools.redact
         self.changes: Changes | None = None
         self.offered: ToolsManifest | None = None
         self.tree: TreeDigests | None = None
-        self.had: ToolsManifest | None = None
         self.result: RunResult | None = None
-        self._concluding: anyio.CancelScope | None = None
-        self._hurried = False
+        self.conclusion = anyio.CancelScope(shield=True)
+        """Of looking at what an interrupted session left; where it is cancelled, only what was captured is stored."""
         why = self.redact("The run was stopped before it was over (Ctrl+C, or a signal).")
         self._interrupted = Failure(code="INTERRUPTED", message=why)
 
@@ -89,36 +79,17 @@ class SuiteRun:
                     workspace = await stack.enter_async_context(opened)
                 for note in workspace.notes:
                     self.emit(Warned(note, self.run_id))
-                confined = self._isolation_report(workspace.confinement.level)
-                self.state.update(source=workspace.source, isolation=confined)
+                self.state.update(source=workspace.source, isolation=self._isolation_report(workspace))
                 await self._look(workspace)
-                self.tree = await tree_digests(self.tools.workspaces, workspace, self.offered, self.redact)
-                await anyio.to_thread.run_sync(self.state.folder.keep_steering, self.tree.lines)
                 await self._work(workspace)
         except ZeldaError as exc:
-            self._fail(exc)
+            if self.result:
+                self.emit(Warned(exc.message, self.run_id))
+            else:
+                self.state.fail(exc)
         finally:
             if self.result is None:
                 await self._store()
-
-    def hurry(self) -> None:
-        """Leave off looking at what an interrupted session left; what was captured is stored."""
-        self._hurried = True
-        if self._concluding:
-            self._concluding.cancel()
-
-    async def _look(self, workspace: Workspace) -> None:
-        """What the project offers, before anything has run there; what cannot be read of it costs one metric."""
-        try:
-            self.offered = await anyio.to_thread.run_sync(scan, workspace, self.redact, refusals)
-        except OSError as exc:
-            self.emit(Warned(f"what the project offers the session is not known: {exc}", self.run_id))
-            return
-        # No session of the run has what Claude Code refuses of the project's settings files.
-        whole, refused = self.redact("the whole file"), self.offered.refused
-        found = (SettingFinding(file=it.file, setting=it.key or whole, effect=it.effect) for it in refused)
-        self._add_findings(found)
-        await anyio.to_thread.run_sync(self.state.folder.keep_manifest, self.offered)
 
     def _begin(self) -> RunState:
         now = datetime.now(UTC)
@@ -141,14 +112,28 @@ class SuiteRun:
         )
         return RunState(folder, provisional, self.redact)
 
-    def _isolation_report(self, level: IsolationLevel) -> IsolationReport:
+    def _isolation_report(self, workspace: Workspace) -> IsolationReport:
         """What is known when the workspace is there."""
-        asked, prepared = self.suite.isolation, self.tools.prepared
-        is_chosen_by_machine = level != "full" and asked.level == "auto"
-        reasons = prepared.isolation.offered.reasons if is_chosen_by_machine else ()
-        reasons = (*reasons, FORGEABLE) if level == "none" else reasons
+        level, asked, prepared = workspace.confinement.level, self.suite.isolation, self.tools.prepared
+        lacking = prepared.isolation.offered.reasons if level != "full" and asked.level == "auto" else ()
+        reasons = (*lacking, FORGEABLE) if level == "none" else lacking
         overruled = prepared.order.overruled.get(self.suite.name, ())
         return IsolationReport(level=level, reasons=reasons, network=asked.network, findings=overruled)
+
+    async def _look(self, workspace: Workspace) -> None:
+        """Note what the session finds, before anything has run there."""
+        try:
+            self.offered = await anyio.to_thread.run_sync(scan, workspace, self.redact, refusals)
+        except OSError as exc:
+            # That costs one metric.
+            self.emit(Warned(f"what the project offers the session is not known: {exc}", self.run_id))
+        else:
+            # No session of the run has what Claude Code refuses of the project's settings files.
+            whole, found = self.redact("the whole file"), self.offered.refused
+            self._add_findings(SettingFinding(file=it.file, setting=it.key or whole, effect=it.effect) for it in found)
+            await anyio.to_thread.run_sync(self.state.folder.keep_manifest, self.offered)
+        self.tree = await tree_digests(self.tools.workspaces, workspace, self.offered, self.redact)
+        await anyio.to_thread.run_sync(self.state.folder.keep_steering, self.tree.lines)
 
     async def _work(self, workspace: Workspace) -> None:
         try:
@@ -157,14 +142,13 @@ class SuiteRun:
                 with self._phase(Phase.SESSION):
                     await self._run_session(workspace)
             except ZeldaError as exc:
-                self._fail(exc)
+                self.state.fail(exc)
             await self._conclude(workspace)
         except anyio.get_cancelled_exc_class():
             if self.result is None:
                 self.state.end(SessionStatus.INTERRUPTED, self._interrupted)
-                with anyio.move_on_after(self.tools.prepared.order.conclusion_seconds, shield=True) as self._concluding:
-                    if self._hurried:
-                        self._concluding.cancel()
+                self.conclusion.deadline = anyio.current_time() + self.tools.prepared.order.conclusion_seconds
+                with self.conclusion:
                     await self._conclude(workspace)
             raise
 
@@ -211,7 +195,7 @@ class SuiteRun:
                 keep_image=ImageFolder(state.folder.path, redact).keep if suite.judge.images else None,
             )
             try:
-                self._end_session(await tools.agent.run(request, on_record), meter)
+                self._end_session(await claude_code.ClaudeCode(redact).run(request, on_record), meter)
             finally:
                 api = meter.usage()
                 state.update(api=api, models=tuple(sorted(api.models)))
@@ -228,25 +212,21 @@ class SuiteRun:
                 state.end(SessionStatus.FAILED, Failure(code="BOUND_REACHED", message=limit))
 
     def _end_session(self, outcome: SessionOutcome, meter: Meter) -> None:
-        self.state.wall_seconds = outcome.wall_seconds
-        status, failure = outcome.status, None
-        if status is not SessionStatus.COMPLETED:
-            reason = outcome.reason or self.redact(f"The session ended as {status}.")
-            failure = Failure(code=outcome.code or "SESSION_FAILED", message=reason)
+        self.state.wall_seconds, status = outcome.wall_seconds, outcome.status
+        code, why = outcome.code or "SESSION_FAILED", outcome.reason or f"The session ended as {status}."
         if meter.outage and outcome.code in API_CODES:
             # Claude Code's own words name the proxy's address, which nobody has configured.
-            failure = Failure(code="API_UNREACHABLE", message=self.redact(f"{meter.outage}."))
-        broken = []
+            code, why = "API_UNREACHABLE", f"{meter.outage}."
         if meter.witness.lacks_memory:
+            status, code = SessionStatus.FAILED, "MEMORY_MISSING"
             why = "Claude Code told the model nothing of the project's CLAUDE.md files, although it should load them."
-            broken.append(("MEMORY_MISSING", why))
         if differences := meter.witness.differences():
+            status, code = SessionStatus.FAILED, "TRANSCRIPT_FORGED"
             why = f"The transcript says what did not pass between Claude Code and the API: {'; '.join(differences)}."
-            broken.append(("TRANSCRIPT_FORGED", f"{why} Something has written into Claude Code's output."))
+            why = f"{why} Something has written into Claude Code's output."
         if meter.failure and self.tools.prepared.replayed:
-            broken.append(("CASSETTE_MISMATCH", meter.failure))
-        for code, why in broken:
-            status, failure = SessionStatus.FAILED, Failure(code=code, message=self.redact(why))
+            status, code, why = SessionStatus.FAILED, "CASSETTE_MISMATCH", meter.failure
+        failure = None if status is SessionStatus.COMPLETED else Failure(code=code, message=self.redact(why))
         self.state.end(status, failure)
 
     def _remarks(self, meter: Meter) -> Iterator[str]:
@@ -258,8 +238,8 @@ class SuiteRun:
             yield f"{sentence}: see execution.requestKeys"
         if not meter.failure:
             differences = [*meter.divergences, *(f"not asked for: {exchange}" for exchange in meter.unused)]
-            shown = differences[:MAX_DIFFERENCES]
-            yield from (f"the replay was not exactly what was recorded: {text}" for text in shown)
+            for text in differences[:MAX_DIFFERENCES]:
+                yield f"the replay was not exactly what was recorded: {text}"
         elif not self.tools.prepared.replayed:
             yield meter.failure
 
@@ -272,30 +252,31 @@ class SuiteRun:
         if self.suite.setup_command is None:
             return
         with self._phase(Phase.SETUP):
-            done = await self.tools.commands.set_up(workspace, "setup", self.suite)
+            done = await self.tools.commands.set_up(workspace, self.suite)
         self.state.update(setup=done.in_brief(self.redact))
         check_usable("setupCommand", done, workspace.confinement.environment)
         if done.exit_code != 0:
             last_line = done.output.rstrip().rpartition("\n")[2]
-            raise ExecutionError(
-                f"setupCommand {ending(self.suite, done)}: {last_line or 'no output'}", code="SETUP_FAILED"
-            )
+            why = f"setupCommand {ending(self.suite, done)}: {last_line or 'no output'}"
+            raise ExecutionError(why, code="SETUP_FAILED")
         await self.tools.workspaces.remember(workspace)
 
     async def _conclude(self, workspace: Workspace) -> None:
         with self._phase(Phase.EVALUATION):
             # Once: what build and tests write, in a run that is interrupted meanwhile, is not the session's work.
             self.changes = self.changes or await self._changes(workspace)
-            transcript = await anyio.to_thread.run_sync(self.state.transcript)
-            images = self.state.folder.path / IMAGES
-            context = EvalContext(self.suite, workspace, transcript, self.state.known.api, self.changes, images=images)
             if self.state.records:
-                self.had = resolve_loaded(self.offered, transcript, self.redact) if self.offered else None
-                context = await protect(replace(context, manifest=self.had), self.tools, self.state)
-                context = await evaluate(context, self.tools, self.state)
-                # The judges read what the session left, not what was tested.
-                context = replace(context, workspace=workspace)
-                await judge(self.planned.label, context, self.tools, self.state)
+                transcript = await anyio.to_thread.run_sync(self.state.transcript)
+                context = EvalContext(
+                    self.suite,
+                    workspace,
+                    transcript,
+                    self.state.known.api,
+                    self.changes,
+                    images=self.state.folder.path / IMAGES,
+                    manifest=resolve_loaded(self.offered, transcript, self.redact) if self.offered else None,
+                )
+                await evaluate(self.planned.label, context, self.tools, self.state)
         await self._store()
 
     async def _changes(self, workspace: Workspace) -> Changes | None:
@@ -313,24 +294,13 @@ class SuiteRun:
             update_isolation(self.state, ignored=changes.ignored)
         return changes
 
-    def _fail(self, exc: ZeldaError) -> None:
-        if self.result:
-            self.emit(Warned(exc.message, self.run_id))
-        else:
-            self.state.fail(exc)
-
     async def _store(self) -> None:
         """In a thread, because a durable write may take long and other sessions stream meanwhile."""
-        self.state.update(phase_seconds=self.phase_seconds)
+        state = self.state
         if self.tree:
-            self.state.update(
-                fingerprint=fingerprint_of(self.state.known, self.tree, system_name(self.tools.prepared.environ))
-            )
-        # So that nobody needs its transcript to know which suites a change may concern.
-        self.state.known = with_felt(self.state.known, self.had, self.state.transcript(), self.redact)
+            state.update(fingerprint=fingerprint_of(state.known, self.tree, self.tools.prepared.environ))
         with anyio.CancelScope(shield=True):
-            result = await anyio.to_thread.run_sync(lambda: self.state.store(self.state.transcript()))
-        self.result = result
+            self.result = result = await anyio.to_thread.run_sync(lambda: state.store(state.transcript()))
         self.emit(RunFinished(result))
 
     @contextmanager
@@ -340,4 +310,5 @@ class SuiteRun:
         try:
             yield
         finally:
-            self.phase_seconds[phase.value] = round(monotonic() - began, 3)
+            seconds = {**self.state.known.phase_seconds, phase.value: round(monotonic() - began, 3)}
+            self.state.update(phase_seconds=seconds)

@@ -16,14 +16,13 @@ from zelda_ci.domain.fingerprint import EVALUATORS
 from zelda_ci.domain.run import RunResult
 from zelda_ci.errors import ConfigError, StorageError
 from zelda_ci.pipeline.changed_files import printable, read_changes
-from zelda_ci.pipeline.digests import digest
-from zelda_ci.pipeline.fingerprints import system_name
+from zelda_ci.pipeline.fingerprints import digest, system_name
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.redact import Redactor
 from zelda_ci.selection.choice import SuiteChoice, choose
 from zelda_ci.selection.effects import ProjectFiles, SuiteEvidence, own_places
 from zelda_ci.storage.history import RunHistory
-from zelda_ci.workspace.git import Git, for_status, prepare
+from zelda_ci.workspace.git import for_status, prepare, read_commit
 
 # Of each suite; what it did before these says little of what it does today.
 MAX_TRIALS = 30
@@ -74,14 +73,17 @@ async def changed_since(
             message = f"{loaded.root} is in no git repository, so nobody knows what changed since {ascii(ref)[1:-1]}."
             raise ConfigError(message, hint="Leave --changed-since out to run all suites.", code="NO_REPOSITORY")
         prefix, top = map(os.fsdecode, where.stdout.split(b"\n")[:2])
-        status, git, project = (
-            for_status(git, environ),
-            git.within(Path(top)),
-            project_files(loaded, prefix.rstrip("/")),
-        )
-        head, wanted = [await _commit(git, name) for name in (order.commit.ref if order.commit else "HEAD", ref)]
-        base = await git.attempt("merge-base", wanted, head)
-        before = base.stdout.decode().strip() if base.exit_code == 0 else wanted
+        project, ends = project_files(loaded, prefix.rstrip("/")), list[str]()
+        for revision in (ref, order.commit.ref if order.commit else "HEAD"):
+            commit = await read_commit(loaded.root, environ, revision)
+            if commit is None:
+                message = f"There is no commit {revision!a} in this repository."
+                hint = "Give a branch, a tag, a commit or HEAD~1; `git fetch` brings what only the server has."
+                raise ConfigError(message, hint=hint, code="UNKNOWN_COMMIT")
+            ends.append(commit.sha)
+        status, git = for_status(git, environ), git.within(Path(top))
+        base = await git.attempt("merge-base", *ends)
+        before, head = base.stdout.decode().strip() if base.exit_code == 0 else ends[0], ends[1]
         # Files that are not as they were committed: suites and configuration are read as they lie there.
         listing = (await status.attempt("status", "--porcelain", "-z", "-uall", "--no-renames")).stdout.split(b"\0")
         paths = (printable(os.fsdecode(entry[3:])) for entry in listing if entry)
@@ -91,13 +93,12 @@ async def changed_since(
         known = evidence(suites, project.folder, _stored_trials(loaded, suites), environ)
         # Trials tell of the commit that is compared with, if none of what they felt has changed up to it. What was not
         # committed, nobody knows later.
-        commits = dict.fromkeys(commit for suite in known for run in suite.trials if (commit := _tested(run)))
-        since = {it: await read_changes(git, it, before, project.folder) for it in [*commits][:MAX_COMMITS]}
+        commits = dict.fromkeys(it for suite in known for run in suite.trials if (it := _tested(run)))
+        later = {it: await read_changes(git, it, before, project.folder) for it in [*commits][:MAX_COMMITS]}
 
         def lasts(suite: SuiteEvidence, run: RunResult) -> bool:
-            later = since.get(_tested(run) or "")
-            one = replace(suite, trials=(run,))
-            return later is not None and not choose(later, [one], project, min_trials=1)[0].runs
+            since, one = later.get(_tested(run) or ""), replace(suite, trials=(run,))
+            return since is not None and not choose(since, [one], project, min_trials=1)[0].runs
 
         lasting = [replace(it, trials=tuple(run for run in it.trials if lasts(it, run))) for it in known]
         return choose(changes, lasting, project)
@@ -119,12 +120,3 @@ def _stored_trials(loaded: LoadedProject, suites: Iterable[LoadedSuite]) -> list
 def _tested(run: RunResult) -> str | None:
     """The commit of the user's that was tested."""
     return run.source.commit if run.source and run.source.parent is None else None
-
-
-async def _commit(git: Git, name: str) -> str:
-    outcome = await git.attempt("rev-parse", "--verify", "-q", "--end-of-options", f"{name}^{{commit}}")
-    if outcome.exit_code != 0:
-        message = f"There is no commit {name!a} in this repository."
-        hint = "Give a branch, a tag, a commit or HEAD~1; `git fetch` brings what only the server has."
-        raise ConfigError(message, hint=hint, code="UNKNOWN_COMMIT")
-    return outcome.stdout.split()[-1].decode()

@@ -1,10 +1,20 @@
-"""A plan that every shard makes alike, and the results of all shards as those of one run."""
+"""A run that several machines share: the plan of who runs what, the part that each hands in, and all parts as one run.
+
+A part is an archive with the results of a shard and the files of its runs. Whoever reads one trusts nothing in it: it
+may have been made by anybody who can store a file beside it.
+"""
 
 import hashlib
+import os
+import re
+import shutil
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import IO, Final
 
 from zelda_ci import __version__
 from zelda_ci.compare.shards import (
@@ -19,209 +29,305 @@ from zelda_ci.compare.shards import (
 )
 from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.run import BatchResult, RunResult, StoredTrials
-from zelda_ci.domain.shards import PlannedSuite, ShardPlan
+from zelda_ci.domain.shards import PlannedSuite, ShardOf, ShardPart, ShardPlan
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.trials import Side
-from zelda_ci.errors import StorageError
+from zelda_ci.domain.trials import Side, TrialPlan, plan_of
+from zelda_ci.errors import ArtifactError, StorageError
+from zelda_ci.files import ownership, untrusted
+from zelda_ci.files.atomic import storage_errors, write_whole
+from zelda_ci.github.archives import MemberReader, packed
 from zelda_ci.pipeline import money
 from zelda_ci.pipeline.invocation import RunOrder
-from zelda_ci.pipeline.parts import PartFile, store_runs
+from zelda_ci.storage import codec, result_store
+from zelda_ci.storage.images import IMAGES, image_files
+from zelda_ci.storage.result_store import RUNS
+
+PART = "zelda-shard.json"
+RESULTS = "zelda-results.json"
+FOLDER = "shards"
+
+LOGS = map(result_store.log_name, ("setup", "setup-again", "build", "test"))
+FILES = (result_store.TRANSCRIPT, result_store.PATCH, result_store.MANIFEST, result_store.STEERING, *LOGS)
+
+MAX_ARCHIVE_BYTES = 512 << 20
+MAX_MEMBER_BYTES = 256 << 20
+MAX_MEMBERS = 50_000
+LIMITS: Final = {"max_member_bytes": MAX_MEMBER_BYTES, "max_total_bytes": 2 * MAX_MEMBER_BYTES}
 
 MAX_NAMED = 10
 
-
-@dataclass(frozen=True, kw_only=True)
-class PlanFacts:
-    """What a plan follows from: who knows the same facts makes the same plan."""
-
-    suites: Sequence[ResolvedSuite]
-    """All that run, as results hold them, in their order."""
-    commit: str | None
-    tree: str | None
-    base: str | None
-    sides: int
-    """How many sides run as often as it takes to compare them; 0 where the number of trials is fixed."""
-    stored: Mapping[str, StoredTrials] = field(default_factory=dict)
-    """By suite, trials that need not be run again, or say what to expect."""
-    trial_seconds: Mapping[str, float] = field(default_factory=dict)
-    """By suite, how long a trial takes, as far as that is known."""
-    budget_usd: float | None = None
-    """Above what the suites say."""
+# What is taken from an archive for the folder of a run.
+_MEMBER = re.compile(
+    rf"{RUNS}/(?P<run>[^/]+)/(?P<name>{'|'.join(map(re.escape, FILES))}|{IMAGES}/[0-9a-f]{{64}}\.(?:png|jpg|gif|webp))"
+)
 
 
-def make_plan(facts: PlanFacts, shards: int, *, at_most: bool = False) -> ShardPlan:
-    """Who runs what; `at_most` says that there may be fewer shards, so that none has nothing to do."""
-    names = [suite.name for suite in facts.suites]
-    forecast = money.forecast(facts.suites, {}, sides=facts.sides, budget_usd=facts.budget_usd, stored=facts.stored)
+# --- the plan --------------------------------------------------------------------------------------------------------
+
+
+def make_plan(
+    order: RunOrder,
+    suites: Sequence[ResolvedSuite],
+    commit: str | None,
+    seconds: Mapping[str, float],
+    shards: int,
+    *,
+    at_most: bool = False,
+) -> ShardPlan:
+    """Plan who runs what; whoever plans the same makes the same plan.
+
+    Args:
+        order: What the base, the stored trials that count and the budget are taken from.
+        suites: All that run, as results hold them, in their order.
+        commit: The tested commit; absent outside git.
+        seconds: By suite, how long a trial takes, as far as that is known.
+        shards: How many there are.
+        at_most: Whether there may be fewer, so that none has nothing to do.
+    """
+    # What runs as often as it takes to compare both sides, as `Batch` does it.
+    is_compared = order.needs_base or any(isinstance(plan_of(suite.trials), TrialPlan) for suite in suites)
+    sides = 2 if order.against and is_compared else 0
+    budget = None if order.replay else order.budget_usd
+    forecast = money.forecast(suites, {}, sides=sides, budget_usd=budget, stored=order.stored)
     fewest = {row.suite: row.fewest for row in forecast.suites}
-    trials = {name: fewest.get(name, 0) for name in names}
-    seconds = expected_to_take(facts.trial_seconds, trials)
+    trials = {suite.name: fewest.get(suite.name, 0) for suite in suites}
+    expected = expected_to_take(seconds, trials)
     if at_most:
         shards = min(shards, max(1, sum(count > 0 for count in trials.values())))
-    dealt = deal(seconds, shards)
-    suites = (
-        PlannedSuite(
-            name=suite.name,
-            shard=dealt[suite.name],
-            trials=trials[suite.name],
-            seconds=seconds[suite.name],
-            settings=digest_of(suite),
-            stored=digest_of_trials(facts.stored.get(suite.name, StoredTrials()).all),
-        )
-        for suite in facts.suites
-    )
+    dealt = deal(expected, shards)
     return ShardPlan(
         zelda=__version__,
-        commit=facts.commit,
-        tree=facts.tree,
-        base=facts.base,
+        commit=commit,
         shards=shards,
         budget_usd=forecast.budget_usd,
-        suites=tuple(suites),
+        suites=tuple(
+            PlannedSuite(
+                name=suite.name,
+                shard=dealt[suite.name],
+                trials=trials[suite.name],
+                seconds=expected[suite.name],
+                settings=digest_of(suite),
+                stored=digest_of_trials(order.stored.get(suite.name, StoredTrials()).all),
+            )
+            for suite in suites
+        ),
     )
 
 
-def told(plan: ShardPlan) -> Iterator[str]:
-    """The plan for people, in sentences."""
-    loads = loads_of(plan)
-    for number in range(1, plan.shards + 1):
+def describe(plan: ShardPlan) -> list[str]:
+    """The plan for people: a sentence for each shard, and a warning where one suite bounds the whole."""
+    loads, lines = loads_of(plan), []
+    for number, load in enumerate(loads, start=1):
         budget = budget_of(plan, number)
         at_most = "" if budget is None else f", at most ${budget:.2f}"
-        suites = _suites_of(plan, number)
-        yield f"Shard {number} of {plan.shards}: {suites}, about {loads[number - 1]:.0f} s of sessions{at_most}."
+        lines.append(
+            f"Shard {number} of {plan.shards}: {_names(plan, number)}, about {load:.0f} s of sessions{at_most}."
+        )
     if longest := longest_suite(plan):
-        yield (
+        lines.append(
             f"{longest.name} alone takes about {longest.seconds:.0f} s of {sum(loads):.0f} s, and a suite is never "
             "split: more shards make the run no shorter. Give that shard more jobs, or split the suite."
         )
+    return lines
 
 
-def _suites_of(plan: ShardPlan, shard: int) -> str:
+def _names(plan: ShardPlan, shard: int) -> str:
     return some_of(plan.names_of(shard), MAX_NAMED) or "no suite"
 
 
-def counted_trials(stored: Mapping[str, StoredTrials], names: Collection[str]) -> dict[str, StoredTrials]:
-    """Of some suites, the stored trials that count, as a part holds them."""
-    return {name: stored[name] for name in names if name in stored and stored[name].all}
+def order_of(order: RunOrder, plan: ShardPlan, shard: int) -> RunOrder:
+    """What a shard runs, of what was ordered as a whole."""
+    own = plan.names_of(shard)
+    others = [suite.name for suite in plan.suites if suite.shard != shard]
+    return replace(order, names=own, tags=(), elsewhere=others, budget_usd=budget_of(plan, shard))
 
 
-def counted_in(part: PartFile) -> tuple[RunResult, ...]:
-    """The trials of both commits that a part has counted beside its own."""
-    return tuple(run for each in part.part.counted.values() for run in (*each.head, *each.base))
+# --- what a shard hands in -------------------------------------------------------------------------------------------
 
+
+@dataclass(frozen=True)
+class PartFile:
+    """A part that was read, nothing of it believed yet but its form."""
+
+    name: str
+    """Its name in messages."""
+    archive: MemberReader
+    said: ShardPart
+    """What it says of itself."""
+    batch: BatchResult
+
+    @property
+    def runs(self) -> tuple[RunResult, ...]:
+        """All that its shard has made."""
+        return (*self.batch.runs, *self.batch.base_runs)
+
+
+def run_files(results_dir: Path, runs: Iterable[RunResult], names: Iterable[str]) -> Iterator[tuple[str, Path]]:
+    """By path within an archive, those of some files of runs that are there; images are with them."""
+    names = tuple(names)
+    for run in runs:
+        folder = results_dir / RUNS / run.run_id
+        for name in (*names, *image_files(folder)):
+            path = folder / name
+            if path.is_file() and not path.is_symlink():
+                yield f"{RUNS}/{run.run_id}/{name}", path
+
+
+def part_members(
+    part: ShardPart, batch: BatchResult, results_dir: Path, *, with_files: bool
+) -> Mapping[str, Path | bytes]:
+    """What a part holds, by path within it."""
+    files = run_files(results_dir, (*batch.runs, *batch.base_runs), FILES) if with_files else ()
+    return {PART: codec.encode(part, indent=2), RESULTS: codec.encode(batch), **dict(files)}
+
+
+def write_part(part: ShardPart, batch: BatchResult, results_dir: Path) -> Path:
+    """Write a part as a file; returns where it is."""
+    stem = ShardOf(number=part.shard, shards=part.plan.shards).file_stem
+    target = results_dir / FOLDER / f"zelda-{stem}.zip"
+    with packed(part_members(part, batch, results_dir, with_files=True)) as archive:
+        write_whole(target, iter(partial(archive.read, 1 << 20), b""), durable=False)
+    return target
+
+
+def read_part(file: IO[bytes], name: str) -> PartFile:
+    """Read what a part says of itself, and its results; the file stays open for the files of its runs.
+
+    Raises:
+        StorageError: It is no part, or damaged.
+    """
+    with _damages(name):
+        archive = MemberReader(file, max_members=MAX_MEMBERS)
+        found = archive.read({PART, RESULTS}, **LIMITS)
+    if missing := {PART, RESULTS} - found.keys():
+        message = f"{name} is no part of a run: it holds no {min(missing)}."
+        raise StorageError(message, hint="`zelda run --shard 2/4` writes one.", code="PART_DAMAGED")
+    said = codec.decode(ShardPart, found[PART], f"{name}: {PART}")
+    part = PartFile(name, archive, said, codec.decode(BatchResult, found[RESULTS], f"{name}: {RESULTS}"))
+    if wrong := [run.run_id for run in part.runs if not result_store.is_run_id(run.run_id)]:
+        raise StorageError(f"{name} cannot be used: a run in it is called {wrong[0]!a}.", code="PART_DAMAGED")
+    return part
+
+
+@contextmanager
+def parts_in(folder: Path) -> Iterator[list[PartFile]]:
+    """The parts in a folder and below, as downloads of many artifacts leave them, open for a block."""
+    with ExitStack() as opened:
+        found = []
+        for path in sorted(folder.rglob("zelda-shard-*-of-*.zip")):
+            # A link is followed: the user has named the folder in which it lies.
+            with storage_errors(path):
+                file = opened.enter_context(open(os.path.realpath(path), "rb", opener=untrusted.open_regular))
+            found.append(read_part(file, str(path.relative_to(folder))))
+        yield found
+
+
+@contextmanager
+def _damages(name: str) -> Iterator[None]:
+    try:
+        yield
+    except ArtifactError as problem:
+        why = problem.message.removeprefix("The artifact cannot be used: ")
+        raise StorageError(f"{name} is no part of a run: {why}", code="PART_DAMAGED") from None
+
+
+# --- all parts as one run --------------------------------------------------------------------------------------------
 
 # What to do where a part is missing or cannot be used.
 RUN_AGAIN = "Run that shard again (on GitHub: Re-run failed jobs), then merge again."
 
 
-def fitting(parts: Sequence[PartFile], plan: ShardPlan | None = None) -> tuple[PartFile, ...]:
+def check_parts(parts: Sequence[PartFile], pinned: ShardPlan | None = None) -> tuple[PartFile, ...]:
     """One part of each shard, in their order.
 
     Args:
         parts: All that were found.
-        plan: Which they must have; else that of most of them.
+        pinned: The plan that a job has made for all; without one, that of most parts is meant.
 
     Raises:
         StorageError: A part is missing, doubled or foreign, or does not hold what its shard was to run. All of it is
             named.
     """
-    if not parts and plan is None:
-        hint = "Name the folder with the files zelda-shard-*.zip; on GitHub, look why no shard has stored its part."
+    if not parts and pinned is None:
+        hint = "Name the folder with the files zelda-shard-*.zip."
         raise StorageError("There is no part of any shard, so nothing can be merged.", hint=hint, code="NO_PARTS")
-    newest_attempt = max((part.attempt for part in parts), default=1)
-    # What an earlier attempt with another plan has left says nothing of this one.
-    plans = [part.part.plan for part in parts if part.attempt == newest_attempt]
-    wanted = plan or max(plans, key=plans.count)
-    problems = [
-        f"{part.name} is of another plan. {difference(wanted, part.part.plan)}"
-        for part in parts
-        if part.attempt == newest_attempt and part.part.plan != wanted
-    ]
+    plans = [part.said.plan for part in parts]
+    plan = pinned or max(plans, key=plans.count)
+    others = [part for part in parts if part.said.plan != plan]
+    problems = [f"{part.name} is of another plan. {difference(plan, part.said.plan)}" for part in others]
     chosen = []
-    for number in range(1, wanted.shards + 1):
-        found = [part for part in parts if part.part.plan == wanted and part.part.shard == number]
-        newest = [part for part in found if part.attempt == max(each.attempt for each in found)]
-        shard = f"Shard {number} of {wanted.shards}"
-        if len(newest) > 1:
-            names = " and ".join(part.name for part in newest)
+    for number in range(1, plan.shards + 1) if plan.suites or not pinned else ():
+        found = [part for part in parts if part.said.plan == plan and part.said.shard == number]
+        shard = f"Shard {number} of {plan.shards}"
+        if len(found) > 1:
+            names = " and ".join(part.name for part in found)
             problems.append(f"{shard} is there twice: {names}. Remove the one that is wrong.")
-        elif not newest:
-            problems.append(f"{shard} is missing ({_suites_of(wanted, number)}): it failed, or was cancelled.")
+        elif not found:
+            problems.append(f"{shard} is missing ({_names(plan, number)}): it failed, or was cancelled.")
         else:
-            problems += [f"{newest[0].name}: {why}" for why in _objections(newest[0], wanted)]
-            chosen.append(newest[0])
-    problems += _of_different_bases(chosen)
+            problems += [f"{found[0].name}: {why}" for why in _objections(found[0], plan)]
+            chosen += found
+    # One machine may have had the base, and another not: what they ran is not one comparison.
+    bases: dict[str, list[str]] = {}
+    for part in chosen:
+        if part.batch.base or part.batch.runs:
+            commit = part.batch.base.commit if part.batch.base else None
+            bases.setdefault(commit[:12] if commit else "none", []).append(part.name)
+    if len(bases) > 1:
+        said = "; ".join(f"{commit} in {', '.join(names)}" for commit, names in bases.items())
+        problems.append(f"The shards ran beside different bases: {said}. Run those again that had none.")
     if problems:
         raise StorageError("\n".join(problems), hint=f"Nothing was merged. {RUN_AGAIN}", code="PARTS_REFUSED")
     return tuple(chosen)
 
 
-def _of_different_bases(parts: Sequence[PartFile]) -> Iterator[str]:
-    """One machine may have had the base, and another not: what they ran is not one comparison."""
-    bases: dict[tuple[str | None, bool], list[PartFile]] = {}
-    for part in parts:
-        if part.batch.base or part.batch.runs:
-            base = part.batch.base
-            bases.setdefault((base.commit if base else None, base is not None), []).append(part)
-    if len(bases) > 1:
-        said = (
-            f"{commit[:12] if commit else 'none'} in {', '.join(part.name for part in of_base)}"
-            for (commit, _), of_base in bases.items()
-        )
-        yield f"The shards ran beside different bases: {'; '.join(said)}. Run those again that had none."
-
-
 def _objections(part: PartFile, plan: ShardPlan) -> Iterator[str]:
     """Why a part is not what its shard was to hand in; it may be forged."""
-    shard, batch = part.part.shard, part.batch
+    batch, earlier = part.batch, part.said.earlier
     if batch.interrupted:
-        yield f"shard {shard} was cancelled before its end"
+        yield f"shard {part.said.shard} was cancelled before its end"
         return
-    own = {suite.name: suite for suite in plan.suites_of(shard)}
-    runs = (*batch.runs, *batch.base_runs)
-    told_of = {*(run.suite for run in runs), *(arms.suite for arms in batch.arms)}
-    if strangers := sorted(told_of - own.keys()):
-        yield f"it holds {some_of(strangers, MAX_NAMED)}, which shard {shard} was not to run"
+    own = {suite.name: suite for suite in plan.suites_of(part.said.shard)}
+    named = {run.suite for run in (*part.runs, *earlier)} | {arms.suite for arms in batch.arms}
+    if strangers := sorted(named - own.keys()):
+        yield f"it holds {some_of(strangers, MAX_NAMED)}, which shard {part.said.shard} was not to run"
         return
-    if len({(run.suite, run.side, run.trial) for run in runs}) != len(runs):
+    if len({(run.suite, run.side, run.trial) for run in part.runs}) != len(part.runs):
         yield "it holds a trial twice"
-    if wrong := [run.run_id for run in runs if digest_of(run.config) != own[run.suite].settings]:
+    if wrong := [run.run_id for run in (*part.runs, *earlier) if digest_of(run.config) != own[run.suite].settings]:
         yield f"{wrong[0]} ran with other settings than planned"
-    sides = [(batch.runs, Side.HEAD, plan.commit), (batch.base_runs, Side.BASE, batch.base and batch.base.commit)]
-    for of_side, side, commit in sides:
-        # What could not even be copied knows no commit.
-        if wrong := [
-            run.run_id for run in of_side if run.side is not side or (run.source and run.source.commit != commit)
-        ]:
-            yield f"{wrong[0]} is of another commit or side than it should be"
-    made = {run.suite for run in (*batch.runs, *counted_in(part))} | {arms.suite for arms in batch.arms if arms.unpaid}
+    commits = {Side.HEAD: plan.commit, Side.BASE: batch.base.commit if batch.base else None}
+    # What could not even be copied knows no commit.
+    if wrong := [run.run_id for run in part.runs if run.source and run.source.commit != commits[run.side]]:
+        yield f"{wrong[0]} is of another commit than it should be"
+    made = {run.suite for run in (*batch.runs, *earlier)} | {arms.suite for arms in batch.arms if arms.unpaid}
+    made |= {name for name, each in part.said.counted.items() if each.head or each.base}
     if lacking := [name for name, suite in own.items() if suite.trials and name not in made]:
         yield f"it holds no trial of {some_of(lacking, MAX_NAMED)}"
 
 
-def bring_in(parts: Sequence[PartFile], results_dir: Path) -> BatchResult:
-    """The results of fitting parts as those of one invocation, whose runs are stored here as if they were made here.
-
-    Suite by suite in the plan's order.
+def import_parts(parts: Sequence[PartFile], results_dir: Path) -> BatchResult:
+    """The results of checked parts as those of one invocation, stored as if they were made here, in the plan's order.
 
     Raises:
         StorageError: There was no room or no permission, a part is damaged, or runs have the name of others.
     """
-    plan, batches = parts[0].part.plan, [part.batch for part in parts]
+    plan, batches = parts[0].said.plan, [part.batch for part in parts]
     places = {suite.name: place for place, suite in enumerate(plan.suites)}
     name = merged_id(batches)
 
-    def of_side(runs: Iterable[RunResult]) -> tuple[RunResult, ...]:
-        chosen = sorted(runs, key=lambda run: (places[run.suite], run.trial))
-        return tuple(run.replace(batch_id=name) for run in chosen)
+    runs = sorted((run for part in parts for run in part.runs), key=lambda run: (places[run.suite], run.trial))
+
+    def of_side(side: Side) -> tuple[RunResult, ...]:
+        return tuple(run.replace(batch_id=name) for run in runs if run.side is side)
 
     batch = BatchResult(
         batch_id=name,
         started_at=min(batch.started_at for batch in batches),
         finished_at=max(batch.finished_at for batch in batches),
         planned=sum(batch.planned or 0 for batch in batches),
-        runs=of_side(run for batch in batches for run in batch.runs),
-        base_runs=of_side(run for batch in batches for run in batch.base_runs),
+        runs=of_side(Side.HEAD),
+        base_runs=of_side(Side.BASE),
         arms=tuple(sorted((arms for batch in batches for arms in batch.arms), key=lambda arms: places[arms.suite])),
         base=next((batch.base for batch in batches if batch.base), None),
         # A replay has none, since it costs nothing.
@@ -230,10 +336,11 @@ def bring_in(parts: Sequence[PartFile], results_dir: Path) -> BatchResult:
         notes=tuple(dict.fromkeys(note for batch in batches for note in batch.notes)),
         failing_before={suite: why for batch in batches for suite, why in batch.failing_before.items()},
     )
-    ids = Counter(run.run_id for run in (*batch.runs, *batch.base_runs))
+    ids = Counter(run.run_id for run in runs)
     if doubled := [run_id for run_id, count in ids.items() if count > 1]:
         raise StorageError(f"Several parts hold a run called {doubled[0]}.", code="PARTS_REFUSED")
-    store_runs(parts, batch, results_dir)
+    for part in parts:
+        _store_runs(part, batch, results_dir)
     return batch
 
 
@@ -244,8 +351,34 @@ def merged_id(batches: Sequence[BatchResult]) -> str:
     return f"{began:%Y-%m-%dT%H-%M-%S}-{hashlib.sha256(ids.encode()).hexdigest()[:4]}"
 
 
-def order_of(order: RunOrder, plan: ShardPlan, shard: int) -> RunOrder:
-    """What a shard runs, of what was ordered as a whole."""
-    own = plan.names_of(shard)
-    others = [suite.name for suite in plan.suites if suite.shard != shard]
-    return replace(order, names=own, tags=(), elsewhere=others, budget_usd=budget_of(plan, shard))
+def _store_runs(part: PartFile, merged: BatchResult, results_dir: Path) -> None:
+    """Store the runs of a part with their files, as the merged results hold them."""
+    members: dict[str, dict[str, str]] = {}
+    for path in part.archive.names:
+        if found := _MEMBER.fullmatch(path):
+            members.setdefault(found["run"], {})[path] = found["name"]
+    own = {run.run_id for run in part.runs}
+    for run in (run for run in (*merged.runs, *merged.base_runs) if run.run_id in own):
+        folder, result = results_dir / RUNS / run.run_id, codec.encode(run, indent=2)
+        if folder.exists():
+            # Made on this machine, or merged before: its files are all there.
+            before = None
+            with suppress(StorageError):
+                before = result_store.RunFolder(folder).result().batch_id
+            if before not in {merged.batch_id, part.batch.batch_id}:
+                hint = "Merge in a folder of its own: it is the run of another invocation."
+                raise StorageError(f"A run called {run.run_id} is here already.", hint=hint, code="PARTS_REFUSED")
+            write_whole(folder / result_store.RESULT, [result], durable=False)
+            continue
+        # It appears whole: half of a run would be taken for one that is under way for ever.
+        draft, names = results_dir / FOLDER / f"{run.run_id}.draft", members.get(run.run_id, {})
+        with _damages(part.name):
+            files = {names[path]: data for path, data in part.archive.read(names, **LIMITS).items()}
+        with storage_errors(draft):
+            if draft.exists():
+                shutil.rmtree(draft)
+        for name, data in {**files, result_store.RESULT: result}.items():
+            write_whole(draft / name, [data], durable=False)
+        with storage_errors(folder):
+            ownership.make_folder(folder.parent)
+            draft.rename(folder)

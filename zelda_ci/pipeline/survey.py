@@ -8,19 +8,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from zelda_ci.config.environment import EnvironmentSettings
 from zelda_ci.config.files import NEW_ONES, find_root, is_project, top_of
 from zelda_ci.config.init import WORDS, CommandLine, printed, seen_from
 from zelda_ci.domain import numbers
-from zelda_ci.domain.check import Check
 from zelda_ci.domain.kinds import KINDS, ItemKind
-from zelda_ci.domain.manifest import ManifestItem, RefusedSetting
+from zelda_ci.domain.manifest import ManifestItem, RefusedSetting, ToolsManifest
 from zelda_ci.execution.doctor import refusals
 from zelda_ci.execution.manifest.plugins import IS_MOD, SWITCHED_OFF
 from zelda_ci.execution.manifest.scan import scan_folder
+from zelda_ci.files.secret_files import find_secrets
 from zelda_ci.pipeline.detect import ProjectKind, look, packages
 from zelda_ci.redact import Redactor
 
-SILENT = "Correct it: in a session Claude Code says nothing of it."
 MAX_NAMED = 5
 COUNTED = (
     ItemKind.MEMORY, ItemKind.SKILL, ItemKind.RULE, ItemKind.AGENT, ItemKind.COMMAND, ItemKind.WORKFLOW,
@@ -64,15 +64,14 @@ class Survey:
         """What was found, for people."""
         found = []
         for kind in self.kinds:
-            locks = [kind.lock] if kind.lock and kind.lock != kind.manifest else []
-            manifest, *lock = [printed(seen_from(self.folder, file)) for file in (kind.manifest, *locks)]
-            manager = [kind.manager] if kind.manager != kind.language.lower() else []
-            found.append(f"{kind.language} ({', '.join([manifest, *manager, *lock])})")
+            manager = kind.manager if kind.manager != kind.language.lower() else None
+            named = filter(None, (self._called(kind.manifest), manager, self._called(kind.lock or "")))
+            found.append(f"{kind.language} ({', '.join(dict.fromkeys(named))})")
         none = "No manifest of a known language is here, so no command is proposed."
         yield f"Found: {'; '.join(found)}." if found else none
-        if below := [printed(seen_from(self.folder, each)) for each in packages(self.files, self.folder)]:
-            more = f" and {len(below) - MAX_NAMED} more" if len(below) > MAX_NAMED else ""
-            yield f"Packages below: {', '.join(below[:MAX_NAMED])}{more}. To set up one alone: zelda init --project DIR"
+        if below := [*map(self._called, packages(self.files, self.folder))]:
+            listing = numbers.some_of(below, MAX_NAMED)
+            yield f"Packages below: {listing}. To set up one alone: zelda init --project DIR"
         usable = Counter(item.kind for item in self.items if not item.problem and not item.shadowed)
         counts = [numbers.format_count(usable[kind], KINDS[kind].word) for kind in COUNTED if usable[kind]]
         yield f"Claude Code reads here: {', '.join(counts)}." if counts else "No CLAUDE.md, skills or rules found."
@@ -80,21 +79,25 @@ class Survey:
     def broken(self) -> Iterator[str]:
         """What is meant to steer Claude Code and is not loaded, in a sentence each."""
         for each in self.refused[:MAX_NAMED]:
-            yield f"{printed(seen_from(self.folder, each.file))} is {printed(each.effect)}."
+            yield f"{self._called(each.file)} is {printed(each.effect)}."
         broken = [item for item in self.items if item.problem and item.kind in {*WORDS} - {ItemKind.MEMORY}]
         for item in broken[:MAX_NAMED]:
-            file = printed(seen_from(self.folder, item.file))
-            yield f"Claude Code does not load {file}: {printed(item.problem or '')}."
+            yield f"Claude Code does not load {self._called(item.file)}: {printed(item.problem or '')}."
+
+    def _called(self, path: str) -> str:
+        """A path from the top as the project's folder calls it, for people."""
+        return printed(seen_from(self.folder, path))
 
 
-def survey(folder: Path, redact: Redactor) -> Survey:
-    """Look at a folder."""
+def survey(folder: Path, settings: EnvironmentSettings) -> Survey:
+    """Look at a folder; secrets that lie in it are masked."""
     root = folder.resolve()
+    redact = Redactor([*settings.secrets(), *find_secrets(root, settings.environ, ()).secrets])
     top, files, place, found = look(root, *NEW_ONES)
     offered = scan_folder(top, root, redact, refusals)
     known = find_root(root.parent) if root != top else root
     above = known if known != root and is_project(known) else None
-    return Survey(root, top, place, above, tuple(files), found, offered.items, offered.refused)
+    return Survey(root, top, place, above, tuple(files), found, offered.items, all_refused(offered, redact))
 
 
 def refused_settings(folder: Path, redact: Redactor) -> tuple[RefusedSetting, ...]:
@@ -108,15 +111,12 @@ def refused_settings(folder: Path, redact: Redactor) -> tuple[RefusedSetting, ..
 
 def not_loaded(top: Path, folder: Path, redact: Redactor) -> tuple[RefusedSetting, ...]:
     """What Claude Code refuses of settings files, by its own word, and plugins that a project wants and cannot have."""
-    found = scan_folder(top, folder, redact, refusals)
-    plugins = [item for item in found.items if item.kind is ItemKind.PLUGIN and item.problem]
+    return all_refused(scan_folder(top, folder, redact, refusals), redact)
+
+
+def all_refused(offered: ToolsManifest, redact: Redactor) -> tuple[RefusedSetting, ...]:
+    """The same, of what was read already."""
+    plugins = [item for item in offered.items if item.kind is ItemKind.PLUGIN and item.problem]
     wanted = [item for item in plugins if item.problem not in (SWITCHED_OFF, IS_MOD)]
     lost = (RefusedSetting(file=it.file, key=it.name, problem=it.problem or redact("")) for it in wanted)
-    return (*found.refused, *lost)
-
-
-def settings_checks(folder: Path, redact: Redactor) -> Iterator[Check]:
-    """The same for `zelda check`."""
-    for each in refused_settings(folder, redact):
-        message = redact(f"{each.file} is {each.effect}.")
-        yield Check(subject="settings", about=each.file, status="warning", message=message, hint=SILENT)
+    return (*offered.refused, *lost)

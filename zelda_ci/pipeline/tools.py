@@ -13,7 +13,6 @@ from zelda_ci.domain.trials import Side
 from zelda_ci.domain.workspace import CommandPhase, Workspace
 from zelda_ci.errors import StorageError
 from zelda_ci.events import Emit, Phase, PhaseStarted, Warned
-from zelda_ci.execution.agent import CodingAgent
 from zelda_ci.metrics.base import CommandRequest, Evaluator, Ran, Services, Step
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.pipeline.invocation import Prepared
@@ -24,60 +23,58 @@ from zelda_ci.workspace.clean_checkout import CheckedOut
 from zelda_ci.workspace.reports import Watch
 from zelda_ci.workspace.workspaces import Workspaces
 
-PHASES = {Step.BUILD: Phase.BUILD, Step.TEST: Phase.TEST}
-# How each command is confined.
-WALLS: Mapping[str, CommandPhase] = {"setup": "setup", "setup-again": "setup", Step.BUILD: "build", Step.TEST: "test"}
+# How each command is confined, by the name of its log.
+PHASES: Mapping[str, CommandPhase] = {"setup": "setup", "setup-again": "setup", Step.BUILD: "build", Step.TEST: "test"}
 
 
 class WorkspaceCommandRunner:
-    """Runs commands in workspaces, and tells of it; what they print is kept where there is a store."""
+    """Runs commands in workspaces and emits their phases; what they print is kept where there is a store.
+
+    Methods raise `WorkspaceError` where no process could be started at all, and `StorageError` where what it printed
+    could not be kept: a result that rests on it would have no evidence.
+    """
 
     def __init__(self, workspaces: Workspaces, store: ResultStore | None, emit: Emit) -> None:
         self._workspaces, self._store, self._emit = workspaces, store, emit
 
     async def run(self, workspace: Workspace, order: CommandRequest) -> Ran:
         """Run a command that decides, and collect the reports it wrote."""
-        self._emit(PhaseStarted(workspace.run_id, PHASES[order.step]))
+        self._emit(PhaseStarted(workspace.run_id, Phase(order.step.value)))
         watch = await anyio.to_thread.run_sync(Watch, workspace, order.reports, abandon_on_cancel=True)
-        result = await self.command(workspace, order.step, order.command, order.timeout_seconds, order.spool)
+        result = await self._command(workspace, order.step, order.command, order.timeout_seconds, order.spool)
         written = await anyio.to_thread.run_sync(watch.written, abandon_on_cancel=True)
         return Ran(result, written.files, written.notes)
 
-    async def set_up(self, workspace: Workspace, step: str, suite: ResolvedSuite) -> CommandResult:
-        """Run a suite's setup command where nothing has run yet; `step` names its log. Errors: those of `command`."""
-        return await self.command(workspace, step, suite.setup_command or (), suite.command_timeout_seconds)
+    async def set_up(self, workspace: Workspace, suite: ResolvedSuite, log: str = "setup") -> CommandResult:
+        """Run a suite's setup command where nothing has run yet."""
+        return await self._command(workspace, log, suite.setup_command or (), suite.command_timeout_seconds)
 
     async def set_up_again(self, checked: CheckedOut, suite: ResolvedSuite) -> CommandResult:
         """Run it in a fresh checkout, and bring the checkout to the session's files; the first that failed counts."""
-        done = await self.set_up(checked.workspace, "setup-again", suite)
+        done = await self.set_up(checked.workspace, suite, "setup-again")
         if done.exit_code == 0 and checked.update:
             limit = suite.command_timeout_seconds
             updated = await self._workspaces.run_command(checked.workspace, checked.update, limit, phase="zelda")
             return done if updated.exit_code == 0 else updated
         return done
 
-    async def command(
-        self, workspace: Workspace, step: str, command: Command, timeout_seconds: float, spool: Spool | None = None
+    async def _command(
+        self, workspace: Workspace, log: str, command: Command, timeout_seconds: float, spool: Spool | None = None
     ) -> CommandResult:
-        """Run a command; its output becomes a file, also where Zelda is interrupted.
-
-        Raises:
-            WorkspaceError: No process could be started at all.
-            StorageError: What it printed could not be kept: a result that rests on it would have no evidence.
-        """
+        """Run a command; its output becomes a file, also where Zelda is interrupted."""
 
         def keep(done: CommandResult) -> None:
             if self._store:
-                self._store.keep_log(workspace.run_id, step, done.output)
+                self._store.keep_log(workspace.run_id, log, done.output)
 
         def keep_rest(done: CommandResult) -> None:
             try:
                 keep(done)
             except StorageError as problem:
-                self._emit(Warned(f"what the {step} command printed is not kept: {problem.message}", workspace.run_id))
+                self._emit(Warned(f"what the {log} command printed is not kept: {problem.message}", workspace.run_id))
 
         done = await self._workspaces.run_command(
-            workspace, command, timeout_seconds, phase=WALLS[step], spool=spool, when_cut_short=keep_rest
+            workspace, command, timeout_seconds, phase=PHASES[log], spool=spool, when_cut_short=keep_rest
         )
         await anyio.to_thread.run_sync(keep, done)
         return done
@@ -106,7 +103,6 @@ class Tools:
 
     prepared: Prepared
     workspaces: Workspaces
-    agent: CodingAgent
     proxy: ModelProxy
     judge_proxy: ModelProxy
     store: ResultStore

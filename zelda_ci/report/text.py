@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 
+from zelda_ci.domain.base import Record
 from zelda_ci.domain.numbers import MINUTE
 from zelda_ci.judge.characters import acts, spelled
 
@@ -41,11 +42,13 @@ def text_lines(text: str) -> list[str]:
     return [visible(expanded, len(expanded)) for line in lines for expanded in [line.expandtabs(TAB)]]
 
 
-def json_text(text: str) -> str:
-    r"""JSON that says the same, with what acts or hides as an escape: in JSON such a character stands in a string.
+def json_of(record: Record) -> str:
+    r"""A record for programs; people see it on a terminal, too, so that what acts or hides is an escape.
 
-    JSON itself escapes nothing beyond U+001F, and U+009B alone begins a command of a terminal.
+    JSON itself escapes nothing beyond U+001F, and U+009B alone begins a command of a terminal. In JSON such a character
+    stands in a string.
     """
+    text = record.model_dump_json(by_alias=True, exclude_none=True, indent=2) + "\n"
     if text.isascii() and "\x7f" not in text:
         return text
     units = {char: char.encode("utf-16-be", "surrogatepass") for char in set(text) if char > "~" and acts(char)}

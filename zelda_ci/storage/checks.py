@@ -23,7 +23,6 @@ class CheckMemory:
     """Files in the project's results, each named by a digest of all that the check depends on."""
 
     def __init__(self, results_dir: Path) -> None:
-        self.results_dir = results_dir
         self._folder = results_dir / FOLDER
 
     def recall(self, key: str, max_seconds: float) -> Check | None:

@@ -7,15 +7,14 @@ from typing import Final, TypeVar
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
-from zelda_ci.domain.base import SCHEMA_VERSION, Document, Record
+from zelda_ci.domain.base import SCHEMA_VERSION, Record
 from zelda_ci.domain.nights import NightlyHistory
-from zelda_ci.domain.run import Pool, RunResult
+from zelda_ci.domain.run import Pool
 from zelda_ci.domain.session import SessionRecord, SessionTranscript
 from zelda_ci.errors import StorageError
-from zelda_ci.redact import SafeText
 
 _RECORD: Final = TypeAdapter[SessionRecord](SessionRecord)
-_Stored = TypeVar("_Stored", bound=Record)
+Stored = TypeVar("Stored", bound=Record)
 
 MAX_PLACE_LENGTH = 200
 
@@ -24,19 +23,12 @@ class UnreadableError(StorageError):
     """A file is not what its name says: `RESULT_DAMAGED`, `RESULT_FOREIGN` or `RESULT_NEWER`."""
 
 
-class Provisional(Document):
-    """Result of a run if nothing more is recorded."""
-
-    result: RunResult
-    prompt: SafeText
-
-
 def encode(record: Record, *, indent: int | None = None) -> bytes:
     """A record in a line of JSON, or indented for people who read it, too; keys without a value are left out."""
     return f"{_json(record, indent=indent)}\n".encode()
 
 
-def decode(model: type[_Stored], data: bytes, name: str) -> _Stored:
+def decode(model: type[Stored], data: bytes, name: str) -> Stored:
     """The record in a whole file, by the name that messages call it; unknown keys are ignored.
 
     Raises:
@@ -61,18 +53,12 @@ def decode(model: type[_Stored], data: bytes, name: str) -> _Stored:
     raise UnreadableError(f"{name} is not a file that Zelda wrote{why}.", hint=hint, code="RESULT_FOREIGN")
 
 
-def encode_pool(pool: Pool, max_bytes: int) -> bytes:
-    """A pool that fits: where it is too large, its oldest trials are left out."""
-    trials = sorted(pool.trials, key=attrgetter("finished_at", "run_id"), reverse=True)
-    while len(data := encode(pool.replace(trials=tuple(trials)))) > max_bytes and trials:
-        del trials[-len(trials) // 4 :]
-    return data
-
-
-def encode_nights(history: NightlyHistory, max_bytes: int) -> bytes:
-    """A history that fits: where it is too large, its oldest nights are left out."""
-    while len(data := encode(history)) > max_bytes and history.nights:
-        history = history.replace(nights=history.nights[len(history.nights) // 4 + 1 :])
+def encode_within(record: Pool | NightlyHistory, max_bytes: int) -> bytes:
+    """A pool or history that fits: where it is too large, its oldest trials or nights are left out."""
+    name, age = ("trials", ("finished_at", "run_id")) if isinstance(record, Pool) else ("nights", ("at", "batch_id"))
+    kept = sorted(getattr(record, name), key=attrgetter(*age))
+    while len(data := encode(record.replace(**{name: tuple(kept)}))) > max_bytes and kept:
+        del kept[: max(1, len(kept) // 4)]
     return data
 
 

@@ -40,9 +40,39 @@ def transcript_of(
     Of several init and result messages the last tells most: servers have connected, and costs add up over them.
     A session without a time lasted until its last record.
     """
-    log = _Log()
+    started: Started | None = None
+    ended: Ended | None = None
+    servers: dict[SafeText, McpServerState] = {}
+    turns: dict[tuple[SafeText, SafeText | None], _OpenTurn] = {}
+    # By id of a call, those of the last response that made it.
+    calls: dict[SafeText, dict[str, ToolCall]] = {}
+    denied: set[str] = set()
+    entries: list[_OpenTurn | Entry] = []
     for record in records:
-        log.add(record)
+        match record:
+            case ServersReported():
+                _update_servers(servers, record.servers, record.at, has_started=started is not None)
+            case Started():
+                _update_servers(servers, record.mcp_servers, record.at, has_started=started is not None)
+                started = record
+            case Ended():
+                ended = record
+            case AssistantSaid() | ToolCalled() | ResponseEnded():
+                key = (record.message_id, record.parent_tool_call_id)
+                if key not in turns:
+                    turns[key] = _OpenTurn(*key, record.at)
+                    entries.append(turns[key])
+                turns[key].add(record)
+                if isinstance(record, ToolCalled):
+                    calls[record.id] = turns[key].calls
+            case ToolReturned() if (own := calls.get(record.id)) and own[record.id].ended_at is None:
+                answer = {"output": record.output, "is_error": record.is_error, "images": record.images}
+                own[record.id] = own[record.id].replace(**answer, ended_at=record.at)
+            case _:
+                if isinstance(record, Denied) and record.tool_call_id:
+                    denied.add(record.tool_call_id)
+                entries.append(record)
+    numbers = itertools.count(1)
     return SessionTranscript(
         run_id=run.run_id,
         prompt=prompt,
@@ -50,11 +80,28 @@ def transcript_of(
         status=run.status,
         reason=run.failure.message if run.failure else None,
         wall_seconds=wall_seconds if wall_seconds is not None else records[-1].at if records else 0.0,
-        started=log.started,
-        mcp_servers=tuple(log.servers.values()),
-        entries=log.closed(),
-        ended=log.ended,
+        started=started,
+        mcp_servers=tuple(servers.values()),
+        entries=tuple(
+            entry.close(next(numbers), denied) if isinstance(entry, _OpenTurn) else entry
+            for entry in _arranged(entries)
+        ),
+        ended=ended,
     )
+
+
+def _update_servers(
+    known: dict[SafeText, McpServerState], servers: Iterable[McpServer], seconds: float, *, has_started: bool
+) -> None:
+    """Note the servers' states; the init message before says which of them the session had begun without."""
+    for server in servers:
+        before = known.get(server.name) or McpServerState(name=server.name, status=server.status)
+        news = {name: getattr(server, name) for name in server.model_fields_set}
+        if server.status != before.status:
+            news.setdefault("error", None)
+        if server.status == "connected" and before.connected_at is None:
+            news |= {"connected_at": seconds, "late": has_started}
+        known[server.name] = before.replace(**news)
 
 
 @dataclass
@@ -68,6 +115,18 @@ class _OpenTurn:
     calls: dict[str, ToolCall] = field(default_factory=dict)
     usage: Usage | None = None
 
+    def add(self, record: AssistantSaid | ToolCalled | ResponseEnded) -> None:
+        if isinstance(record, ResponseEnded):
+            self.usage = record.usage
+            return
+        self.model = self.model or record.model
+        if isinstance(record, AssistantSaid):
+            (self.thoughts if record.thinking else self.texts).append(record.text)
+        else:
+            # Claude Code may repeat a block; the same id in another response is another call.
+            call = ToolCall(id=record.id, name=record.name, input=record.input, started_at=record.at)
+            self.calls.setdefault(record.id, call)
+
     def close(self, index: int, denied: set[str]) -> Turn:
         return Turn(
             index=index,
@@ -80,75 +139,6 @@ class _OpenTurn:
             tool_calls=tuple(call.replace(denied=True) if call.id in denied else call for call in self.calls.values()),
             usage=self.usage,
             synthetic=self.model == SYNTHETIC_MODEL,
-        )
-
-
-class _Log:
-    """Records so far; one dictionary look-up per record."""
-
-    def __init__(self) -> None:
-        self.started: Started | None = None
-        self.servers: dict[SafeText, McpServerState] = {}
-        self.ended: Ended | None = None
-        self._entries: list[_OpenTurn | Entry] = []
-        self._turns: dict[tuple[SafeText, SafeText | None], _OpenTurn] = {}
-        self._calls: dict[SafeText, dict[str, ToolCall]] = {}
-        self._denied: set[str] = set()
-
-    def add(self, record: SessionRecord) -> None:
-        match record:
-            case ServersReported():
-                self._update_servers(record.servers, record.at)
-            case Started():
-                self._update_servers(record.mcp_servers, record.at)
-                self.started = record
-            case Ended():
-                self.ended = record
-            case AssistantSaid() | ToolCalled() | ResponseEnded():
-                self._add_to_turn(record)
-            case ToolReturned() if (calls := self._calls.get(record.id)) and calls[record.id].ended_at is None:
-                answer = {"output": record.output, "is_error": record.is_error, "images": record.images}
-                calls[record.id] = calls[record.id].replace(**answer, ended_at=record.at)
-            case _:
-                if isinstance(record, Denied) and record.tool_call_id:
-                    self._denied.add(record.tool_call_id)
-                self._entries.append(record)
-
-    def _update_servers(self, servers: Iterable[McpServer], seconds: float) -> None:
-        """Note the servers' states; the init message before tells which of them the session had begun without."""
-        for server in servers:
-            before = self.servers.get(server.name) or McpServerState(name=server.name, status=server.status)
-            news = {name: getattr(server, name) for name in server.model_fields_set}
-            if server.status != before.status:
-                news.setdefault("error", None)
-            if server.status == "connected" and before.connected_at is None:
-                news |= {"connected_at": seconds, "late": self.started is not None}
-            self.servers[server.name] = before.replace(**news)
-
-    def _add_to_turn(self, record: AssistantSaid | ToolCalled | ResponseEnded) -> None:
-        key = (record.message_id, record.parent_tool_call_id)
-        turn = self._turns.get(key)
-        if turn is None:
-            turn = self._turns[key] = _OpenTurn(*key, record.at)
-            self._entries.append(turn)
-        if isinstance(record, ResponseEnded):
-            turn.usage = record.usage
-            return
-        turn.model = turn.model or record.model
-        if isinstance(record, AssistantSaid):
-            (turn.thoughts if record.thinking else turn.texts).append(record.text)
-        else:
-            # Claude Code may repeat a block; the same id in another response is another call.
-            call = ToolCall(id=record.id, name=record.name, input=record.input, started_at=record.at)
-            turn.calls.setdefault(record.id, call)
-            self._calls[record.id] = turn.calls
-
-    def closed(self) -> tuple[Entry, ...]:
-        """Everything that was heard; turns are numbered in this order."""
-        numbers = itertools.count(1)
-        return tuple(
-            entry.close(next(numbers), self._denied) if isinstance(entry, _OpenTurn) else entry
-            for entry in _arranged(self._entries)
         )
 
 

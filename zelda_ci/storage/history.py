@@ -7,7 +7,6 @@ from contextlib import suppress
 from datetime import UTC
 from operator import attrgetter
 from pathlib import Path
-from statistics import median
 
 from pydantic import ValidationError
 
@@ -20,15 +19,13 @@ from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import read_file, write_whole
 from zelda_ci.storage import codec
 from zelda_ci.storage.codec import UnreadableError
-from zelda_ci.storage.result_store import RUNS
-from zelda_ci.storage.run_folder import MAX_RESULT_BYTES, RESULT, FinishedRun, is_run_id
+from zelda_ci.storage.result_store import MAX_RESULT_BYTES, RESULT, RUNS, RunFolder, is_run_id
 
 INDEX = "index.json"
 FORMAT = f"zelda {__version__} index 5"
 
 # The coarsest clock of a common file system ticks every two seconds.
 YOUNG_NS = 2_000_000_000
-MAX_RECENT_RUNS = 5
 
 # Times of change, size and inode of a file: another one when the file changes.
 Stamp = tuple[int, int, int, int]
@@ -54,64 +51,37 @@ class RunHistory:
         Raises:
             StorageError: The folder of runs exists and cannot be read.
         """
-        results, unfinished, skipped = self._scan()
         indexed = self._read_index()
         entries: dict[str, tuple[Stamp, StoredRun]] = {}
-        for name, stamp in results.items():
+        skipped: list[SkippedRun] = []
+        unfinished = 0
+        for folder in self._folders():
             try:
-                known = indexed.get(name)
-                entries[name] = known if known and known[0] == stamp else (stamp, self._summary(name))
+                if stamp := _stamp_of(folder):
+                    known = indexed.get(folder.name)
+                    fresh = known if known and known[0] == stamp else (stamp, self._summary(folder.name))
+                    entries[folder.name] = fresh
+                else:
+                    unfinished += 1
             except UnreadableError as problem:
-                skipped.append(SkippedRun(name=name, code=problem.code, message=problem.message))
+                skipped.append(SkippedRun(name=folder.name, code=problem.code, message=problem.message))
         # Only if something has changed, so that a list is a mere read for most of the time.
         if entries.keys() != indexed.keys() or any(indexed[name] is not entry for name, entry in entries.items()):
             self._write_index(entries)
-        runs = sorted(
-            (run for _, run in entries.values()),
-            key=lambda run: (run.started_at.timestamp(), run.run_id),
-            reverse=True,
-        )
+        runs = [run for _, run in entries.values()]
+        runs.sort(key=lambda run: (run.started_at.timestamp(), run.run_id), reverse=True)
         skipped.sort(key=attrgetter("name"))
-        return History(runs=tuple(runs), skipped=tuple(skipped), unfinished=len(unfinished))
+        return History(runs=tuple(runs), skipped=tuple(skipped), unfinished=unfinished)
 
-    def ids(self) -> tuple[list[str], list[str]]:
-        """The ids of all runs that have a result, and of those that have none: under way, or killed."""
-        results, unfinished, _ = self._scan()
-        return sorted(results), unfinished
-
-    def run(self, run_id: str) -> FinishedRun:
+    def run(self, run_id: str) -> RunFolder:
         """Reader of a run's folder."""
-        return FinishedRun(self._runs / run_id)
+        return RunFolder(self._runs / run_id)
 
     def result(self, run_id: str) -> RunResult:
         """The whole result of a run."""
         return self.run(run_id).result()
 
-    def _scan(self) -> tuple[dict[str, Stamp], list[str], list[SkippedRun]]:
-        """Results by folder, folders without one, and what else lies there."""
-        results: dict[str, Stamp] = {}
-        unfinished: list[str] = []
-        foreign: list[tuple[str, str]] = []
-        for entry in self._entries():
-            if not is_run_id(entry.name) or not entry.is_dir(follow_symlinks=False):
-                # Said rather than passed over: a folder that somebody has renamed would be missed otherwise.
-                foreign.append((entry.name, f"{entry.name} is not the folder of a run."))
-                continue
-            try:
-                status = os.stat(f"{entry.path}/{RESULT}", follow_symlinks=False)  # noqa: PTH116 - ten thousand times
-            except FileNotFoundError:
-                unfinished.append(entry.name)
-            except OSError as problem:
-                foreign.append((entry.name, f"{entry.name}/{RESULT} cannot be read: {problem.strerror}."))
-            else:
-                if untrusted.is_regular(status) and status.st_size <= MAX_RESULT_BYTES:
-                    results[entry.name] = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
-                else:
-                    foreign.append((entry.name, f"{entry.name}/{RESULT} is no file, or too large."))
-        skipped = [SkippedRun(name=name, code="RESULT_FOREIGN", message=message) for name, message in foreign]
-        return results, unfinished, skipped
-
-    def _entries(self) -> Iterator[os.DirEntry[str]]:
+    def _folders(self) -> Iterator[os.DirEntry[str]]:
         try:
             with os.scandir(self._runs) as entries:
                 yield from (entry for entry in entries if not entry.name.startswith("."))
@@ -156,17 +126,19 @@ class RunHistory:
             write_whole(self._index, [codec.encode(index)], durable=False)
 
 
-def expected_seconds(history: RunHistory, *, replayed: bool) -> dict[str, float]:
-    """Seconds that a run of each suite takes, by the median of the newest; failed and interrupted ones say nothing.
-
-    A replay of a recording takes seconds, and says nothing of a real session.
-    """
+def _stamp_of(folder: os.DirEntry[str]) -> Stamp | None:
+    """The stamp of the result in a folder; nothing where a run has none yet."""
+    name = folder.name
+    if not is_run_id(name) or not folder.is_dir(follow_symlinks=False):
+        # Said rather than passed over: a folder that somebody has renamed would be missed otherwise.
+        raise UnreadableError(f"{name} is not the folder of a run.", code="RESULT_FOREIGN")
     try:
-        runs = history.overview().runs
-    except StorageError:
-        return {}
-    seconds: dict[str, list[float]] = {}
-    for run in runs:
-        if run.replayed is replayed and run.status.is_valid:
-            seconds.setdefault(run.suite, []).append((run.finished_at - run.started_at).total_seconds())
-    return {suite: median(newest[:MAX_RECENT_RUNS]) for suite, newest in seconds.items()}
+        status = os.stat(f"{folder.path}/{RESULT}", follow_symlinks=False)  # noqa: PTH116 - ten thousand times
+    except FileNotFoundError:
+        return None
+    except OSError as problem:
+        message = f"{name}/{RESULT} cannot be read: {problem.strerror}."
+        raise UnreadableError(message, code="RESULT_FOREIGN") from None
+    if not untrusted.is_regular(status) or status.st_size > MAX_RESULT_BYTES:
+        raise UnreadableError(f"{name}/{RESULT} is no file, or too large.", code="RESULT_FOREIGN")
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino

@@ -2,21 +2,21 @@
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
 import orjson
 
-from zelda_ci.domain.history import StoredRun
-from zelda_ci.domain.numbers import format_count
+from zelda_ci.domain.numbers import format_count, some_of
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import NotStoredError
 from zelda_ci.files.atomic import read_file
 from zelda_ci.storage import codec
 from zelda_ci.storage.history import RunHistory
+from zelda_ci.storage.result_store import is_run_id
 
 LATEST = "latest"
 # `latest`, `latest~2`, `latest:SUITE`, `latest:SUITE~2`.
@@ -40,7 +40,7 @@ def find_runs(history: RunHistory, reference: str) -> tuple[str, ...]:
         StorageError: No run is meant, or several are that have nothing to do with each other.
     """
     if match := LATEST_PATTERN.fullmatch(reference):
-        return (_counted_back([run.run_id for run in _runs(history, match)], match, ("run", "runs")),)
+        return _latest(history, match, "run_id", ("run", "runs"))
     return _find(history, reference)[::-1]
 
 
@@ -51,42 +51,64 @@ def read_side(history: RunHistory, reference: str, *, whole: bool = False) -> Si
     """
     if os.sep in reference or reference.endswith(".json"):
         return SideReference(Path(reference).name, read_results(Path(reference)))
-    if match := LATEST_PATTERN.fullmatch(reference):
-        batches: dict[str, list[str]] = {}
-        for run in _runs(history, match):
-            batches.setdefault(run.batch_id, []).append(run.run_id)
-        batch_id = _counted_back(list(batches), match, ("batch", "batches"))
-        only = f", {match['suite']} only" if match["suite"] else ""
-        name, run_ids = f"{batch_id}{only}", tuple(batches[batch_id])
+    match = LATEST_PATTERN.fullmatch(reference)
+    run_ids = _latest(history, match, "batch_id", ("batch", "batches")) if match else _find(history, reference)
+    runs = tuple(map(history.result, run_ids))
+    if match:
+        name = ", ".join([runs[0].batch_id, *([f"{match['suite']} only"] if match["suite"] else [])])
     else:
-        run_ids = _find(history, reference)
         name = run_ids[0] if run_ids[0].startswith(reference) else reference
-    runs = tuple(history.result(run_id) for run_id in run_ids)
     if not whole:
         # What ran beside them is no part of what an invocation tested.
         runs = tuple(run for run in runs if run.side is Side.HEAD) or runs
     return SideReference(name, runs)
 
 
+def _latest(history: RunHistory, match: re.Match[str], key: str, nouns: tuple[str, str]) -> tuple[str, ...]:
+    """The runs, newest first, of the run or batch that `latest~2` counts back to; of one suite as `latest:SUITE`."""
+    runs, suite, back = history.overview().runs, match["suite"], int(match["back"] or 0)
+    if not runs:
+        raise NotStoredError("There is no stored run yet.", hint="Make one with `zelda run`.", code="NO_RUNS")
+    found: dict[str, list[str]] = {}
+    for run in runs:
+        if suite in (None, run.suite):
+            found.setdefault(getattr(run, key), []).append(run.run_id)
+    if not found:
+        suites = sorted({run.suite for run in runs})
+        near = get_close_matches(suite, suites, n=1)
+        guess = f"Did you mean latest:{near[0]}?" if near else f"There are runs of {some_of(suites, MAX_NAMED)}."
+        message, hint = f"There is no stored run of the suite {suite!r}. {guess}", "`zelda list` shows all stored runs."
+        raise NotStoredError(message, hint=hint, code="RUN_UNKNOWN")
+    if back >= len(found):
+        there = f"There is one stored {nouns[0]}" if len(found) == 1 else f"There are {len(found)} stored {nouns[1]}"
+        of = f" of the suite {suite}" if suite else ""
+        hint = (
+            "Make another with `zelda run`. `zelda list` shows all; `latest` is the newest, `latest~1` the one before."
+        )
+        raise NotStoredError(f"{there}{of}, so there is no {match[0]}.", hint=hint, code="RUN_UNKNOWN")
+    return tuple(list(found.values())[back])
+
+
 def _find(history: RunHistory, reference: str) -> tuple[str, ...]:
     """The run whose id is given or begins so, or the runs of a batch, newest first."""
-    stored, (names, unfinished) = history.overview().runs, history.ids()
-    runs, batches = _beginning(reference, names), _beginning(reference, {run.batch_id for run in stored})
+    stored = history.overview()
+    names = [run.run_id for run in stored.runs] + [each.name for each in stored.skipped if is_run_id(each.name)]
+    runs, batches = _beginning(reference, names), _beginning(reference, {run.batch_id for run in stored.runs})
     if len(batches) == 1 and (not runs or batches == [reference]):
-        return tuple(run.run_id for run in stored if run.batch_id in batches)
+        return tuple(run.run_id for run in stored.runs if run.batch_id in batches)
     if len(runs) == 1 and (not batches or runs == [reference]):
         return tuple(runs)
     if runs or batches:
         counted = [("run", "runs", runs), ("batch", "batches", batches)]
         kinds = " and ".join(format_count(len(names), *words) for *words, names in counted if names)
         begin = "begins" if len(runs) + len(batches) == 1 else "begin"
-        message = f"{kinds} {begin} with {reference!r}: {_named([*runs, *batches])}."
+        message = f"{kinds} {begin} with {reference!r}: {some_of([*runs, *batches], MAX_NAMED)}."
         raise NotStoredError(message, hint="Give more of the id; `zelda list` shows all.", code="RUN_AMBIGUOUS")
-    if reference in unfinished:
+    if is_run_id(reference) and history.run(reference).path.is_dir():
         hint = "It is under way; or it was killed, and the next `zelda run` makes a result of what was captured."
         raise NotStoredError(f"The run {reference} has no result yet.", hint=hint, code="RUN_UNFINISHED")
     near = get_close_matches(reference, names, n=3, cutoff=0.5)
-    guess = f" The nearest: {_named(near)}." if near else ""
+    guess = f" The nearest: {some_of(near, MAX_NAMED)}." if near else ""
     hint = "`zelda list` shows all runs; `latest` is the newest." if names else "Make one with `zelda run`."
     raise NotStoredError(f"There is no run {reference!r}.{guess}", hint=hint, code="RUN_UNKNOWN")
 
@@ -95,34 +117,6 @@ def _beginning(reference: str, names: Iterable[str]) -> list[str]:
     """Names that begin with a reference; an exact match alone."""
     found = sorted(name for name in names if reference and name.startswith(reference))
     return [reference] if reference in found else found
-
-
-def _runs(history: RunHistory, match: re.Match[str]) -> list[StoredRun]:
-    """Stored runs, newest first; of one suite where `latest:SUITE` says so."""
-    runs = history.overview().runs
-    if not runs:
-        raise NotStoredError("There is no stored run yet.", hint="Make one with `zelda run`.", code="NO_RUNS")
-    suite = match["suite"]
-    chosen = [run for run in runs if suite in (None, run.suite)]
-    if not chosen:
-        suites = sorted({run.suite for run in runs})
-        near = get_close_matches(suite, suites, n=1)
-        guess = f" Did you mean latest:{near[0]}?" if near else f" There are runs of {_named(suites)}."
-        hint = "`zelda list` shows all stored runs."
-        raise NotStoredError(f"There is no stored run of the suite {suite!r}.{guess}", hint=hint, code="RUN_UNKNOWN")
-    return chosen
-
-
-def _counted_back(names: Sequence[str], match: re.Match[str], nouns: tuple[str, str]) -> str:
-    back = int(match["back"] or 0)
-    if back < len(names):
-        return names[back]
-    there = f"There is one stored {nouns[0]}" if len(names) == 1 else f"There are {len(names)} stored {nouns[1]}"
-    of = f" of the suite {match['suite']}" if match["suite"] else ""
-    hint = (
-        f"Make another with `zelda run`. `zelda list` shows all; `{LATEST}` is the newest, `{LATEST}~1` the one before."
-    )
-    raise NotStoredError(f"{there}{of}, so there is no {match[0]}.", hint=hint, code="RUN_UNKNOWN")
 
 
 def read_results(path: Path) -> tuple[RunResult, ...]:
@@ -135,8 +129,3 @@ def read_results(path: Path) -> tuple[RunResult, ...]:
     if isinstance(tree, dict) and "runs" in tree:
         return codec.decode(BatchResult, data, str(path)).runs
     return (codec.decode(RunResult, data, str(path)),)
-
-
-def _named(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return ", ".join(names[:MAX_NAMED]) + more

@@ -1,54 +1,254 @@
-"""The folder of all runs, and which of them are under way, finished or left by a killed process."""
+"""The folder of all runs, and that of each: who writes it, what a kill leaves of it, and who reads it."""
 
+import logging
 import os
+import re
 import shutil
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
+from typing import Self
 
+import orjson
+
+from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.run import Failure, RunResult
 from zelda_ci.domain.session import AssistantSaid, SessionRecord, SessionStatus, SessionTranscript, Started, ToolCalled
 from zelda_ci.errors import StorageError, ZeldaError
-from zelda_ci.files import locks, ownership
-from zelda_ci.files.atomic import storage_errors, write_whole
+from zelda_ci.files import locks, ownership, untrusted
+from zelda_ci.files.atomic import TEMPORARY, read_file, storage_errors, write_whole
 from zelda_ci.redact import Redactor, SafeText
+from zelda_ci.storage import codec
+from zelda_ci.storage.codec import Stored
 from zelda_ci.storage.fold import SYNTHETIC_MODEL, transcript_of
-from zelda_ci.storage.run_folder import JOURNAL, RESULT, InterruptedRun, RunFolder, is_run_id, log_name, run_id
+from zelda_ci.storage.images import IMAGES
 
 RUNS = "runs"
 LOCK = ".lock"
 
+RESULT = "result.json"
+TRANSCRIPT = "transcript.json"
+PATCH = "changes.patch"
+MANIFEST = "manifest.json"
+STEERING = "steering.json"
+JOURNAL = "transcript.jsonl"
+PROVISIONAL = "result.partial.json"
+
+MAX_NAME_LENGTH = 80
+# Bytes; a result holds no transcript and stays far below.
+MAX_RESULT_BYTES = 50_000_000
+MAX_STEERING_BYTES = 64_000_000
+
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*-\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}(-[1-9]\d*)?")
+
+log = logging.getLogger(__name__)
+
+
+def run_id(suite: str, started_at: datetime, number: int = 1) -> str:
+    """The name of a run, in UTC, so that names of one suite sort by time on every machine.
+
+    What does not belong in a file name is replaced; the number tells apart runs of a suite in the same second.
+    """
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", suite).strip("-._")[:MAX_NAME_LENGTH].rstrip("-._") or "suite"
+    name = f"{stem}-{started_at.astimezone(UTC):%Y-%m-%dT%H-%M-%S}"
+    return name if number == 1 else f"{name}-{number}"
+
+
+def is_run_id(name: str) -> bool:
+    """True where a folder of this name may be a run, and is no path that leads elsewhere."""
+    return _RUN_ID.fullmatch(name) is not None
+
+
+def log_name(step: str) -> str:
+    """Name of the file with what the command of a step (setup, build, test) printed."""
+    return f"{step}.log"
+
+
+class RunFolder:
+    """Folder of a run: anybody reads it, its run writes it, and no line of its journal is lost by a kill.
+
+    As long as a journal is open, it is locked, and no other process takes the run for dead. The lock ends with the
+    process: it belongs to the open file, which no child process inherits. What cannot be read is a `StorageError`.
+    """
+
+    def __init__(self, path: Path, journal: int = -1) -> None:
+        self.path, self.run_id = path, path.name
+        self._journal = journal
+        self._torn = False
+
+    @classmethod
+    def claim(cls, path: Path) -> Self | None:
+        """Lock the journal of a dead process; nothing where there is none, or where its writer lives."""
+        try:
+            handle = untrusted.open_regular(path / JOURNAL, os.O_RDWR | os.O_APPEND)
+        except OSError:
+            return None
+        with suppress(OSError):
+            locks.lock_open(handle)
+            # Its writer may have finished, and removed it, between opening and locking.
+            if os.fstat(handle).st_nlink:
+                return cls(path, handle)
+        os.close(handle)
+        return None
+
+    @property
+    def patch_file(self) -> Path:
+        """Patch of the session, written by the workspace; absent where it changed nothing."""
+        return self.path / PATCH
+
+    def keep_manifest(self, manifest: ToolsManifest) -> None:
+        """Write down what the project offered; once the session is over, with what its model was told."""
+        write_whole(self.path / MANIFEST, [codec.encode(manifest, indent=2)], durable=False)
+
+    def keep_steering(self, lines: Mapping[str, Sequence[str]]) -> None:
+        """Write down a digest of each line of the files that steer."""
+        write_whole(self.path / STEERING, [orjson.dumps(lines)], durable=False)
+
+    def announce(self, provisional: RunResult) -> None:
+        """Write down the result of the run if nothing more is recorded; again whenever more is known."""
+        write_whole(self.path / PROVISIONAL, [codec.encode(provisional, indent=2)], durable=False)
+
+    def append(self, record: SessionRecord) -> None:
+        """Hand a record of the session to the operating system, which keeps it if this process is killed now.
+
+        Raises:
+            StorageError: It could not be written whole; those before it are kept.
+        """
+        line = codec.encode(record)
+        # A line that broke off must not swallow the next one.
+        rest = memoryview(b"\n" + line if self._torn else line)
+        self._torn = True
+        with storage_errors(self.path / JOURNAL):
+            while rest:
+                # Straight to the kernel: what a buffer of Python holds is lost with the process.
+                rest = rest[os.write(self._journal, rest) :]
+        self._torn = False
+
+    def records(self) -> Iterator[SessionRecord]:
+        """Read what was appended, even where the file was deleted meanwhile; a torn or foreign line is passed over."""
+        passed = 0
+        with storage_errors(self.path / JOURNAL), os.fdopen(os.dup(self._journal), "rb") as lines:
+            lines.seek(0)
+            for line in lines:
+                if record := codec.decode_record(line):
+                    yield record
+                elif line.strip():
+                    passed += 1
+        if passed:
+            log.warning("%s: lines that could not be read: %d", self.path / JOURNAL, passed)
+
+    def finish(self, result: RunResult, transcript: SessionTranscript) -> None:
+        """Write transcript and result, and remove what led to them.
+
+        Raises:
+            StorageError: There was no room or no permission. The journal stays, and with it the result as announced:
+                `close` the folder, and the next start finishes it.
+        """
+        # The small file first: where the large one finds no room, the outcome is not lost to the next start.
+        self.announce(result)
+        write_whole(self.path / TRANSCRIPT, codec.encode_transcript(transcript))
+        write_whole(self.path / RESULT, [codec.encode(result, indent=2)])
+        self._tidy()
+        self.close()
+
+    def announced(self) -> RunResult | None:
+        """Result as a killed run announced it; what it left beside a result, or before any record, is removed."""
+        file = self.path / PROVISIONAL
+        if (self.path / RESULT).is_file():
+            self._tidy()
+        elif file.exists():
+            try:
+                return codec.decode(RunResult, read_file(file, MAX_RESULT_BYTES), str(file))
+            except StorageError as problem:
+                log.warning("%s is left as it is: %s", self.path, problem)
+        elif os.fstat(self._journal).st_size:
+            log.warning("%s is left as it is: its run is not known", self.path)
+        else:
+            self._tidy()
+            with suppress(OSError):
+                self.path.rmdir()
+        return None
+
+    @property
+    def last_heard(self) -> datetime:
+        """Time of the last record."""
+        return datetime.fromtimestamp(os.fstat(self._journal).st_mtime, UTC)
+
+    def _tidy(self) -> None:
+        """Remove what a finished run does not need."""
+        temporary = (*self.path.glob(TEMPORARY), *(self.path / IMAGES).glob(TEMPORARY))
+        for leftover in (self.path / PROVISIONAL, *temporary, self.path / JOURNAL):
+            with suppress(OSError):
+                leftover.unlink()
+
+    def close(self) -> None:
+        """Let go of the lock; without a result, the next start takes the run for killed."""
+        if self._journal >= 0:
+            os.close(self._journal)
+            self._journal = -1
+
+    def result(self) -> RunResult:
+        return self._read(RunResult, RESULT, MAX_RESULT_BYTES)
+
+    def transcript(self) -> SessionTranscript:
+        return self._read(SessionTranscript, TRANSCRIPT)
+
+    def patch(self) -> bytes:
+        """Patch of the session, empty where it is not known."""
+        return read_file(self.patch_file) if self.patch_file.exists() else b""
+
+    def manifest(self) -> ToolsManifest | None:
+        """Which items the project offered; None where nobody looked, or that cannot be read."""
+        with suppress(StorageError):
+            return self._read(ToolsManifest, MANIFEST)
+        return None
+
+    def steering(self) -> Mapping[str, Sequence[str]] | None:
+        """The digests of the lines of the files that steer; None where nobody knows."""
+        with suppress(StorageError, orjson.JSONDecodeError):
+            found = orjson.loads(read_file(self.path / STEERING, MAX_STEERING_BYTES))
+            if isinstance(found, dict) and all(isinstance(lines, list) for lines in found.values()):
+                return found
+        return None
+
+    def rewrite(self, result: RunResult) -> None:
+        """Put another result in the place of the old one, which stays as it was where that fails."""
+        write_whole(self.path / RESULT, [codec.encode(result, indent=2)])
+
+    def _read(self, model: type[Stored], name: str, max_bytes: int | None = None) -> Stored:
+        file = self.path / name
+        return codec.decode(model, read_file(file, max_bytes), str(file))
+
 
 class ResultStore:
-    """Results of all runs of a project, shared by every Zelda process that works on it."""
+    """Results of all runs of a project, shared by every Zelda process that works on it.
+
+    Raises:
+        StorageError: The results folder cannot be used.
+        LockError: Another Zelda is at it for too long.
+    """
 
     def __init__(self, results_dir: Path) -> None:
         self._runs = results_dir / RUNS
 
     def begin(self, suite: str, started_at: datetime) -> RunFolder:
-        """Make a folder for a new run; where the name is taken, by whomever, the next number is used.
-
-        Raises:
-            StorageError: The results folder cannot be used.
-            LockError: Another Zelda is at it for too long.
-        """
+        """Make a folder for a new run, and lock its journal; where the name is taken, the next number is used."""
         with self._locked(), storage_errors(self._runs):
             for number in count(1):
                 path = self._runs / run_id(suite, started_at, number)
                 with suppress(FileExistsError):
                     ownership.make_new_folder(path)
-                    return RunFolder.begin(path)
+                    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL
+                    journal = untrusted.open_regular(path / JOURNAL, flags)
+                    ownership.hand_over(journal, path)
+                    locks.lock_open(journal)
+                    return RunFolder(path, journal)
         raise AssertionError("numbers do not end")
 
     def remove(self, run_id: str) -> None:
-        """Remove a finished run with all its files; one that somebody is at stays.
-
-        Raises:
-            StorageError: There is no permission.
-            LockError: Another Zelda is at it for too long.
-        """
+        """Remove a finished run with all its files; one that somebody is at stays."""
         path = self._runs / run_id
         with self._locked(), storage_errors(path):
             if not (path / JOURNAL).exists():
@@ -61,8 +261,8 @@ class ResultStore:
         # Not flushed to the disk: a log is worth less than the second that takes on a busy machine.
         write_whole(self._runs / run_id / log_name(step), [output.encode()], durable=False)
 
-    def unfinished(self) -> Generator[InterruptedRun, None, None]:
-        """Runs that were killed, one at a time, each locked for us until the next is asked for.
+    def unfinished(self) -> Generator[tuple[RunFolder, RunResult], None, None]:
+        """Runs that were killed, as announced, one at a time, each locked for us until the next is asked for.
 
         A run whose process lives is never among them, and of several processes that look, one gets each. What died
         before it had anything to tell is removed on the way.
@@ -82,8 +282,8 @@ class ResultStore:
                         path.rmdir()
                     continue
             with closing(folder):
-                if interrupted := folder.interrupted_run():
-                    yield interrupted
+                if announced := folder.announced():
+                    yield folder, announced
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -107,7 +307,7 @@ class RunState:
         self._redact = redact
         self._prompt = redact(provisional.config.prompt)
         self._responses: set[str] = set()
-        folder.announce(provisional, self._prompt)
+        folder.announce(provisional)
 
     @property
     def turns(self) -> int:

@@ -21,9 +21,8 @@ UNAVAILABLE = "BASE_UNAVAILABLE"
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
-# Fills an empty bare repository, to which the given git is set, with a commit and its files. Returns the name of the
-# commit that holds them: the wanted one, or one of Zelda's own with the very same tree.
-Bring = Callable[[Git, str], Awaitable[str]]
+# Fills an empty bare repository, to which the given git is set, with a commit and its files.
+Bring = Callable[[Git, str], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -54,12 +53,13 @@ async def at(project: Project, order: BaseOrder, home: Path, plumbing: Git) -> P
     commit = await _resolve(order, plumbing.within(project.folder))
     source = project.source.replace(commit=commit, branch=None, dirty=False, changed=(), parent=None, left_out=())
     based = replace(project, source=source, objects=None, held=None)
-    if not await _is_whole(plumbing.within(repository.common_dir, GIT_DIR=str(repository.common_dir)), commit):
+    if not await _is_whole(plumbing, repository.common_dir, commit):
         objects = home / repositories.BASES / commit
-        held = await anyio.to_thread.run_sync(_held, objects)
-        if held is None:
-            held = await _brought(order, commit, repository, objects, plumbing)
-        based = replace(based, objects=objects, held=held)
+        if await _is_whole(plumbing, objects, commit):
+            os.utime(objects)
+        else:
+            await _bring(order, commit, repository, objects, plumbing)
+        based = replace(based, objects=objects)
     try:
         await check_committed(based, plumbing)
     except WorkspaceError as problem:
@@ -80,36 +80,21 @@ async def _resolve(order: BaseOrder, git: Git) -> str:
     return outcome.stdout.split()[-1].decode()
 
 
-async def _is_whole(git: Git, commit: str) -> bool:
-    """Whether the commit is there with every file: a shallow or partial clone may know of it and lack them."""
+async def _is_whole(plumbing: Git, place: Path, commit: str) -> bool:
+    """Whether a repository has the commit with every file: a shallow or partial clone may know of it and lack them."""
+    git = plumbing.within(plumbing.cwd, GIT_DIR=str(place))
     return (await git.attempt("rev-list", "--objects", "--quiet", "--no-walk", commit)).exit_code == 0
 
 
-async def _brought(order: BaseOrder, commit: str, repository: Repository, objects: Path, plumbing: Git) -> str:
+async def _bring(order: BaseOrder, commit: str, repository: Repository, objects: Path, plumbing: Git) -> None:
     if order.bring is None:
         hint = "`git fetch` it, or `git fetch --unshallow` in a shallow clone."
         message = f"The commit {commit[:12]} is not in this repository with all its files."
         raise WorkspaceError(message, hint=hint, code=UNAVAILABLE)
     await removal.discard(objects, objects.parent.parent / "trash")  # where it is damaged
     async with repositories.draft(objects.parent, repository.object_format) as draft:
-        git = plumbing.within(draft, GIT_DIR=str(draft))
-        held = await order.bring(git, commit)
-        await _check(git, commit, held)
-        (draft / "held").write_text(held)
+        await order.bring(plumbing.within(draft, GIT_DIR=str(draft)), commit)
+        # Whoever brought it may have been handed less than all.
+        if not await _is_whole(plumbing, draft, commit):
+            raise WorkspaceError(f"What was fetched of {commit[:12]} is not whole.", code=UNAVAILABLE)
         await anyio.to_thread.run_sync(repositories.keep, draft, objects)
-        return held
-
-
-async def _check(git: Git, commit: str, held: str) -> None:
-    """Whoever brought it may have been handed less than all."""
-    if not (_COMMIT.fullmatch(held) and await _is_whole(git, held)):
-        raise WorkspaceError(f"What was fetched of {commit[:12]} is not whole.", code=UNAVAILABLE)
-
-
-def _held(objects: Path) -> str | None:
-    try:
-        held = (objects / "held").read_text("ascii")
-        os.utime(objects)
-    except (OSError, ValueError):
-        return None
-    return held if _COMMIT.fullmatch(held) else None

@@ -41,6 +41,9 @@ DISK_FULL = (
 # Bytes on a disk below which whatever git refuses there may be for want of room.
 MIN_FREE_BYTES = 1 << 20
 
+# Objects, and nothing beside them.
+FETCH = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance")
+
 # Zelda's global configuration. A repository's own wins over it.
 CONFIGURATION = """\
 [safe]

@@ -132,7 +132,7 @@ async def _listing(git: Git, trees: Sequence[str], reads: Callable[[str], bool])
             versions.add((os.fsdecode(path), mode, new.decode()))
     links = {blob for _, mode, blob in versions if mode == LINK}
     read = {blob for name, mode, blob in versions if mode != LINK and reads(name.rpartition("/")[2])}
-    contents = await read_objects(git, await _small(git, [*sorted(read), *sorted(links)]))
+    contents = await read_small(git, [*sorted(read), *sorted(links)], MAX_TEXT_BYTES)
     texts: dict[str, list[bytes]] = {}
     targets: dict[str, list[str]] = {}
     for name, mode, blob in sorted(versions):
@@ -144,22 +144,19 @@ async def _listing(git: Git, trees: Sequence[str], reads: Callable[[str], bool])
     return Listing(frozenset(name for name, _, _ in versions), texts, targets)
 
 
-async def _small(git: Git, names: Sequence[str]) -> list[str]:
-    """Those that can be read, within bounds for all together."""
-    room, readable = MAX_TOTAL_BYTES, list[str]()
-    for name, size in (await sizes(git, names)).items():
-        if size <= min(room, MAX_TEXT_BYTES):
-            room -= size
-            readable.append(name)
-    return readable
-
-
-async def sizes(git: Git, names: Iterable[str]) -> dict[str, int]:
-    """The sizes of objects, by name; of those that are there."""
-    ordered = [*dict.fromkeys(names)]
+async def read_small(
+    git: Git, names: Iterable[str], max_bytes: int, max_total_bytes: int = MAX_TOTAL_BYTES
+) -> dict[str, bytes]:
+    """The content of objects, by name; of those that are there and within bounds, each and all together."""
+    ordered, readable = [*dict.fromkeys(names)], list[str]()
     stdin = "".join(f"{name}\n" for name in ordered).encode()
-    printed = (await git("cat-file", "--batch-check=%(objectsize)", stdin=stdin)).split(b"\n")
-    return {name: int(size) for name, size in zip(ordered, printed, strict=False) if size.isdigit()}
+    sizes = (await git("cat-file", "--batch-check=%(objectsize)", stdin=stdin)).split(b"\n") if ordered else ()
+    for name, size in zip(ordered, sizes, strict=False):
+        # Of one that is not there, git says so in its place.
+        if size.isdigit() and int(size) <= min(max_bytes, max_total_bytes):
+            max_total_bytes -= int(size)
+            readable.append(name)
+    return await read_objects(git, readable)
 
 
 async def read_objects(git: Git, names: Iterable[str]) -> dict[str, bytes]:

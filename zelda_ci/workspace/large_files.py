@@ -73,8 +73,7 @@ async def pointers(git: Git, commit: str, index: Path) -> list[Pointer]:
     answer = await staged("check-attr", "--cached", "-z", "--stdin", "filter", stdin=b"\0".join([*listed, b""]))
     fields = answer.split(b"\0")
     filtered = {path: listed[path] for path, value in zip(fields[::3], fields[2::3], strict=False) if value == b"lfs"}
-    small = [name for name, size in (await history.sizes(git, filtered.values())).items() if size <= MAX_POINTER_BYTES]
-    texts = await history.read_objects(git, small)
+    texts = await history.read_small(git, filtered.values(), MAX_POINTER_BYTES)
     found = ((path, blob, _POINTER.fullmatch(texts.get(blob, b""))) for path, blob in filtered.items())
     return [Pointer(os.fsdecode(p), blob, m["digest"].decode(), int(m["size"])) for p, blob, m in found if m]
 

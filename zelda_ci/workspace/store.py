@@ -23,7 +23,7 @@ from zelda_ci.process import removal
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import contents, history, repositories, source
 from zelda_ci.workspace.folder import CheckoutIndex
-from zelda_ci.workspace.git import Git
+from zelda_ci.workspace.git import FETCH, Git
 from zelda_ci.workspace.source import Repository, TreeParts
 
 # Commits kept per project, beside those in use.
@@ -153,8 +153,7 @@ async def _rewrite(git: Git, order: CheckoutOrder) -> tuple[str, Withheld]:
 
 
 async def _fetch_objects(git: Git, order: CheckoutOrder, number: int) -> None:
-    quiet = ("-q", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance")
-    arguments = ("fetch", *quiet, f"--depth={order.depth}", "--upload-pack", UPLOAD_PACK, "--")
+    arguments = (*FETCH, f"--depth={order.depth}", "--upload-pack", UPLOAD_PACK, "--")
     refspec = f"{order.commit}:{START}"
     outcome = await git.attempt(*arguments, str(order.repository.common_dir), refspec, inherit=(number,))
     if b"promisor remote" in outcome.stderr or b"lazy fetching disabled" in outcome.stderr:
@@ -165,6 +164,10 @@ async def _fetch_objects(git: Git, order: CheckoutOrder, number: int) -> None:
         )
     if outcome.exit_code != 0:
         raise git.failure(arguments, outcome)
+
+
+# Modes of entries that are no regular files.
+LINK, SUBMODULE, ABSENT = "120000", "160000", "000000"
 
 
 @dataclass(frozen=True)

@@ -132,7 +132,7 @@ def test_where_the_base_cannot_run_nobody_knows_whether_the_suite_is_worse(
     failures = [Failure(code="X", message=redact(why)) for why in ("no git", "no CLI")] if "no CLI" in str(told) else []
     broken = [each.replace(failure=failure) for each, failure in zip_longest(judged("P", "P", status=status), failures)]
     bases = [*broken, *judged("P", label="other"), *judged("P", suite="beta", status=SessionStatus.FAILED)]
-    arms = (SuiteArms(suite="alpha", head=1, base=3, reason=reason),)
+    arms = (SuiteArms(suite="alpha", head=1, base=3, reason=reason, trials=3),)
     found = gate(batch(judged("P"), bases).replace(arms=arms), {})
     said = [(each.trials, each.of, each.reason) for each in found.reasons if isinstance(each, NotJudged)]
     assert [(count, of, reason.endswith(told or "")) for count, of, reason in said] == [(2, 3, True)] * bool(told)

@@ -5,22 +5,19 @@ from pathlib import Path
 import pytest
 
 from tests.unit.config.folder import loaded, make
-from zelda_ci.config.trust import SettledSuite, base_settings, places, settle
+from zelda_ci.config.trust import SettledProject, settle
 from zelda_ci.errors import ConfigError
 
 TESTED = "prompt: x\ntestCommand: make test\n"
 
 
-def settled(tmp_path: Path, head: dict[str, str], base: dict[str, str]) -> SettledSuite:
-    top, other = tmp_path / "head", tmp_path / "base"
-    project = loaded(top, **head)
-    settings = base_settings(make(other, **base), other, "b" * 40, places(project, top).values())
-    (suite,) = settle(project, top, settings).suites
-    return suite
+def settled(tmp_path: Path, head: dict[str, str], base: dict[str, str]) -> SettledProject:
+    top, other = tmp_path / "head", make(tmp_path / "base", **base)
+    return settle(loaded(top, **head), top, other, other, "b" * 40)
 
 
-def told(suite: SettledSuite) -> list[tuple[str, str, bool]]:
-    return [(it.key, str(it.origin), it.loosens) for it in (*suite.changes, *suite.judging_changes)]
+def told(found: SettledProject) -> list[tuple[str, str, bool]]:
+    return [(it.key, str(it.origin), it.loosens) for it in found.changes]
 
 
 def suite_with(more: str, config: str = "") -> dict[str, str]:
@@ -49,9 +46,10 @@ def suite_with(more: str, config: str = "") -> dict[str, str]:
     ],
 )
 def test_what_counts_of_a_changed_setting(tmp_path, head, base, changes):
-    suite = settled(tmp_path, head, base)
-    assert told(suite) == changes
-    assert suite.is_new is ("test_a" not in base)
+    found = settled(tmp_path, head, base)
+    assert told(found) == changes
+    assert {(it.suite, it.is_judging) for it in found.changes} <= {("a", changes != [] and changes[0][0] != "trials")}
+    assert found.new == (() if "test_a" in base else ("zelda/test-a.yaml",))
 
 
 def test_only_what_counts_has_to_be_right_on_the_base(tmp_path):
@@ -64,17 +62,17 @@ def test_only_what_counts_has_to_be_right_on_the_base(tmp_path):
 def test_where_results_go_is_the_bases_and_its_suites_that_are_gone_are_named(tmp_path: Path) -> None:
     top, other = tmp_path / "head", tmp_path / "base"
     project = loaded(top, config="# own\nresultsDir: mine\n", test_a=TESTED)
-    ours = tuple(places(project, top).values())
-    base = base_settings(make(other, config="resultsDir: theirs\n", test_a=TESTED, test_gone=TESTED), other, "b", ours)
-    found = settle(project, top, base)
+    other = make(other, config="resultsDir: theirs\n", test_a=TESTED, test_gone=TESTED)
+    found = settle(project, top, other, other, "b")
     assert (str(found.project.config.results_dir), found.project.results_dir) == ("theirs", top / "theirs")
-    assert [(change.key, str(change.origin)) for change in found.changes] == [("resultsDir", "zelda.config.yaml:2")]
-    assert (found.gone, [suite.is_new for suite in found.suites]) == (("zelda/test-gone.yaml",), [False])
-    same = base_settings(make(tmp_path / "same", config="resultsDir: mine\n"), tmp_path / "same", "b", ours)
-    assert (settle(project, top, same).changes, same.gone, same.suites) == ((), (), {})
+    assert [(it.key, str(it.origin), it.suite) for it in found.changes] == [("resultsDir", "zelda.config.yaml:2", None)]
+    assert (found.gone, found.new) == (("zelda/test-gone.yaml",), ())
+    same = make(tmp_path / "same", config="resultsDir: mine\n")
+    found = settle(project, top, same, same, "b")
+    assert (found.changes, found.gone, found.new) == ((), (), ("zelda/test-a.yaml",))
     # Left out by the pull request, it is told where the base gives it.
-    bare = loaded(tmp_path / "bare", test_a=TESTED)
-    assert [str(change.origin) for change in settle(bare, tmp_path / "bare", base).changes] == ["zelda.config.yaml:1"]
+    bare, place = loaded(tmp_path / "bare", test_a=TESTED), tmp_path / "bare"
+    assert [str(it.origin) for it in settle(bare, place, other, other, "b").changes] == ["zelda.config.yaml:1"]
     (top / "theirs").symlink_to(tmp_path)
     with pytest.raises(ConfigError, match=r"resultsDir.*outside \.git|symbolic link"):
-        settle(project, top, base)
+        settle(project, top, other, other, "b")

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.config.folder import loaded, make, problems
 from zelda_ci.config.project import active
 from zelda_ci.config.selection import select
-from zelda_ci.config.trust import base_settings, settle
+from zelda_ci.config.trust import settle
 from zelda_ci.errors import ConfigError
 
 PLAIN = "prompt: x\n"
@@ -48,10 +48,9 @@ def test_on_a_pull_request_the_base_says_what_is_skipped(
     before, after = tmp_path / "before", tmp_path / "after"
     loaded(before, test_a=base + PLAIN)
     found = loaded(after, test_a=head + PLAIN, test_new="skip: Hides it.\n" + PLAIN)
-    settings = base_settings(before, before, "abc1234", ["zelda/test-a.yaml", "zelda/test-new.yaml"])
-    settled = settle(found, after, settings)
+    settled = settle(found, after, before, before, "abc1234")
     assert [suite.skip for suite in settled.project.suites] == [counts, None]
-    assert [change.key for change in settled.suites[0].changes] == ["skip"]
+    assert [(change.key, change.suite) for change in settled.changes if change.suite == "a"] == [("skip", "a")]
 
 
 def test_each_combination_of_a_matrix_is_a_suite_with_its_own_name(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from tests.support.runner import REGISTERED, Command, commands, outputs, parse_c
 from zelda_ci.github.workflow_commands import (
     CUT,
     MAX_PER_LEVEL,
-    Annotation,
     Log,
+    Remark,
     command,
     empty,
     neutralise,
@@ -89,11 +89,12 @@ def test_keys_are_masked_whole_and_short_values_not_at_all() -> None:
 
 
 def test_the_worst_nine_of_each_level_are_kept_and_the_rest_counted() -> None:
-    remarks = [Annotation("warning", f"w{n}") for n in range(30)] + [Annotation("error", f"e{n}") for n in range(9)]
+    remarks: list[Remark] = [("warning", f"w{n}", "", "", None) for n in range(30)]
+    remarks += [("error", f"e{n}", "", "", None) for n in range(9)]
     kept = list(worst(remarks))
-    assert [remark.message for remark in kept[:9]] == [f"e{n}" for n in range(9)]
+    assert [remark[1] for remark in kept[:9]] == [f"e{n}" for n in range(9)]
     assert len(kept) == 9 + MAX_PER_LEVEL + 1
-    assert kept[-1].message.startswith("and 21 more")
+    assert kept[-1][1].startswith("and 21 more")
 
 
 @given(st.lists(st.tuples(st.sampled_from(["verdict", "score", "junit-path"]), HOSTILE), max_size=5))

@@ -1,15 +1,16 @@
 """What is said about a baseline, or about why there is none, and where its commits are asked for."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from zelda_ci.ci import baseline_words as baseline
 from zelda_ci.ci.base import over_https
-from zelda_ci.domain.ci import BaselineState
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.errors import ArtifactError, GitHubError, StorageError, ZeldaError
 
 SHA = "abc1234" + "0" * 33
+NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -26,7 +27,9 @@ SHA = "abc1234" + "0" * 33
 def test_a_found_baseline_is_named_with_distance_and_age(
     behind: int | None, age: timedelta | None, sentence: str
 ) -> None:
-    assert baseline.found("main", SHA, behind, age) == sentence
+    stored_at = None if age is None else NOW - age
+    origin = BaselineOrigin(state=BaselineState.FOUND, sentence="", branch="main", commit=SHA, behind=behind)
+    assert baseline.found(origin.replace(created_at=stored_at), NOW).sentence == sentence
 
 
 @pytest.mark.parametrize(
@@ -38,7 +41,7 @@ def test_a_found_baseline_is_named_with_distance_and_age(
     ],
 )
 def test_a_refused_baseline_is_told_with_its_reason(error: ZeldaError, said: str) -> None:
-    origin = baseline.refused("main", SHA, SHA, error)
+    origin = baseline.missing("main", SHA, error, SHA)
     assert origin.state is BaselineState.INVALID
     assert origin.sentence.endswith(said)
     assert "main@abc1234" in origin.sentence
@@ -55,7 +58,7 @@ def test_a_refused_baseline_is_told_with_its_reason(error: ZeldaError, said: str
     ],
 )
 def test_what_github_does_not_tell_is_told_without_its_words(code: str, state: BaselineState, said: str) -> None:
-    origin = baseline.not_readable("main", SHA, GitHubError("foreign words", code=code))
+    origin = baseline.missing("main", SHA, GitHubError("foreign words", code=code))
     assert origin.state is state
     assert said in origin.sentence
     assert "foreign" not in origin.sentence

@@ -128,11 +128,13 @@ def test_every_wrong_input_is_named_at_once_with_what_is_allowed(tmp_path: Path)
     assert caught.value.code == "INPUT_INVALID"
 
 
-def test_a_link_does_not_lead_out_of_the_workspace(tmp_path: Path) -> None:
+def test_a_link_does_not_lead_out_of_the_workspace_and_no_folder_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "workspace").mkdir()
     (tmp_path / "workspace/out").symlink_to(tmp_path)
     with pytest.raises(ConfigError, match="must lie in the workspace"):
         settings(tmp_path / "workspace", working_directory="out")
+    with pytest.raises(ConfigError, match=r"junit-path .*must name no folder"):
+        settings(tmp_path, junit_path="workspace")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from zelda_ci.ci.stored_artifacts import JobIdentity, distrust_of_provenance, is_results_name
+from zelda_ci.ci.stored_artifacts import JobIdentity, distrust, is_results_name
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.github.schemas import GitHubRepository, WorkflowRun
 
@@ -42,28 +42,20 @@ def test_a_run_for_anything_else_is_not_of_the_branch() -> None:
         assert not RUN.model_copy(update={"head_branch": branch}).is_of("main", HERE)
 
 
-def test_a_provenance_that_agrees_with_github_is_believed_even_if_the_repository_was_renamed_since() -> None:
-    assert distrust_of_provenance(TOLD, RUN) is None
-    assert distrust_of_provenance(TOLD.model_copy(update={"repository": "o/old"}), RUN) is None
-
-
-@pytest.mark.parametrize(
-    ("lie", "reason"),
-    [
-        ({"repository_id": FORK}, "another repository"),
-        ({"run_id": 8}, "another run"),
-        ({"sha": "b" * 40}, "another commit"),
-        ({"complete": False}, "interrupted"),
-    ],
-)
-def test_a_provenance_that_lies_is_not_believed(lie: dict[str, Any], reason: str) -> None:
-    assert reason in str(distrust_of_provenance(TOLD.model_copy(update=lie), RUN))
+def test_a_provenance_is_believed_that_agrees_with_github_even_if_the_repository_was_renamed_since() -> None:
+    expected = {"repository_id": HERE, "run_id": 7, "sha": SHA, "complete": True}
+    for told in (TOLD, TOLD.replace(repository="o/old")):
+        assert distrust(told, expected) is None
+    lies: list[dict[str, Any]] = [{"repository_id": FORK}, {"run_id": 8}, {"sha": "b" * 40}, {"complete": False}]
+    reasons = ("another repository", "another run", "another commit", "interrupted")
+    for lie, reason in zip(lies, reasons, strict=True):
+        assert reason in str(distrust(TOLD.replace(**lie), expected))
 
 
 JOB = JobIdentity("zelda-results", "zelda", "shop")
 NAMED = JobIdentity("zelda-results-linux", "zelda", "shop")
 SAYS = {"workflow": ".github/workflows/zelda.yml", "job": "zelda", "folder": "shop"}
-OWN, OTHER = 5, 6
+OWN, OTHER = RUN, RUN.model_copy(update={"workflow_id": 6})
 
 
 def said(by: JobIdentity, **more: Any) -> Provenance:
@@ -71,22 +63,24 @@ def said(by: JobIdentity, **more: Any) -> Provenance:
 
 
 @pytest.mark.parametrize(
-    ("job", "stored", "workflow_id"),
+    ("job", "stored", "own"),
     [
         pytest.param(JOB, said(JOB), OWN, id="the job itself"),
         pytest.param(JOB, said(JOB, folder="moved"), OWN, id="a project that was moved"),
         pytest.param(JOB, said(JOB), OTHER, id="a workflow that was renamed, or one for pushes"),
         pytest.param(NAMED, said(NAMED, job="push"), OWN, id="two jobs of one workflow with one comment-id"),
         pytest.param(NAMED, said(NAMED, job="push", folder="."), OTHER, id="two workflows with one comment-id"),
-        pytest.param(JobIdentity("zelda-results"), said(JOB), OWN, id="a runner that names no job"),
+        pytest.param(
+            JobIdentity("zelda-results", None, "."), said(JOB, job=None), OWN, id="a runner that names no job"
+        ),
     ],
 )
-def test_results_are_the_jobs_own(job: JobIdentity, stored: Provenance, workflow_id: int) -> None:
-    assert job.distrust(stored, RUN, workflow_id) is None
+def test_results_are_the_jobs_own(job: JobIdentity, stored: Provenance, own: WorkflowRun) -> None:
+    assert distrust(stored, job.claims(RUN, own)) is None
 
 
 @pytest.mark.parametrize(
-    ("job", "stored", "workflow_id", "reason"),
+    ("job", "stored", "own", "reason"),
     [
         (JOB, said(JOB, job="other"), OWN, "by another job"),
         (NAMED, said(JOB), OWN, "another artifact-name"),
@@ -96,12 +90,12 @@ def test_results_are_the_jobs_own(job: JobIdentity, stored: Provenance, workflow
         (JOB, said(JOB, artifact=None), OTHER, "another artifact-name"),
         (JOB, said(JOB, job="other"), OTHER, "by another job"),
         (JOB, said(JOB, job=None), OTHER, "by another job"),
-        (JOB, said(JOB, folder="blog"), OTHER, "by another job"),
-        (JobIdentity("zelda-results"), said(JOB, job=None, folder=None), OTHER, "by another job"),
+        (JOB, said(JOB, folder="blog"), OTHER, "in another folder"),
+        (JobIdentity("zelda-results", None, "."), said(JOB), OWN, "by another job"),
     ],
 )
-def test_results_are_somebody_elses(job: JobIdentity, stored: Provenance, workflow_id: int, reason: str) -> None:
-    assert reason in str(job.distrust(stored, RUN, workflow_id))
+def test_results_are_somebody_elses(job: JobIdentity, stored: Provenance, own: WorkflowRun, reason: str) -> None:
+    assert reason in str(distrust(stored, job.claims(RUN, own)))
 
 
 def test_no_two_jobs_attempts_and_kinds_share_a_name() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.builders import safe
-from zelda_ci.domain.evaluation import EvalResult
+from tests.unit.compare.runs import judged
 from zelda_ci.domain.measures import Metric
 from zelda_ci.pipeline.evaluation import checks
 
@@ -15,5 +15,5 @@ from zelda_ci.pipeline.evaluation import checks
 )
 def test_of_details_of_another_zelda_the_reasoning_is_left(details: dict[str, Any]) -> None:
     stored = {"metric": Metric.FUNCTIONAL_CORRECTNESS, "version": "9", "score": 40, "reasoning": "Tests failed."}
-    result = EvalResult.model_validate({**stored, "details": details})
-    assert checks(result, safe) == ("Tests failed.",)
+    run = judged("P")[0].replace(evaluations={Metric.FUNCTIONAL_CORRECTNESS: {**stored, "details": details}})
+    assert checks(run, safe) == ("Tests failed.",)

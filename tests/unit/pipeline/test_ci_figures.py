@@ -1,14 +1,15 @@
 """Outputs, exit code and last words of a run in CI, and what of the runs goes into its artifacts."""
 
 from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
 from tests.builders import START, result, safe, suite
-from zelda_ci.ci import outputs
+from zelda_ci.ci import publish
 from zelda_ci.ci.context import CiResult
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.comparison import (
     CommandsFailed,
     Comparison,
@@ -24,12 +25,11 @@ from zelda_ci.domain.run import BatchResult, Failure, JudgeUsage, RunResult
 from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus
 from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.pipeline.comparing import Compared
-from zelda_ci.pipeline.parts import FILES, run_files
+from zelda_ci.pipeline.shards import FILES, run_files
 from zelda_ci.report.comment.annotations import closing_line
-from zelda_ci.report.told import CiReport
-from zelda_ci.storage.run_folder import RESULT
+from zelda_ci.storage.result_store import RESULT
 
-NO_BASELINE = BaselineOrigin(state=BaselineState.NONE_YET, sentence="None yet.")
+CASE: Any = MagicMock()
 RED = CommandsFailed(suite="t", trials=1, of=1)
 WORSE = CriterionFailed(suite="a", criterion="It answers.", trials=1, of=1)
 
@@ -75,48 +75,42 @@ def compared(verdict: Verdict, *reasons: GateReason) -> Compared:
 
 def test_the_score_is_the_mean_of_suites_whatever_their_trials_and_metrics() -> None:
     runs = scored("a", 100, 50), scored("a", 100, None), scored("b", 0), scored("c", None)
-    assert outputs.mean_score(batch(*runs)) == pytest.approx((87.5 + 0) / 2)
-    assert outputs.mean_score(batch(scored("c", None))) is None
-    assert outputs.mean_score(batch()) is None
+    assert publish.mean_score(batch(*runs)) == pytest.approx((87.5 + 0) / 2)
+    assert publish.mean_score(batch(scored("c", None))) is None
+    assert publish.mean_score(batch()) is None
 
 
 def test_sessions_and_judges_cost_together() -> None:
     spent = {"m": ModelUsage(cost_usd=0.25)}
     run = result(api=ApiUsage(models=spent), judge=JudgeUsage(models=spent))
-    assert outputs.step_outputs(CiResult(batch(run), NO_BASELINE))["cost-usd"] == "0.5000"
+    assert publish.step_outputs(CiResult(CASE, batch(run)))["cost-usd"] == "0.5000"
 
 
 @pytest.mark.parametrize(
     ("found", "code", "verdict"),
     [
-        (CiResult(batch(scored("a", 100)), NO_BASELINE), 0, "measured"),
-        (CiResult(batch(commands_ended(passed=True), scored("a", 100)), NO_BASELINE), 0, "measured"),
-        (CiResult(batch(commands_ended(passed=False)), NO_BASELINE), 1, "failed"),
-        (
-            CiResult(batch(commands_ended(passed=False)), NO_BASELINE, compared=compared(Verdict.IMPROVED, RED)),
-            1,
-            "failed",
-        ),
-        (CiResult(batch(commands_ended(passed=True)), NO_BASELINE, compared=compared(Verdict.IMPROVED)), 0, "improved"),
-        (CiResult(batch(failed()), NO_BASELINE), 2, "broken"),
-        (CiResult(batch(), NO_BASELINE), 2, "broken"),
-        (CiResult(batch(incomplete(), scored("a", 100)), NO_BASELINE), 2, "incomplete"),
-        (CiResult(batch(incomplete()), NO_BASELINE, compared=compared(Verdict.UNCHANGED)), 2, "incomplete"),
-        (CiResult(batch(incomplete(), failed()), NO_BASELINE), 2, "broken"),
-        (CiResult(batch(failed(SessionStatus.INTERRUPTED), interrupted=True), NO_BASELINE), 130, "cancelled"),
-        (CiResult(batch(scored("a", 100)), NO_BASELINE, cancelled=True), 130, "cancelled"),
-        (CiResult(batch(scored("a", 1)), NO_BASELINE, compared=compared(Verdict.REGRESSED, WORSE)), 1, "regressed"),
-        (CiResult(batch(scored("a", 1)), NO_BASELINE, compared=compared(Verdict.REGRESSED)), 0, "regressed"),
-        (CiResult(batch(failed()), NO_BASELINE, compared=compared(Verdict.UNCHANGED)), 2, "broken"),
+        (CiResult(CASE, batch(scored("a", 100))), 0, "measured"),
+        (CiResult(CASE, batch(commands_ended(passed=True), scored("a", 100))), 0, "measured"),
+        (CiResult(CASE, batch(commands_ended(passed=False))), 1, "failed"),
+        (CiResult(CASE, batch(commands_ended(passed=False)), compared=compared(Verdict.IMPROVED, RED)), 1, "failed"),
+        (CiResult(CASE, batch(commands_ended(passed=True)), compared=compared(Verdict.IMPROVED)), 0, "improved"),
+        (CiResult(CASE, batch(failed())), 2, "broken"),
+        (CiResult(CASE, batch()), 2, "broken"),
+        (CiResult(CASE, batch(incomplete(), scored("a", 100))), 2, "incomplete"),
+        (CiResult(CASE, batch(incomplete()), compared=compared(Verdict.UNCHANGED)), 2, "incomplete"),
+        (CiResult(CASE, batch(incomplete(), failed())), 2, "broken"),
+        (CiResult(CASE, batch(failed(SessionStatus.INTERRUPTED), interrupted=True)), 130, "cancelled"),
+        (CiResult(CASE, batch(scored("a", 100)), cancelled=True), 130, "cancelled"),
+        (CiResult(CASE, batch(scored("a", 1)), compared=compared(Verdict.REGRESSED, WORSE)), 1, "regressed"),
+        (CiResult(CASE, batch(scored("a", 1)), compared=compared(Verdict.REGRESSED)), 0, "regressed"),
+        (CiResult(CASE, batch(failed()), compared=compared(Verdict.UNCHANGED)), 2, "broken"),
     ],
 )
 def test_the_exit_code_is_the_gates_unless_the_run_is_broken_or_cancelled(
     found: CiResult, code: int, verdict: str
 ) -> None:
-    assert (found.exit_code, outputs.verdict(found)) == (code, verdict)
-    report = CiReport(found.batch, found.gate, NO_BASELINE, comparison=found.comparison, cancelled=found.cancelled)
-    assert report.outcome is found.outcome
-    assert str(code) in closing_line(report) or code == 0
+    assert (found.report.outcome.exit_code, publish.verdict(found)) == (code, verdict)
+    assert str(code) in closing_line(found.report) or code == 0
 
 
 IMAGE = f"images/{'ab' * 32}.png"

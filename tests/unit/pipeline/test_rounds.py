@@ -14,21 +14,21 @@ from zelda_ci.domain.run import Failure, RunResult, StoredTrials
 from zelda_ci.domain.suite import NAME
 from zelda_ci.domain.trials import Side, TrialPlan
 from zelda_ci.events import Event
-from zelda_ci.pipeline.arms import AdaptiveRounds
+from zelda_ci.pipeline.arms import Rounds
 from zelda_ci.pipeline.batch import refused
-from zelda_ci.pipeline.money import Purse
+from zelda_ci.pipeline.money import Budget
 from zelda_ci.pipeline.tools import PlannedRun, label_of
 
 
 def rounds_of(
     *names: str,
-    purse: Purse | None = None,
+    budget: Budget | None = None,
     emitted: list[Event] | None = None,
     stored: Mapping[str, StoredTrials] | None = None,
-) -> AdaptiveRounds:
+) -> Rounds:
     suites = [judged("P", suite=name)[0].config.replace(name=name, trials=TrialPlan()) for name in names]
     emit = (lambda _: None) if emitted is None else emitted.append
-    return AdaptiveRounds(suites, emit, purse or Purse(), stored or {}, has_base=True)
+    return Rounds(suites, emit, budget or Budget(), stored or {}, sides=2)
 
 
 def ran(planned: PlannedRun, verdict: str) -> RunResult:
@@ -62,49 +62,46 @@ def test_a_suite_goes_on_while_another_is_still_in_its_round() -> None:
     assert {arms.suite: arms.reason for arms in rounds.ends()} == {"fallen": "regressed", "slow": "interrupted"}
 
 
-def paid(
-    rounds: AdaptiveRounds, purse: Purse, planned: Sequence[PlannedRun], end: Callable[[PlannedRun], RunResult]
-) -> None:
+def paid(rounds: Rounds, budget: Budget, planned: Sequence[PlannedRun], end: Callable[[PlannedRun], RunResult]) -> None:
     for each in planned:
-        price = purse.begin(each.suite.name)
-        assert price == 1.0
-        purse.settle(price, None)
-        purse.spent_usd += price
+        assert budget.start(each.suite.name)
+        budget.finish(each.suite.name, None)
+        budget.spent_usd += 1.0
         rounds.take(each, end(each))
 
 
 @pytest.mark.parametrize(("sessions", "together"), [(35, True), (34, False)])
 def test_a_suite_waits_where_its_look_would_take_the_money_that_decides_another(sessions: int, together: bool) -> None:  # noqa: FBT001
     """Three trials of the one, and 32 to the look at 16 and 16 that decides most of the other: 35."""
-    purse = Purse(float(sessions), {name: TrialPrice(usual=1.0, most=1.0, trials=3) for name in ("one", "other")})
-    rounds = rounds_of("one", "other", purse=purse)
+    budget = Budget(float(sessions), {name: TrialPrice(usual=1.0, most=1.0, trials=3) for name in ("one", "other")})
+    rounds = rounds_of("one", "other", budget=budget)
     first = rounds.next()
     assert bool(of(first, "other")) is together
-    paid(rounds, purse, of(first, "one"), partial(ran, verdict="P"))
+    paid(rounds, budget, of(first, "one"), partial(ran, verdict="P"))
     assert bool(of(rounds.next(), "other")) is not together
-    assert not purse.unpaid
+    assert not budget.skipped
 
 
 def test_money_for_half_of_the_suites_decides_one_instead_of_looking_at_all() -> None:
     """Of ten suites the first looks at three leave what the one of them needs that fails."""
     names = [f"suite-{number}" for number in range(10)]
-    purse = Purse(40.0, {name: TrialPrice(usual=1.0, most=1.0, trials=3) for name in names})
-    rounds = rounds_of(*names, purse=purse)
+    budget = Budget(40.0, {name: TrialPrice(usual=1.0, most=1.0, trials=3) for name in names})
+    rounds = rounds_of(*names, budget=budget)
     first = rounds.next()
     assert len(first) == 9
     fallen = names[0]
     for name in names[:3]:
-        paid(rounds, purse, of(first, name), partial(ran, verdict="F" if name == fallen else "P"))
+        paid(rounds, budget, of(first, name), partial(ran, verdict="F" if name == fallen else "P"))
     while planned := of(rounds.next(), fallen):
         planned.sort(key=lambda each: each.side is Side.BASE)
-        paid(rounds, purse, planned, lambda each: ran(each, "F" if each.side is Side.HEAD else "P"))
+        paid(rounds, budget, planned, lambda each: ran(each, "F" if each.side is Side.HEAD else "P"))
     assert {arms.suite: arms.reason for arms in rounds.ends()}[fallen] == "regressed"
 
 
 def test_trials_that_the_money_ended_before_end_their_suite() -> None:
-    rounds = rounds_of("fallen", purse=(purse := Purse(1.0)))
+    rounds = rounds_of("fallen", budget=(budget := Budget(1.0)))
     for each in rounds.next():
-        purse.refuse(each.suite.name)
+        budget.skipped[each.suite.name] += 1
         rounds.take(each, None)
     assert rounds.next() == []
     (end,) = rounds.ends()
@@ -126,19 +123,19 @@ def costing(planned: PlannedRun | str, usd: float, number: int = 0) -> RunResult
     return run if isinstance(planned, str) else run.replace(trial=planned.trial, side=planned.side)
 
 
-@pytest.mark.parametrize(("usd", "budget", "beside"), [(0.1, None, 0), (0.2, None, 3), (0.2, 8.0, 0)])
+@pytest.mark.parametrize(("usd", "limit", "beside"), [(0.1, None, 0), (0.2, None, 3), (0.2, 8.0, 0)])
 def test_once_all_suites_are_decided_the_base_runs_in_all_or_none_for_numbers_over_all_of_them(
-    usd: float, budget: float | None, beside: int
+    usd: float, limit: float | None, beside: int
 ) -> None:
     """Six trials come first, and money for fewer than six more is spent on none, which leaves nothing unpaid."""
     names = ("one", "two")
-    purse = Purse(budget, {name: TrialPrice(usual=1.0, most=1.0, trials=3) for name in names})
+    budget = Budget(limit, {name: TrialPrice(usual=1.0, most=1.0, trials=3) for name in names})
     stored = {name: StoredTrials(stored=tuple(costing(name, 0.1, number) for number in range(20))) for name in names}
-    rounds = rounds_of(*names, purse=purse, stored=stored)
+    rounds = rounds_of(*names, budget=budget, stored=stored)
     sides: Counter[tuple[str, Side]] = Counter()
     while planned := rounds.next():
         sides.update((each.suite.name, each.side) for each in planned)
-        paid(rounds, purse, planned, lambda each: costing(each, usd))
+        paid(rounds, budget, planned, lambda each: costing(each, usd))
     assert {(name, side): sides[name, side] for name in names for side in Side} == {
         (name, side): count for name in names for side, count in ((Side.HEAD, 3), (Side.BASE, beside))
     }
@@ -147,8 +144,8 @@ def test_once_all_suites_are_decided_the_base_runs_in_all_or_none_for_numbers_ov
 
 def test_a_refused_key_ends_every_suite_and_what_was_not_begun_is_noted() -> None:
     """Of a session or of its judge; a replay asks nobody, and what one run met alone ends nothing."""
-    purse = Purse()
-    rounds = rounds_of("fallen", "slow", purse=purse)
+    budget = Budget()
+    rounds = rounds_of("fallen", "slow", budget=budget)
     planned = rounds.next()
     result = ran(planned[0], "P")
     refused_key = Failure(code="AUTHENTICATION_FAILED", message=safe("401"))
@@ -158,11 +155,11 @@ def test_a_refused_key_ends_every_suite_and_what_was_not_begun_is_noted() -> Non
     assert refused(result.replace(failure=refused_key.replace(code="CLI_KILLED"))) is None
     assert refused(result.replace(failure=refused_key, replayed=True)) is None
     assert refused(result.replace(evaluations=by_judge)) == "the judge's account could not pay"
-    purse.closed = refused(result.replace(failure=refused_key))
-    assert purse.closed == "the API refused the key"
+    budget.closed = refused(result.replace(failure=refused_key))
+    assert budget.closed == "the API refused the key"
     rounds.take(planned[0], result)
     for each in planned[1:]:
-        assert purse.begin(each.suite.name) is None
+        assert not budget.start(each.suite.name)
         rounds.take(each, None)
     assert rounds.next() == []
     assert {arms.suite: (arms.reason, arms.unpaid) for arms in rounds.ends()} == {

@@ -3,6 +3,7 @@
 import random
 from itertools import pairwise
 from statistics import fmean
+from typing import Any
 
 import pytest
 
@@ -10,13 +11,13 @@ from tests.builders import START, suite
 from zelda_ci.compare.shards import budget_of, deal, difference, longest_suite
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.shards import ShardPlan, shard_of
-from zelda_ci.pipeline.shards import PlanFacts, make_plan, merged_id
+from zelda_ci.pipeline.invocation import RunOrder
+from zelda_ci.pipeline.shards import make_plan, merged_id
 
 
-def facts(seconds: dict[str, float], trials: int = 1, **more: object) -> PlanFacts:
+def plan_of(seconds: dict[str, float], shards: int, trials: int = 1, commit: str = "c" * 40, **order: Any) -> ShardPlan:
     suites = [suite(name=name, trials=trials) for name in seconds]
-    known: dict[str, object] = {"commit": "c" * 40, "tree": "t" * 40, "base": None, "sides": 0}
-    return PlanFacts(suites=suites, trial_seconds=seconds, **{**known, **more})  # type: ignore[arg-type]
+    return make_plan(RunOrder(**order), suites, commit, seconds, shards)
 
 
 def loads(plan: ShardPlan) -> list[float]:
@@ -38,7 +39,7 @@ def test_stored_durations_spread_the_work_evenly_over_many_random_plans() -> Non
         shards = chance.randint(2, 8)
         names = [f"suite-{number}" for number in range(chance.randint(3 * shards // 2 + 1, 12 * shards))]
         seconds = {name: chance.lognormvariate(4, chance.choice([0.2, 0.6, 1.0])) for name in names}
-        plan = make_plan(facts(seconds, trials=chance.randint(1, 4)), shards)
+        plan = plan_of(seconds, shards, trials=chance.randint(1, 4))
         assert [each.name for each in plan.suites] == names
         # The order in which suites are known changes nothing.
         assert deal(dict(chance.sample(list(seconds.items()), len(seconds))), shards) == deal(seconds, shards)
@@ -49,40 +50,38 @@ def test_stored_durations_spread_the_work_evenly_over_many_random_plans() -> Non
 
 
 def test_a_suite_that_alone_takes_more_than_a_share_is_named() -> None:
-    assert longest_suite(make_plan(facts({"a": 1.0, "b": 1.0}), 2)) is None
-    longest = longest_suite(make_plan(facts({"a": 1.0, "b": 1.5, "c": 0.25}), 2))
+    assert longest_suite(plan_of({"a": 1.0, "b": 1.0}, 2)) is None
+    longest = longest_suite(plan_of({"a": 1.0, "b": 1.5, "c": 0.25}, 2))
     assert longest
     assert longest.name == "b"
-    assert longest_suite(make_plan(facts({"a": 1.0, "b": 2.0}), 1)) is None
+    assert longest_suite(plan_of({"a": 1.0, "b": 2.0}, 1)) is None
 
 
 def test_a_budget_is_divided_as_the_time_is_and_never_exceeded() -> None:
-    plan = make_plan(facts({"a": 60, "b": 30, "c": 10}, budget_usd=10.0), 3)
+    plan = plan_of({"a": 60, "b": 30, "c": 10}, 3, budget_usd=10.0)
     assert [budget_of(plan, number) for number in (1, 2, 3)] == [6.0, 3.0, 1.0]
     chance = random.Random(3)
     for _ in range(50):
         seconds = {f"s{number}": chance.uniform(0.1, 500) for number in range(chance.randint(1, 30))}
-        plan = make_plan(facts(seconds, budget_usd=chance.uniform(0.01, 50)), chance.randint(1, 9))
+        plan = plan_of(seconds, chance.randint(1, 9), budget_usd=chance.uniform(0.01, 50))
         parts = [budget_of(plan, number) or 0.0 for number in range(1, plan.shards + 1)]
         assert sum(parts) <= (plan.budget_usd or 0) + 1e-9
 
 
 def test_two_plans_that_differ_say_in_what_and_what_to_do() -> None:
     seconds = {"a": 60.0, "b": 30.0}
-    plan = make_plan(facts(seconds), 2)
+    plan = plan_of(seconds, 2)
     suites = plan.suites
     others = {
-        "number of shards: 2 and 3. Give all jobs": make_plan(facts(seconds), 3),
-        "tested commit: cccccccccccc and dddddddddddd. Give all jobs": make_plan(facts(seconds, commit="d" * 40), 2),
-        "tested files: t": make_plan(facts(seconds, tree="u" * 40), 2),
-        "base: none and main. Give all jobs": make_plan(facts(seconds, base="main"), 2),
-        "budget: none and 3.0. Give all jobs": make_plan(facts(seconds, budget_usd=3.0), 2),
-        "choice of c. Give all jobs": make_plan(facts({**seconds, "c": 1.0}), 2),
-        "choice of c, d, e and 1 more. Give all jobs": make_plan(facts({**seconds, **dict.fromkeys("cdef", 1.0)}), 2),
-        "settings of a, b. Give all jobs": make_plan(facts(seconds, trials=2), 2),
+        "number of shards: 2 and 3. Give all jobs": plan_of(seconds, 3),
+        "tested commit: cccccccccccc and dddddddddddd. Give all jobs": plan_of(seconds, 2, commit="d" * 40),
+        "budget: none and 3.0. Give all jobs": plan_of(seconds, 2, budget_usd=3.0),
+        "choice of c. Give all jobs": plan_of({**seconds, "c": 1.0}, 2),
+        "choice of c, d, e and 1 more. Give all jobs": plan_of({**seconds, **dict.fromkeys("cdef", 1.0)}, 2),
+        "settings of a, b. Give all jobs": plan_of(seconds, 2, trials=2),
         "stored trials of a. Give all jobs": plan.replace(suites=(suites[0].replace(stored="x"), suites[1])),
         "stored trials of b. Give all jobs": plan.replace(suites=(suites[0], suites[1].replace(trials=9))),
-        "stored durations of b. Give all jobs": make_plan(facts({**seconds, "b": 31.0}), 2),
+        "stored durations of b. Give all jobs": plan_of({**seconds, "b": 31.0}, 2),
         "version of Zelda: ": plan.replace(zelda="0"),
         "order of the suites. Give all jobs": plan.replace(suites=suites[::-1]),
     }

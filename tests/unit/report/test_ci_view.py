@@ -180,7 +180,7 @@ def test_an_annotation_points_at_the_line_that_may_have_done_it() -> None:
 def test_an_annotation_never_points_out_of_the_repository(file: str) -> None:
     run = trial("add-logging", "F")
     run = run.model_copy(update={"config": run.config.model_copy(update={"file": file})})
-    assert {(one.file, one.line) for one in annotations(report((), [run]))} == {(None, None)}
+    assert {(one.file, one.line) for one in annotations(report((), [run]))} == {("", None)}
 
 
 @pytest.mark.parametrize("number", [float("inf"), float("nan"), -1e308])
@@ -268,7 +268,7 @@ def test_what_is_cancelled_or_accepted_is_no_error_and_annotations_are_one_line_
     assert not [*annotations(REPORTS["cancelled"]())]
     assert {one.level for one in annotations(REPORTS["accepted"]())} == {"warning", "notice"}
     for one in annotations(REPORTS["hostile"](), prefix=HOSTILE):
-        assert (one.message + one.title + (one.file or "")).isprintable()
+        assert (one.message + one.title + one.file).isprintable()
 
 
 SETTINGS = ".claude/settings.json"

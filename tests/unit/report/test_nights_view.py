@@ -51,7 +51,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize("name", DAMAGE)
 def test_what_no_history_has_is_damage_in_one_short_line(name: str) -> None:
-    text = json.dumps(json.loads(codec.encode_nights(FALLEN, 10**6)))
+    text = json.dumps(json.loads(codec.encode_within(FALLEN, 10**6)))
     assert DAMAGE[name][0] in text
     with pytest.raises(codec.UnreadableError) as refused:
         codec.decode(NightlyHistory, text.replace(*DAMAGE[name]).encode(), "history.json")
@@ -59,10 +59,10 @@ def test_what_no_history_has_is_damage_in_one_short_line(name: str) -> None:
 
 
 def test_a_history_survives_its_file_and_fits_its_schema_and_its_room() -> None:
-    data = codec.encode_nights(FALLEN, 10**6)
+    data = codec.encode_within(FALLEN, 10**6)
     assert codec.decode(NightlyHistory, data, "history.json") == FALLEN
     checker("zelda.history.schema.json").validate(json.loads(data))
-    small = codec.encode_nights(FALLEN, 2_000)
+    small = codec.encode_within(FALLEN, 2_000)
     assert len(small) <= 2_000
     kept = codec.decode(NightlyHistory, small, "history.json").nights
     assert kept

@@ -19,12 +19,12 @@ from zelda_ci.domain.session import (
     ToolReturned,
 )
 from zelda_ci.events import (
-    BatchStarted,
     Emit,
     Event,
     Phase,
     PhaseStarted,
     RunFinished,
+    RunsPlanned,
     RunStarted,
     SessionProgressed,
     Warned,
@@ -65,7 +65,7 @@ def log(stream: io.StringIO) -> Console:
 
 
 def story(emit: Emit) -> None:
-    emit(BatchStarted((GOOD.suite, LOST.suite), 2))
+    emit(RunsPlanned({GOOD.suite: None, LOST.suite: None}, 2))
     for result in (GOOD, LOST):
         emit(RunStarted(result.run_id, result.suite))
         emit(PhaseStarted(result.run_id, Phase.SESSION))

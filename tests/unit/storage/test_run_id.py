@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zelda_ci.storage.run_folder import is_run_id, run_id
+from zelda_ci.storage.result_store import is_run_id, run_id
 
 AT = datetime(2026, 2, 13, 14, 30, tzinfo=UTC)
 

@@ -37,7 +37,6 @@ PARTS = {
 BARS = "▁▂▃▄▅▆▇█"
 GAP, CHANGE = "·", "¦"
 NO_ISSUE = "The drift is told in no issue"
-NO_TOKEN = f"{NO_ISSUE}: no token was given (github-token)."
 OVER = "This is over: what fell has recovered, or its suite or steering files were changed or removed."
 LOST = "The history of the nights before is lost, so nobody knows whether this is over. A new fall opens a new issue."
 KEPT_ELSEWHERE = "Two jobs opened an issue at the same time. The older one is kept."

@@ -1,9 +1,8 @@
 """What the log of a workflow shows: annotations on the lines of suites, and why the step ends as it does."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.comparison import CriterionDelta, NotLoaded, Verdict
@@ -18,20 +17,18 @@ from zelda_ci.report.text import sentence, visible
 from zelda_ci.report.told import CiReport
 
 
-@dataclass(frozen=True)
-class SuiteAnnotation:
-    """What is said at one place; without a file it belongs to the run as a whole."""
+class Annotation(NamedTuple):
+    """A remark; without a file it belongs to the run as a whole."""
 
     level: Literal["error", "warning", "notice"]
-    file: str | None
-    line: int | None
-    title: str
     message: str
+    title: str
+    file: str = ""
+    """From the top of the repository."""
+    line: int | None = None
 
 
-def annotations(
-    report: CiReport, *, prefix: str = "", texts: Mapping[str, str] | None = None
-) -> Iterator[SuiteAnnotation]:
+def annotations(report: CiReport, *, prefix: str = "", texts: Mapping[str, str] | None = None) -> Iterator[Annotation]:
     """Everything worth an annotation, in the comment's order and words; whoever prints decides how many.
 
     Args:
@@ -43,14 +40,14 @@ def annotations(
         return
     for reason in report.gate.reasons:
         if reason.suite is None:
-            file = reason.file if isinstance(reason, NotLoaded) and reason.file.isprintable() else None
+            file = reason.file if isinstance(reason, NotLoaded) and reason.file.isprintable() else ""
             what = "not loaded" if isinstance(reason, NotLoaded) else "worse over all suites together"
-            yield SuiteAnnotation("error", file, 1 if file else None, f"Zelda: {what}", gate_sentence(reason))
+            yield Annotation("error", gate_sentence(reason), f"Zelda: {what}", file, 1 if file else None)
     suites = standings(report)
     for cause in (cause for found in causes(report, suites) for cause in found):
         file, number = _blamed(report, cause) or _place(report, cause.suite, prefix, texts or {}, cause.criterion)
         level: Literal["error", "warning"] = "error" if cause.is_red else "warning"
-        yield SuiteAnnotation(level, file, number, _title(cause.suite), sentence(cause.sentence))
+        yield Annotation(level, sentence(cause.sentence), _title(cause.suite), file, number)
     for suite in of(suites, SuiteVerdict.BETTER):
         better = [delta for delta in suite.deltas if delta.verdict is Verdict.IMPROVED]
         what = "; ".join(
@@ -58,7 +55,7 @@ def annotations(
             for delta in better
         )
         file, number = _place(report, suite, prefix, texts or {})
-        yield SuiteAnnotation("notice", file, number, _title(suite), f"Better: {what}.")
+        yield Annotation("notice", f"Better: {what}.", _title(suite), file, number)
 
 
 def _title(suite: SuiteStanding) -> str:
@@ -75,12 +72,12 @@ def _blamed(report: CiReport, cause: Cause) -> tuple[str, int] | None:
 
 def _place(
     report: CiReport, suite: SuiteStanding, prefix: str, texts: Mapping[str, str], criterion: str = ""
-) -> tuple[str | None, int | None]:
+) -> tuple[str, int | None]:
     """The suite's file, and the first line of a criterion in it: suites are YAML, so what it begins with has to do."""
     config = next((run.config for run in reversed(report.batch.runs) if run.suite == suite.suite), None)
     file = PurePosixPath(prefix) / config.file if config else None
     if config is None or file is None or file.is_absolute() or ".." in file.parts or not str(file).isprintable():
-        return None, None
+        return "", None
     start = " ".join(criterion.split())[:40]
     lines = texts.get(config.file, "").splitlines() if start else []
     return str(file), next((number for number, text in enumerate(lines, 1) if start in " ".join(text.split())), 1)

@@ -104,10 +104,10 @@ class ProgressState:
     def record(self, event: events.Event, now: float) -> None:
         """Note an event; `now` is seconds of any steady clock."""
         match event:
-            case events.BatchStarted() | events.RoundStarted():
-                self.jobs = event.jobs if isinstance(event, events.BatchStarted) else self.jobs
+            case events.RunsPlanned():
+                self.jobs = event.jobs
                 self.planned += len(event.runs)
-                self.waiting |= zip(event.runs, event.expected_seconds, strict=False)
+                self.waiting |= event.runs
             case events.Checking():
                 self.running.pop(CHECK, None)
                 if event.about:
@@ -305,7 +305,7 @@ class Progress:
 
     def _follow(self, event: events.Event, label: str) -> None:
         match event:
-            case events.BatchStarted():
+            case events.RunsPlanned() if self._state.planned == len(event.runs):
                 if self._plain:
                     state = self._state
                     beside = f", {state.jobs} at a time" if min(state.jobs, state.planned) > 1 else ""

@@ -1,7 +1,7 @@
 """Equal runs have equal fingerprints, and whatever an outcome may depend on changes them."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -11,11 +11,13 @@ from zelda_ci import metrics
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.fingerprint import Fingerprint, Steers
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.pipeline.digests import SETS, WITHOUT_EFFECT, TreeDigests, fingerprint, judged_again
+from zelda_ci.pipeline.fingerprints import SETS, WITHOUT_EFFECT, TreeDigests, fingerprint, judged_again
 from zelda_ci.selection.effects import ChangeSet, FileText, ProjectFiles, how_it_steers
-from zelda_ci.workspace.store import TreeFile
+from zelda_ci.workspace.git import Git
+from zelda_ci.workspace.store import TestedFiles, TreeFile
 
-PLATFORM = {"agentSdk": "0.2.186", "system": "debian 12 x86_64", "isolationLevel": "full", "cli": "2.1.329"}
+PLATFORM = {"agentSdk": "0.2.186", "system": "debian", "isolationLevel": "full", "cli": "2.1.329", "models": "claude"}
+NO_GIT = cast("Git", None)
 FILES = (
     TreeFile("CLAUDE.md", "100644", "a1"),
     TreeFile(".claude/skills/deploy/SKILL.md", "100644", "b2"),
@@ -23,26 +25,19 @@ FILES = (
 )
 
 
-def tree_of(
-    files: Iterable[TreeFile],
-    *,
-    heads: Mapping[str, str] = {},
-    drawn: Mapping[str, str] = {},
-    whole: Iterable[TreeFile] = (),
-) -> TreeDigests:
+def tree_of(files: Iterable[TreeFile], whole: Iterable[TreeFile] = ()) -> TreeDigests:
     """As selection's rule sees the files."""
     listed, project = list(files), ProjectFiles("", "", "")
     globs = {file.path: (file.content,) for file in listed if "/rules/" in file.path}
-    texts = {file.path: FileText(heads.get(file.path, ""), globs.get(file.path, ())) for file in listed}
-    found = {path: how_it_steers(path, text, ChangeSet(felt=drawn), project) for path, text in texts.items()}
+    texts = {file.path: FileText("", globs.get(file.path, ())) for file in listed}
+    found = {path: how_it_steers(path, text, ChangeSet(), project) for path, text in texts.items()}
     steers: dict[str, Steers] = {path: how for path, how in found.items() if how}
-    return TreeDigests(listed, steers, whole=whole)
+    return TreeDigests(TestedFiles(listed, tuple(whole), NO_GIT, ""), steers, {})
 
 
 def of(resolved: ResolvedSuite | None = None, **fields: Any) -> Fingerprint:
-    resolved = resolved or suite()
-    given = {"tree": tree_of(FILES), "platform": PLATFORM, "models": ("claude-sonnet-5-5",), **fields}
-    return fingerprint(resolved, **{"evaluators": metrics.versions(resolved.metrics), **given})
+    given = {"tree": tree_of(FILES), "platform": PLATFORM, **fields}
+    return fingerprint(resolved or suite(), **given)
 
 
 def settings() -> list[tuple[str, str]]:
@@ -122,42 +117,34 @@ def test_suites_count_only_where_commands_see_them() -> None:
     assert of(seeing, tree=hidden).outcome != of(seeing, tree=shown).outcome
 
 
-@pytest.mark.parametrize(
-    ("change", "part"),
-    [
-        ({"platform": PLATFORM | {"agentSdk": "0.2.187"}}, "agentSdk"),
-        ({"platform": PLATFORM | {"system": "debian 13 x86_64"}}, "system"),
-        ({"platform": PLATFORM | {"isolationLevel": "uid"}}, "isolationLevel"),
-        ({"platform": PLATFORM | {"cli": "2.1.330"}}, "cli"),
-        ({"models": ("claude-sonnet-5-6",)}, "models"),
-    ],
-)
-def test_the_platform_is_apart_from_the_outcome(change: dict[str, Any], part: str) -> None:
-    before, after = of(), of(**change)
+@pytest.mark.parametrize("part", PLATFORM)
+def test_the_platform_is_apart_from_the_outcome(part: str) -> None:
+    before, after = of(), of(platform=PLATFORM | {part: "another"})
     assert before.platform != after.platform
     assert (before.outcome, before.tree) == (after.outcome, after.tree)
     assert before.differences(after) == (part,)
 
 
-def test_versions_of_evaluators_and_prompts_and_recordings_count() -> None:
+def test_versions_of_evaluators_and_prompts_and_recordings_count(monkeypatch: pytest.MonkeyPatch) -> None:
     versions = metrics.versions(suite().metrics)
     assert len(set(versions)) == 4
     assert "0" not in versions.values()
     assert versions["requirementFulfillment"].split(".") == ["5", "5"]
-    for metric in versions:
-        assert of(evaluators={**versions, metric: "99"}).outcome != of().outcome
-    assert of(replayed=True).outcome != of().outcome
+    found = {of().outcome, of(replayed=True).outcome}
+    # They are constants: no input changes them.
+    for kind in metrics.EVALUATORS.values():
+        monkeypatch.setattr(kind, "version", "99")
+        found.add(of().outcome)
+    assert len(found) == 6
 
 
 def test_a_run_that_is_judged_again_has_the_fingerprint_of_one_judged_so_at_once() -> None:
     other = suite(judgeModel="claude-opus-5-5")
-    assert judged_again(of(), other, metrics.versions(other.metrics)) == of(other)
+    assert judged_again(of(), other) == of(other)
 
 
 def test_equal_runs_are_equal_in_any_order_and_where_nobody_knows_who_feels_what_every_file_counts() -> None:
-    backwards = tree_of(reversed(FILES))
-    versions = metrics.versions(suite().metrics)
-    turned = dict(reversed(list(versions.items())))
-    assert of(tree=backwards, evaluators=turned, models=("b", "a")) == of(models=("a", "b"))
-    before, after = (TreeDigests([TreeFile("src/main.py", "100644", content)], None) for content in ("a", "b"))
+    assert of(tree=tree_of(reversed(FILES))) == of()
+    files = [[TreeFile("src/main.py", "100644", content)] for content in ("a", "b")]
+    before, after = (TreeDigests(TestedFiles(it, (), NO_GIT, ""), None, {}) for it in files)
     assert of(tree=before).outcome != of(tree=after).outcome
