@@ -16,7 +16,8 @@ from zelda_ci.config.schema import kinds
 from zelda_ci.domain.base import Record
 from zelda_ci.errors import ConfigError
 from zelda_ci.github.archives import artifact_name
-from zelda_ci.github.schemas import Commit, Described, PullRequest, User, WorkflowRun
+from zelda_ci.github.kept_text import Comment
+from zelda_ci.github.schemas import Commit, Described, PullRequest, WorkflowRun
 from zelda_ci.overrides import Overrides, read, value_of
 from zelda_ci.redact import Secret
 
@@ -50,8 +51,6 @@ class Context(Record):
     server_url: str = "https://github.com"
     api_url: str = "https://api.github.com"
     graphql_url: str = "https://api.github.com/graphql"
-    command_files: Mapping[str, Path]
-    """By name (OUTPUT, ENV, PATH, STATE, STEP_SUMMARY), as far as there are any."""
 
     def url_of(self, run_id: int) -> str:
         """Where people look at a run of this repository."""
@@ -62,12 +61,6 @@ class MergeGroup(Described):
     head_ref: str
     base_ref: str
     base_sha: Commit
-
-
-class EventComment(Described):
-    id: int
-    body: str = ""
-    user: User | None = None
 
 
 class Event(Described):
@@ -85,7 +78,7 @@ class Event(Described):
     pull_request: PullRequest | None = None
     merge_group: MergeGroup | None = None
     workflow_run: WorkflowRun | None = None
-    comment: EventComment | None = None
+    comment: Comment | None = None
     issue_number: int = Field(0, validation_alias=AliasPath("issue", "number"))
     issue_pull_request: Any = Field(None, validation_alias=AliasPath("issue", "pull_request"))
     """Absent where a comment is on an issue that is none."""
@@ -209,7 +202,7 @@ def _run_of_workflow(environ: Mapping[str, str], read_file: Callable[[Path], byt
         given.setdefault("repository_id", event.repository_id)
         own = given.get("ref_name") if given["event_name"] == "schedule" else None
         given["default_branch"] = event.default_branch or own or "main"
-        return event, Context.model_validate({**given, "command_files": command_files(environ)})
+        return event, Context.model_validate(given)
     except (OSError, ValidationError) as error:
         places = error.errors() if isinstance(error, ValidationError) else ()
         why = ", ".join(".".join(map(str, each["loc"])) or each["msg"] for each in places) or str(error)
@@ -218,12 +211,6 @@ def _run_of_workflow(environ: Mapping[str, str], read_file: Callable[[Path], byt
             hint="GITHUB_EVENT_PATH must be the event's payload.",
             code="INPUT_INVALID",
         ) from None
-
-
-def command_files(environ: Mapping[str, str]) -> dict[str, Path]:
-    """Files in which a step speaks to the runner, by name, as far as there are any."""
-    names = ("OUTPUT", "ENV", "PATH", "STATE", "STEP_SUMMARY")
-    return {name: Path(path) for name in names if (path := environ.get(f"GITHUB_{name}"))}
 
 
 def _has_credential(environ: Mapping[str, str], key: Secret | None) -> bool:
