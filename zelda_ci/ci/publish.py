@@ -88,7 +88,11 @@ def record(result: CiResult, log: Log | None = None) -> None:
 def step_outputs(result: CiResult) -> dict[str, str]:
     """The action's outputs; what is not known, or not there, is left out."""
     case, score, compared = result.case, mean_score(result.batch), result.comparison
-    paths = {"results": case.output / RESULTS, "comparison": case.output / COMPARISON, "junit": case.junit}
+    paths = {
+        "results-path": case.output / RESULTS,
+        "comparison-path": case.output / COMPARISON,
+        "junit-path": case.junit,
+    }
     outputs = {
         "verdict": verdict(result),
         "regressions": str(compared.counts[Verdict.REGRESSED]) if compared else None,
@@ -97,7 +101,7 @@ def step_outputs(result: CiResult) -> dict[str, str]:
         "cost-usd": f"{result.batch.cost_usd:.4f}",
         "baseline-sha": result.baseline.commit,
         **result.outputs,
-        **{f"{name}-path": case.relative(path) for name, path in paths.items() if path.is_file()},
+        **{name: case.relative(path) for name, path in paths.items() if path.is_file()},
     }
     return {name: value for name, value in outputs.items() if value}
 
