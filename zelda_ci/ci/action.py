@@ -64,28 +64,20 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
     checkout = anyio.run(read_checkout, settings, environ)
     decision = decide(settings, checkout)
     log.say(decision.sentence)
-    context, token, http = settings.context, settings.github_token, Http(patience_seconds=TIMEOUT_SECONDS)
+    context, token = settings.context, settings.github_token
 
-    def mask(value: str) -> None:
-        log.mask([Secret(value)])
+    def http(seconds: float) -> Http:
+        return Http(patience_seconds=seconds, mask=lambda value: log.mask([Secret(value)]))
 
+    patient = http(TIMEOUT_SECONDS)
     case = CiContext(
         settings=settings,
         decision=decision,
         commit=decision.head_sha if decision.activity == "comment" else checkout.head or context.sha,
         environ=environ,
-        api=Api(
-            http,
-            base_url=context.api_url,
-            graphql_url=context.graphql_url,
-            token=token,
-            repository=context.repository,
-            mask=mask,
-        )
-        if token
-        else None,
-        artifacts=lambda: ArtifactService(environ, http, mask=mask),
-        hurried_artifacts=lambda: ArtifactService(environ, Http(patience_seconds=HURRY_SECONDS), mask=mask),
+        api=Api(patient, context.api_url, context.graphql_url, token, context.repository) if token else None,
+        artifacts=lambda: ArtifactService(environ, patient),
+        hurried_artifacts=lambda: ArtifactService(environ, http(HURRY_SECONDS)),
         root=settings.project,
         results_dir=settings.project / ".zelda",
         log=log,
@@ -140,7 +132,7 @@ def _without_session(case: CiContext, text: str, refused: Sequence[NotLoaded]) -
     if case.settings.mode == "plan":
         outputs |= {"shards": "0", "matrix": "[]"}
     text = f"{render_not_loaded(map(gate_sentence, refused))}{text}"
-    publish.tell(case.log, case.settings.context.command_files, text, outputs)
+    case.log.record(text, outputs)
     if case.decision.activity == "run":
         publish.replace_comment(case, text)
     return 1 if refused else 0
