@@ -64,12 +64,12 @@ def _name(branch: str | None, commit: str | None) -> str:
 
 def missing(branch: str, wanted: str | None, error: ZeldaError | None = None, commit: str = "") -> BaselineOrigin:
     """Why a branch has no baseline: nothing was stored, an error of what was stored for a commit, or one of GitHub."""
-    code, message = (error.code, error.message) if error else ("", "")
+    row, message = (error.code, error.message) if error else ("", "")
     if isinstance(error, GitHubError) and error.status == WRONG_TOKEN:
-        code = "WRONG_TOKEN"
-    if code not in MISSING:
-        code = "REFUSED" if isinstance(error, ArtifactError | StorageError) else "UNREACHABLE"
-    state, sentence = MISSING[code]
+        row = "WRONG_TOKEN"
+    if row not in MISSING:
+        row = "REFUSED" if isinstance(error, ArtifactError | StorageError) else "UNREACHABLE"
+    state, sentence = MISSING[row]
     first, _, rest = message.rstrip(".").partition(" ")
     # A name such as GitHub keeps its letters.
     reason = f"{first.lower() if first.istitle() else first} {rest}"
