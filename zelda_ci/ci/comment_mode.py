@@ -63,16 +63,15 @@ def comment(case: CiContext) -> int:
         # Trials of earlier runs of the pull request count, as they did in the check.
         limits = {each.suite: each.config.pool for each in (*earlier, *batch.runs)}
         found = resolve_baseline(job).replace(earlier=earlier, limits=limits)
-        result = CiResult(job, batch, found, has_siblings=len(newest) > 1)
-        result.outputs["artifact-id"] = str(artifact.id)
-        if run.head_repository is None or run.head_repository.id != own:
+        result = CiResult(job, batch, found, has_siblings=len(newest) > 1, outputs={"artifact-id": str(artifact.id)})
+        if run.head_repository_id != own:
             result.notes.append(FOREIGN)
         compare(result)
         apply_acceptances(job, result, pull_request)
-        publish.tell(case.log, settings.context.command_files, render_comment(ci_view(result.report)))
+        case.log.record(render_comment(ci_view(result.report)))
         publish.publish_to(result, pull_request)
         if url := result.outputs.get("comment-url"):
-            publish.tell(case.log, settings.context.command_files, outputs={"comment-url": url})
+            case.log.record(outputs={"comment-url": url})
     return 0
 
 

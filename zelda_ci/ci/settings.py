@@ -16,14 +16,14 @@ from zelda_ci.config.schema import kinds
 from zelda_ci.domain.base import Record
 from zelda_ci.errors import ConfigError
 from zelda_ci.github.archives import artifact_name
-from zelda_ci.github.schemas import Commit, Described, PullRequest, User, WorkflowRun
+from zelda_ci.github.kept_text import Comment
+from zelda_ci.github.schemas import Commit, Described, PullRequest, WorkflowRun
 from zelda_ci.overrides import Overrides, read, value_of
 from zelda_ci.redact import Secret
 
 DEFAULT_ARTIFACT = "zelda-results"
 # Jobs that share a run have ids of their own. What they look for, and what their pull requests get, is that of one job.
 SHARDED_JOB = "zelda-shards"
-COMMAND_FILES = ("OUTPUT", "ENV", "PATH", "STATE", "STEP_SUMMARY")
 SECRETS = tuple(name for name, field in Inputs.model_fields.items() if Secret in kinds(field.annotation))
 
 
@@ -49,8 +49,6 @@ class Context(Record):
     server_url: str = "https://github.com"
     api_url: str = "https://api.github.com"
     graphql_url: str = "https://api.github.com/graphql"
-    command_files: Mapping[str, Path] = {}
-    """By name (OUTPUT, ENV, PATH, STATE, STEP_SUMMARY), as far as there are any."""
 
     def url_of(self, run_id: int) -> str:
         """Where people look at a run of this repository."""
@@ -78,12 +76,6 @@ class CommentedIssue(Described):
     """Absent where it is none."""
 
 
-class EventComment(Described):
-    id: int
-    body: str = ""
-    user: User | None = None
-
-
 class Event(Described):
     """Payload of an event, as far as Zelda reads it."""
 
@@ -98,7 +90,7 @@ class Event(Described):
     merge_group: MergeGroup | None = None
     workflow_run: WorkflowRun | None = None
     issue: CommentedIssue | None = None
-    comment: EventComment | None = None
+    comment: Comment | None = None
 
 
 class ActionSettings(Inputs):
@@ -216,7 +208,7 @@ def _run_of_workflow(environ: Mapping[str, str], read_file: Callable[[Path], byt
             given["workflow"] = path.removeprefix(f"{given['repository']}/")
         if event.repository:
             given.setdefault("repository_id", event.repository.id)
-        return event, Context.model_validate({**given, "command_files": command_files(environ)})
+        return event, Context.model_validate(given)
     except (OSError, ValidationError) as error:
         places = error.errors() if isinstance(error, ValidationError) else ()
         why = ", ".join(".".join(map(str, each["loc"])) or each["msg"] for each in places) or str(error)
@@ -225,11 +217,6 @@ def _run_of_workflow(environ: Mapping[str, str], read_file: Callable[[Path], byt
             hint="GITHUB_EVENT_PATH must be the event's payload.",
             code="INPUT_INVALID",
         ) from None
-
-
-def command_files(environ: Mapping[str, str]) -> dict[str, Path]:
-    """Files in which a step speaks to the runner, by name, as far as there are any."""
-    return {name: Path(path) for name in COMMAND_FILES if (path := environ.get(f"GITHUB_{name}"))}
 
 
 def _has_credential(environ: Mapping[str, str], key: Secret | None) -> bool:

@@ -6,9 +6,8 @@ A part lies where any job of the run could have put it, so that nothing in it is
 import hashlib
 import json
 import re
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import IO
 
@@ -26,7 +25,7 @@ from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
 from zelda_ci.domain.shards import ShardOf, ShardPart, ShardPlan
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.errors import GitHubError, StorageError, ZeldaError
+from zelda_ci.errors import StorageError, ZeldaError
 from zelda_ci.files.atomic import write_whole
 from zelda_ci.github.archives import MemberReader
 from zelda_ci.github.schemas import Artifact
@@ -219,24 +218,17 @@ def _name(case: CiContext, kind: str) -> str:
 
 def _artifacts(case: CiContext, kind: str) -> list[Artifact]:
     """Those of this run, of all its attempts, the newest first, whose kind has a form."""
-    if case.api is None:
-        hint = "Pass github-token, and give the job `permissions: actions: read`."
-        raise GitHubError("No token was given, so that plan and parts cannot be read.", hint=hint)
     form = re.compile(rf"{re.escape(identity_of(case.settings).stem)}\.{kind}\.[0-9]+")
-    return [it for it in artifacts_of_run(case.api, case.run_id) if not it.expired and form.fullmatch(it.name)]
+    return [it for it in artifacts_of_run(case.github, case.run_id) if not it.expired and form.fullmatch(it.name)]
 
 
-@contextmanager
-def _downloaded(case: CiContext, artifact: Artifact) -> Iterator[IO[bytes]]:
-    """The archive of an artifact as a file, since all parts together are too much to hold in memory."""
+def _downloaded(case: CiContext, artifact: Artifact) -> AbstractContextManager[IO[bytes]]:
     assert case.api  # noqa: S101 - it has listed the artifact
-    with tempfile.TemporaryFile(prefix="zelda-shard-") as file:
-        case.api.download(artifact.id, digest=artifact.digest, max_bytes=MAX_ARCHIVE_BYTES, into=file)
-        yield file
+    return case.api.download(artifact.id, digest=artifact.digest, max_bytes=MAX_ARCHIVE_BYTES)
 
 
 def _tell(case: CiContext, title: str, lines: Sequence[str], outputs: Mapping[str, str]) -> None:
     for line in lines:
         case.log.say(line)
     summary = f"### {title}\n\n" + "".join(f"- {escape_markdown(line)}\n" for line in lines)
-    publish.tell(case.log, case.settings.context.command_files, summary, outputs)
+    case.log.record(summary, outputs)
