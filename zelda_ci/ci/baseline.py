@@ -15,14 +15,7 @@ from zelda_ci.ci import baseline_words as words
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import default_branch
 from zelda_ci.ci.evidence import Evidence
-from zelda_ci.ci.stored_artifacts import (
-    Claims,
-    StoredResults,
-    identity_of,
-    read_stored,
-    results_of_run,
-    runs_of,
-)
+from zelda_ci.ci.stored_artifacts import Claims, StoredResults, identity_of, read_stored, results_of_run, runs_of
 from zelda_ci.compare.drift import merged
 from zelda_ci.compare.pool import by_age, is_beside, is_usable, is_valid, pool_of, same_as
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState
@@ -31,8 +24,8 @@ from zelda_ci.domain.run import RunResult, batch_of
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ArtifactError, ConfigError, GitHubError, StorageError, ZeldaError
 from zelda_ci.github.api import Api
-from zelda_ci.github.revisions import ancestors, behind, merge_base
-from zelda_ci.github.schemas import WorkflowRun, understand
+from zelda_ci.github.revisions import ancestors, behind, merge_base, read_run
+from zelda_ci.github.schemas import WorkflowRun
 from zelda_ci.storage.references import read_results
 
 # What runs on commits that are already on a branch of this repository; pull requests are not.
@@ -119,7 +112,7 @@ def find_baseline(case: CiContext, branch: str, commit: str | None) -> Evidence:
     """
     api, wanted, refused = case.github, commit, Refusals()
     try:
-        own = _run(api, case.evaluated.run_id if case.evaluated else case.run_id)
+        own = read_run(api, case.evaluated.run_id if case.evaluated else case.run_id)
         wanted = commit or next(ancestors(api, branch), branch)
         for runs in runs_of(api, branch, TRUSTED_EVENTS, case.settings.context.repository_id, own):
             # Its own results are nothing to compare a run with.
@@ -138,10 +131,6 @@ def find_baseline(case: CiContext, branch: str, commit: str | None) -> Evidence:
     return Evidence(origin=words.missing(branch, wanted, *next(iter(refused), ())))
 
 
-def _run(api: Api, run_id: int) -> WorkflowRun:
-    return understand(WorkflowRun, api.get(f"actions/runs/{run_id}"))
-
-
 def _in_line(api: Api, commit: str, runs: Iterable[WorkflowRun]) -> Iterator[WorkflowRun]:
     """Runs for a commit, then for its ancestors, which are only asked for when those do not do."""
     by_commit = defaultdict(list)
@@ -153,21 +142,16 @@ def _in_line(api: Api, commit: str, runs: Iterable[WorkflowRun]) -> Iterator[Wor
 
 
 def _believed(
-    case: CiContext,
-    own: WorkflowRun,
-    runs: Iterable[WorkflowRun],
-    refused: Refusals,
-    pull_request: int | None = None,
+    case: CiContext, own: WorkflowRun, runs: Iterable[WorkflowRun], refused: Refusals, pull_request: int | None = None
 ) -> Iterator[StoredResults]:
     """The results of the job in runs that may be a baseline, or without limit those of a pull request."""
     api, context, job = case.github, case.settings.context, identity_of(case.settings, case.evaluated)
+    # Of this very run, those of the attempts before this one.
+    attempts = {own.id: context.run_attempt - 1}
     stored = (
         (run, artifact)
         for run in islice(runs, MAX_RUNS)
-        # Of this very run, what its attempts before this one stored.
-        for artifact in results_of_run(
-            api, run.id, job, context.run_attempt - 1 if run.id == own.id else run.run_attempt
-        )
+        for artifact in results_of_run(api, run.id, job, attempts.get(run.id, run.run_attempt))
     )
     for run, artifact in islice(stored, None if pull_request else MAX_TRIED):
         claims: Claims = {"sha": run.head_sha, "complete": True}
@@ -208,7 +192,7 @@ def _evidence(
         results=nearest.batch,
         pool=pool_of((source.own_trials for source in sources), lambda suite: settings[suite], now).trials,
         references={**nearest.pool.suites, **heads_of(nearest.batch.runs)},
-        nights=merged([source.nights for source in sources if source.nights], now),
+        nights=merged([source.nights for source in sources], now),
         damage=nearest.damage,
     )
 
@@ -267,7 +251,7 @@ def earlier_results(case: CiContext) -> Iterator[StoredResults]:
     api, context, pull_request = case.api, case.settings.context, pull_request_of(case)
     if api is None or pull_request is None:
         return
-    own, complete = _run(api, context.run_id), 0
+    own, complete = read_run(api, context.run_id), 0
     branch = own.head_branch or ""
     if not own.is_of(branch, context.repository_id):
         return
