@@ -281,7 +281,7 @@ def requested(api: Api | None, settings: ActionSettings) -> tuple[ActionSettings
         raise _refused("The comment that asks for this run was edited or deleted.")
     if not may_write(api, asked.author):
         raise _refused(f"{asked.author}, who asks for this run, may not write to this repository.")
-    pull = understand(PullRequest, api.get(f"pulls/{settings.event.issue.number if settings.event.issue else 0}"))
+    pull = understand(PullRequest, api.get(f"pulls/{settings.event.issue_number}"))
     commit = pinned(command, pull, settings.context.repository_id)
     if pull.state != "open" or commit is None or commit != pull.head.sha:
         raise _refused("The commit that this run is for is not (any more) the newest of an open pull request.")
