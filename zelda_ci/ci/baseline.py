@@ -119,7 +119,7 @@ def find_baseline(case: CiContext, api: Api, branch: str, commit: str | None) ->
     """
     wanted, refused = commit, Refusals()
     try:
-        own = _run(api, case.evaluated.run_id if case.evaluated else case.run_id)
+        own = _run(api, case.run_id)
         wanted = commit or next(ancestors(api, branch), branch)
         for runs in runs_of(api, branch, TRUSTED_EVENTS, case.settings.context.repository_id, own):
             # Its own results are nothing to compare a run with.

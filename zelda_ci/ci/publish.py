@@ -173,10 +173,9 @@ def _publish(case: CiContext, pull: int, body: str, made_at: datetime, *, is_due
     key, context = comment_key(case), case.settings.context
     if not is_due and not read_thread(case.github, pull).marked(key):
         return None
-    run_id, attempt = context.run_id, context.run_attempt
-    if case.evaluated and (ended := case.settings.event.workflow_run):
-        run_id, attempt = ended.id, ended.run_attempt
-    order = CommentOrder(run_id, attempt, case.decision.head_sha, int(made_at.timestamp()))
+    ended = case.settings.event.workflow_run if case.evaluated else None
+    attempt = ended.run_attempt if ended else context.run_attempt
+    order = CommentOrder(case.run_id, attempt, case.decision.head_sha, int(made_at.timestamp()))
     # Whoever evaluates, and comments in the same job, comments once in each attempt.
     return publish_comment(case.github, pull, key=key, order=order, body=body, once=case.evaluated is None)
 
