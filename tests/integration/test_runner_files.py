@@ -50,7 +50,7 @@ def test_a_cancel_while_a_part_is_uploaded_stores_it_in_what_is_left_of_the_time
         return lambda: SimpleNamespace(upload=store)
 
     case.artifacts = service(Mock(side_effect=KeyboardInterrupt))
-    case.hurried_artifacts = service(hurried := Mock(return_value=Uploaded(1, "", 2)))
+    case.hurried_artifacts = service(hurried := Mock(return_value=Uploaded(1, 2)))
     plan = ShardPlan(zelda="1", shards=1, suites=())
     assert run_shard(case, ShardOf(number=1, shards=1), plan, "debian", Mock()) == EXIT_INTERRUPTED
     assert hurried.call_args.args[0] == "a.shard-1-of-1.1"

@@ -63,7 +63,7 @@ def comment(case: CiContext) -> int:
         limits = {each.suite: each.config.pool for each in (*earlier, *batch.runs)}
         found = resolve_baseline(job).replace(earlier=earlier, limits=limits)
         result = CiResult(job, batch, found, has_siblings=len(newest) > 1, outputs={"artifact-id": str(artifact.id)})
-        if run.head_repository is None or run.head_repository.id != own:
+        if run.head_repository_id != own:
             result.notes.append(FOREIGN)
         compare(result)
         apply_acceptances(job, result, pull_request)

@@ -7,9 +7,8 @@ from datetime import datetime
 from statistics import fmean
 
 from zelda_ci.ci.baseline_words import WRONG_TOKEN
-from zelda_ci.ci.comment import Published, publish_comment
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.stored_artifacts import RESULTS
+from zelda_ci.ci.stored_artifacts import RESULTS, identity_of
 from zelda_ci.ci.storing import COMPARISON
 from zelda_ci.domain.comparison import Verdict
 from zelda_ci.domain.outcome import Outcome, run_outcome
@@ -17,7 +16,7 @@ from zelda_ci.domain.run import BatchResult
 from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import write_whole
-from zelda_ci.github.comments import CommentOrder, read_thread
+from zelda_ci.github.kept_text import CommentOrder, Published, keep_comment, read_thread
 from zelda_ci.github.revisions import of_commit
 from zelda_ci.github.workflow_commands import Log
 from zelda_ci.report.builders.correctness import run_problem
@@ -142,7 +141,7 @@ def replace_comment(case: CiContext, body: str) -> None:
     if case.decision.pull_request is None or case.api is None:
         return
     try:
-        _publish(case, case.decision.pull_request, body, case.now(), is_due=False)
+        _publish(case, case.decision.pull_request, body, case.now(), is_due=False, once=True)
     except GitHubError as problem:
         case.log.report("notice", problem.message, title=NO_COMMENT)
 
@@ -153,7 +152,9 @@ def publish_to(result: CiResult, pull: int) -> None:
     if when == "off":
         return
     is_due = when == "always" or view.failed or (when == "changes" and view.changed)
-    published = _publish(case, pull, render_comment(view), result.batch.finished_at, is_due=is_due)
+    # Where results have been stored, under a name that nothing else has, this job alone tells of this attempt.
+    once = case.evaluated is None and "artifact-id" not in result.outputs
+    published = _publish(case, pull, render_comment(view), result.batch.finished_at, is_due=is_due, once=once)
     if published is None:
         return
     if published.url:
@@ -165,7 +166,7 @@ def publish_to(result: CiResult, pull: int) -> None:
         case.log.say(f"Comment on pull request {pull}: {published.action}. {published.url or ''}".strip())
 
 
-def _publish(case: CiContext, pull: int, body: str, made_at: datetime, *, is_due: bool) -> Published | None:
+def _publish(case: CiContext, pull: int, body: str, made_at: datetime, *, is_due: bool, once: bool) -> Published | None:
     """Have the comment tell of the run that has evaluated, be it another workflow's.
 
     Where that is not due, only in place of what an earlier run has said, which may have ceased to be true.
@@ -176,20 +177,26 @@ def _publish(case: CiContext, pull: int, body: str, made_at: datetime, *, is_due
     ended = case.settings.event.workflow_run if case.evaluated else None
     attempt = ended.run_attempt if ended else context.run_attempt
     order = CommentOrder(case.run_id, attempt, case.decision.head_sha, int(made_at.timestamp()))
-    # Whoever evaluates, and comments in the same job, comments once in each attempt.
-    return publish_comment(case.github, pull, key=key, order=order, body=body, once=case.evaluated is None)
+    stored_as = identity_of(case.settings, case.evaluated).stored_as
+    about = {"key": key, "body": body, "workflow": _workflow(case)}
+    return keep_comment(case.github, pull, **about, order=order, stored_as=stored_as, once=once)
 
 
 def comment_key(case: CiContext) -> str:
     """What tells comments apart: the workflow that evaluated, its job, and what its author says."""
+    parts = (_workflow(case), case.job, case.settings.comment_id)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def _workflow(case: CiContext) -> str:
+    """Path of the workflow of whose runs the comment tells."""
     settings, workflow = case.settings, case.settings.context.workflow
     if case.decision.activity == "comment" and settings.event.workflow_run:
         workflow = settings.event.workflow_run.workflow or workflow
     elif settings.context.event_name == "issue_comment":
         # What a comment asks for is told where the pull request's own workflow tells its results.
         workflow = f".github/workflows/{settings.workflow}"
-    parts = (workflow, case.job, settings.comment_id)
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+    return workflow
 
 
 def give_up(log: Log, why: str, verdict: str) -> None:

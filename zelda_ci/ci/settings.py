@@ -16,7 +16,8 @@ from zelda_ci.config.schema import kinds
 from zelda_ci.domain.base import Record
 from zelda_ci.errors import ConfigError
 from zelda_ci.github.archives import artifact_name
-from zelda_ci.github.schemas import Commit, Described, PullRequest, User, WorkflowRun
+from zelda_ci.github.kept_text import Comment
+from zelda_ci.github.schemas import Commit, Described, PullRequest, WorkflowRun
 from zelda_ci.overrides import Overrides, read, value_of
 from zelda_ci.redact import Secret
 
@@ -75,12 +76,6 @@ class CommentedIssue(Described):
     """Absent where it is none."""
 
 
-class EventComment(Described):
-    id: int
-    body: str = ""
-    user: User | None = None
-
-
 class Event(Described):
     """Payload of an event, as far as Zelda reads it."""
 
@@ -95,7 +90,7 @@ class Event(Described):
     merge_group: MergeGroup | None = None
     workflow_run: WorkflowRun | None = None
     issue: CommentedIssue | None = None
-    comment: EventComment | None = None
+    comment: Comment | None = None
 
 
 class ActionSettings(Inputs):

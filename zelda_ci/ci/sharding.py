@@ -6,9 +6,8 @@ A part lies where any job of the run could have put it, so that nothing in it is
 import hashlib
 import json
 import re
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import IO
 
@@ -226,13 +225,9 @@ def _artifacts(case: CiContext, kind: str) -> list[Artifact]:
     return [it for it in artifacts_of_run(case.api, case.run_id) if not it.expired and form.fullmatch(it.name)]
 
 
-@contextmanager
-def _downloaded(case: CiContext, artifact: Artifact) -> Iterator[IO[bytes]]:
-    """The archive of an artifact as a file, since all parts together are too much to hold in memory."""
+def _downloaded(case: CiContext, artifact: Artifact) -> AbstractContextManager[IO[bytes]]:
     assert case.api  # noqa: S101 - it has listed the artifact
-    with tempfile.TemporaryFile(prefix="zelda-shard-") as file:
-        case.api.download(artifact.id, digest=artifact.digest, max_bytes=MAX_ARCHIVE_BYTES, into=file)
-        yield file
+    return case.api.download(artifact.id, digest=artifact.digest, max_bytes=MAX_ARCHIVE_BYTES)
 
 
 def _tell(case: CiContext, title: str, lines: Sequence[str], outputs: Mapping[str, str]) -> None:

@@ -166,10 +166,10 @@ def read_stored(api: Api, artifact: Artifact, expected: Claims) -> StoredResults
     """
     if artifact.expired:
         raise ArtifactError("The artifact has expired.", code="ARTIFACT_EXPIRED")
-    blob = api.download(artifact.id, digest=artifact.digest, max_bytes=MAX_ARCHIVE_BYTES)
-    members = MemberReader(blob, max_members=MAX_MEMBERS).read(
-        (PROVENANCE, RESULTS, POOL, NIGHTS), max_member_bytes=MAX_MEMBER_BYTES, max_total_bytes=4 * MAX_MEMBER_BYTES
-    )
+    names, limit = (PROVENANCE, RESULTS, POOL, NIGHTS), MAX_MEMBER_BYTES
+    with api.download(artifact.id, digest=artifact.digest, max_bytes=MAX_ARCHIVE_BYTES) as file:
+        archive = MemberReader(file, max_members=MAX_MEMBERS)
+        members = archive.read(names, max_member_bytes=limit, max_total_bytes=4 * limit)
     for name in (PROVENANCE, RESULTS):
         if name not in members:
             raise ArtifactError(f"it holds no {name}", code="BASELINE_REFUSED")
