@@ -111,7 +111,7 @@ def find_baseline(case: CiContext, branch: str, commit: str | None) -> Evidence:
     """
     api, wanted, refused = case.github, commit, Refusals()
     try:
-        own = read_run(api, case.evaluated.run_id if case.evaluated else case.run_id)
+        own = read_run(api, case.run_id)
         wanted = commit or next(ancestors(api, branch), branch)
         for runs in runs_of(api, branch, TRUSTED_EVENTS, case.settings.context.repository_id, own):
             # Its own results are nothing to compare a run with.
