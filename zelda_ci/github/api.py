@@ -162,8 +162,8 @@ class Http:
 
         Raises:
             GitHubError: `GITHUB_NOT_PERMITTED`, `GITHUB_RATE_LIMITED`, `GITHUB_NOT_FOUND`, `GITHUB_GONE`,
-                `GITHUB_UNREACHABLE`, `GITHUB_TOO_LARGE`, `GITHUB_REFUSED` (anything else), `ARTIFACT_QUOTA`; `GITHUB_ANSWER_LOST` where
-                something that must not happen twice may have happened.
+                `GITHUB_UNREACHABLE`, `GITHUB_TOO_LARGE`, `ARTIFACT_QUOTA`, `GITHUB_REFUSED` (anything else);
+                `GITHUB_ANSWER_LOST` where something that must not happen twice may have happened.
         """
         for signature in signatures(request.url):
             self._mask(signature)
