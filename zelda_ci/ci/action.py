@@ -10,13 +10,12 @@ from pathlib import Path
 import anyio
 
 from zelda_ci.app import Invocation
-from zelda_ci.ci import base, baseline, comment_mode, conversation, evaluate, nightly, publish, sharding
+from zelda_ci.ci import base, baseline, comment_mode, conversation, evaluate, nightly, publish, selection, sharding
 from zelda_ci.ci.base import BaseSource
 from zelda_ci.ci.checkout import read_checkout
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import decide, decide_requested
 from zelda_ci.ci.evidence import Evidence
-from zelda_ci.ci.selection import ChosenSuites, choose_suites
 from zelda_ci.ci.settings import environment, read_action_settings
 from zelda_ci.compare.drift import TRIALS_A_NIGHT
 from zelda_ci.compare.shards import trial_seconds
@@ -133,7 +132,7 @@ def _without_session(case: CiContext, text: str, refused: Sequence[NotLoaded]) -
     if case.settings.mode == "plan":
         outputs |= {"shards": "0", "matrix": "[]"}
     text = f"{render_not_loaded(map(gate_sentence, refused))}{text}"
-    publish.tell(case.log, case.settings.context.command_files, text, outputs)
+    case.log.record(text, outputs)
     if case.decision.activity == "run":
         publish.replace_comment(case, text)
     return 1 if refused else 0
@@ -152,7 +151,7 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         source = BaseSource(case, Path(name), loaded)
         case = replace(case, decision=replace(decision, base=source.commit), pinned=sharding.pinned_plan(case))
         settled = source.settle(loaded)
-        notes = tuple(base.notes(settled, source.commit or ""))
+        notes = base.notes(settled, source.commit or "")
         overruled = base.findings(settled, source.redact)
         for note in notes:
             # A new suite is nothing to be warned of.
@@ -160,15 +159,16 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         loaded = project.active(settled.project, is_ci=True)
         refused = _newly_refused(case, loaded.root, lambda: source)
         # What a shard runs, the plan says.
-        chosen = ChosenSuites() if settings.shard else choose_suites(case, loaded, source)
-    for line in (*reasons(chosen.choices, runs=True), *chosen.notes):
+        chosen = selection.ChosenSuites() if settings.shard else selection.choose_suites(case, loaded, source)
+    skipped, names = reasons(chosen.choices, runs=False), tuple(it.suite for it in chosen.choices if it.runs)
+    for line in (*reasons(chosen.choices, runs=True), *skipped):
         log.say(sentence(line))
-    if chosen.choices and not chosen.names:
+    if chosen.choices and not names:
         log.report("notice", "No session runs: nothing here can change a result.", title="Zelda")
-        text = render_nothing_to_run((*chosen.notes, *notes), settings.run_all_label)
+        text = render_nothing_to_run((*skipped, *notes), settings.run_all_label)
         return _without_session(case, text, refused)
-    if chosen.notes:
-        settings = settings.replace(suites=chosen.names)
+    if skipped:
+        settings = settings.replace(suites=names)
     # Each key once, wherever it is given: the project's file gives it to many suites.
     judging = [RuleChange(it.key, str(it.origin), it.loosens) for it in settled.changes if it.is_judging]
     case = replace(
@@ -176,7 +176,7 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         settings=settings,
         root=loaded.root,
         results_dir=loaded.results_dir,
-        notes=(*notes, *chosen.notes),
+        notes=(*notes, *skipped),
         changes=PullRequestChanges(chosen.steering, tuple(dict.fromkeys(judging)), settled.gone, chosen.others),
         refused=refused,
         planned=tuple(it.resolved.name for it in select(loaded.suites, settings.suites, ())),

@@ -91,12 +91,6 @@ class CiContext:
         real, top = path.resolve(), self.settings.context.workspace.resolve()
         return real.relative_to(top).as_posix() if real.is_relative_to(top) else str(path)
 
-    @property
-    def folder(self) -> str:
-        """The project's, from the top of the checkout; empty at the top."""
-        folder = self.relative(self.root)
-        return "" if folder == "." else folder
-
 
 @dataclass
 class CiResult:
@@ -181,7 +175,7 @@ class CiResult:
             changes=case.changes,
             planned=case.planned,
             cancelled=self.cancelled,
-            project=case.folder,
+            project=case.relative(case.root),
             nightly=any(night.batch_id == self.batch.batch_id for night in self.evidence.nights.nights),
             notes=tuple(self.notes),
         )

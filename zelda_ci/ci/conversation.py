@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from zelda_ci.ci import publish
 from zelda_ci.ci.acceptances import RECORD, AcceptanceRecord, may_write, record_name, reply_key, words_of
 from zelda_ci.ci.commands import AcceptCriteria, AskHelp, RunAgain, RunCommit, parse_command
 from zelda_ci.ci.context import CiContext
@@ -111,7 +110,7 @@ def _answer(case: CiContext) -> str:
     if found.runs_again and (problem := _run_again(api, found.runs_again)):
         post(problem, f"{reply_key(asked.id)}-run")
     show("+1" if found.is_done else "confused")
-    publish.tell(case.log, case.settings.context.command_files, outputs={"comment-url": url, **found.outputs})
+    case.log.record(outputs={"comment-url": url, **found.outputs})
     case.log.say(f"Answered: {url}")
     return ""
 

@@ -15,7 +15,6 @@ from zelda_ci.compare.pool import summarize_pool
 from zelda_ci.domain.run import BatchResult, batch_of
 from zelda_ci.errors import ZeldaError
 from zelda_ci.files.atomic import write_whole
-from zelda_ci.github.workflow_commands import empty
 from zelda_ci.pipeline.batch import ending_signals, handlers_kept
 from zelda_ci.pipeline.comparing import compare_arms, compare_sides
 from zelda_ci.report.comment.annotations import closing_line
@@ -39,7 +38,7 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult], evidence: Evidence
         try:
             write_whole(case.output / RESULTS, [json_of(batch).encode()], durable=False)
         finally:
-            publish.record(result)
+            publish.record(result, quiet=True)
     result.cancelled = batch.interrupted
     _until_cancelled(
         result,
@@ -48,8 +47,7 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult], evidence: Evidence
         compare,
         lambda it: apply_acceptances(case, it, pull_request_in(case.settings.event)),
         storing.store_results,
-        storing.store_transcripts,
-        storing.store_report,
+        storing.store_pages,
     )
     with undisturbed():
         publish.publish_results(result)
@@ -57,7 +55,7 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult], evidence: Evidence
             storing.store_trials(result)
     _until_cancelled(result, publish.comment)
     with undisturbed():
-        publish.record(result)
+        publish.record(result, quiet=True)
         case.log.say(closing_line(result.report))
     return result.report.outcome.exit_code
 
@@ -123,7 +121,7 @@ def emptying(case: CiContext, run: Callable[[], BatchResult]) -> BatchResult:
             return run()
     finally:
         with undisturbed():
-            empty(case.settings.context.command_files.values())
+            case.log.forget_files()
 
 
 @contextmanager

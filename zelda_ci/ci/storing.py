@@ -103,21 +103,18 @@ def store_results(result: CiResult) -> None:
             result.has_siblings = any(is_results_name(name, DEFAULT_ARTIFACT) for name in others)
 
 
-def store_transcripts(result: CiResult) -> None:
-    """Upload what people read: of every run its result, transcript, patch, logs and images."""
-    case = result.case
-    if case.settings.include_transcripts and "artifact-id" in result.outputs:
-        files = dict(run_files(case.results_dir, result.batch.runs, (result_store.RESULT, *FILES)))
-        if files:
-            members = {PROVENANCE: case.output / PROVENANCE, **files}
-            _store(result, "transcripts-artifact-id", case.artifact + TRANSCRIPTS, members)
+def store_pages(result: CiResult) -> None:
+    """Upload what people read: of every run its result, transcript, patch, logs and images; and the HTML report.
 
-
-def store_report(result: CiResult) -> None:
-    """Upload the HTML report, without the texts of sessions where the workflow does not want them to be stored."""
-    case = result.case
-    if result.head and "artifact-id" in result.outputs:
-        page, texts = case.output / REPORT, case.settings.include_transcripts
+    Where the workflow does not want the texts of sessions to be stored, the report alone, without them.
+    """
+    case, texts, page = result.case, result.case.settings.include_transcripts, result.case.output / REPORT
+    if "artifact-id" not in result.outputs:
+        return
+    if files := dict(run_files(case.results_dir, result.batch.runs if texts else (), (result_store.RESULT, *FILES))):
+        members = {PROVENANCE: case.output / PROVENANCE, **files}
+        _store(result, "transcripts-artifact-id", case.artifact + TRANSCRIPTS, members)
+    if result.head:
         write_html(page, result.report, RunHistory(case.results_dir), include_texts=texts)
         _store(result, "report-artifact-id", f"{case.artifact}.{REPORT}", page, NO_REPORT)
 
