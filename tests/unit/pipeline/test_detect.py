@@ -81,7 +81,7 @@ PIP = "python3 -m venv .venv && .venv/bin/pip install -q "
          (f"{PIP}-r requirements.txt", None, ".venv/bin/python manage.py test")),
         ({"go.mod": "", "go.sum": ""}, "Go", "go", ("go mod download", "go build ./...", "go test ./...")),
         ({"Cargo.toml": "", "Cargo.lock": ""}, "Rust", "cargo", ("cargo fetch --locked", "cargo build", "cargo test")),
-        ({"Gemfile": "", "Gemfile.lock": "", ".rspec": ""}, "Ruby", "bundler",
+        ({"Gemfile": "", "Gemfile.lock": "", ".rspec": "", "w": ""}, "Ruby", "bundler",
          ("bundle config set --local path vendor/bundle && bundle install", None, "bundle exec rspec")),
         ({"pom.xml": "", "mvnw": ""}, "Java", "maven", (None, "./mvnw -B -q compile", "./mvnw -B -q test")),
         ({"build.gradle.kts": ""}, "Java", "gradle",
