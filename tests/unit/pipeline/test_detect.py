@@ -120,6 +120,8 @@ def test_a_package_of_a_workspace_shares_its_lock_file_and_no_other(files, setup
     files = {**files, "packages/web/package.json": package()}
     found = kind(files, "packages/web")
     assert (found.setup, found.lock) == (setup, lock)
+    go = kinds({**files, "go.sum": "", "packages/web/go.mod": ""}, "packages/web")[1]
+    assert (go.language, go.lock) == ("Go", None)
 
 
 def test_packages_below_are_found_but_not_those_of_others():
