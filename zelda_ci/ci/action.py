@@ -91,7 +91,7 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
         case "converse":
             return conversation.converse(case)
         case "request":
-            wanted = conversation.requested(case.api, settings)
+            wanted = conversation.requested(case.github, settings)
             if wanted is None:
                 return _skip(case, "The comment asks for no run of this job.")
             settings, commit = wanted

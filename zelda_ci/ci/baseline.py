@@ -13,7 +13,6 @@ from pathlib import Path
 
 from zelda_ci.ci import baseline_words as words
 from zelda_ci.ci.context import CiContext
-from zelda_ci.ci.event import default_branch
 from zelda_ci.ci.evidence import Evidence
 from zelda_ci.ci.stored_artifacts import (
     Claims,
@@ -72,7 +71,7 @@ def resolve_baseline(case: CiContext) -> Evidence:
         return Evidence(origin=words.SWITCHED_OFF)
     if api is None:
         return Evidence(origin=words.NO_TOKEN)
-    branch, commit, default = target.branch, target.commit, default_branch(settings)
+    branch, commit, default = target.branch, target.commit, settings.context.default_branch
     if target.head and not commit:
         try:
             commit = merge_base(api, target.branch, target.head)

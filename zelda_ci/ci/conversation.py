@@ -59,15 +59,9 @@ def converse(case: CiContext) -> int:
     Raises:
         GitHubError: A request failed, or the token may not do it.
     """
-    if why := _answer(case, _api(case.api)):
+    if why := _answer(case, case.github):
         case.log.report("notice", why, title="Zelda did nothing")
     return 0
-
-
-def _api(api: Api | None) -> Api:
-    if api is None:
-        raise GitHubError("No token was given, so that no comment can be answered.", hint="Pass github-token.")
-    return api
 
 
 def _asked(api: Api, event: Event) -> Comment | None:
@@ -259,7 +253,7 @@ def pinned(command: RunAgain | RunCommit, pull: PullRequest, repository_id: int)
     return pull.head.sha if pull.head.is_of(repository_id) else None
 
 
-def requested(api: Api | None, settings: ActionSettings) -> tuple[ActionSettings, str] | None:
+def requested(api: Api, settings: ActionSettings) -> tuple[ActionSettings, str] | None:
     """What the comment of the event asks to run: settings with the pull request, and the commit.
 
     This is asked anew in the job that runs, whatever an earlier job has put out: hours may lie between, if somebody has
@@ -272,7 +266,6 @@ def requested(api: Api | None, settings: ActionSettings) -> tuple[ActionSettings
         ConfigError: It may not be run, or not any more.
         GitHubError: GitHub did not tell.
     """
-    api = _api(api)
     command = parse_command(settings.event.comment.body if settings.event.comment else "")
     if not isinstance(command, RunAgain | RunCommit) or command == RunAgain():
         return None
@@ -281,7 +274,7 @@ def requested(api: Api | None, settings: ActionSettings) -> tuple[ActionSettings
         raise _refused("The comment that asks for this run was edited or deleted.")
     if not may_write(api, asked.author):
         raise _refused(f"{asked.author}, who asks for this run, may not write to this repository.")
-    pull = understand(PullRequest, api.get(f"pulls/{settings.event.issue.number if settings.event.issue else 0}"))
+    pull = understand(PullRequest, api.get(f"pulls/{settings.event.issue_number}"))
     commit = pinned(command, pull, settings.context.repository_id)
     if pull.state != "open" or commit is None or commit != pull.head.sha:
         raise _refused("The commit that this run is for is not (any more) the newest of an open pull request.")

@@ -25,7 +25,7 @@ from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
 from zelda_ci.domain.shards import ShardOf, ShardPart, ShardPlan
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.errors import GitHubError, StorageError, ZeldaError
+from zelda_ci.errors import StorageError, ZeldaError
 from zelda_ci.files.atomic import write_whole
 from zelda_ci.github.archives import MemberReader
 from zelda_ci.github.schemas import Artifact
@@ -218,16 +218,12 @@ def _name(case: CiContext, kind: str) -> str:
 
 def _artifacts(case: CiContext, kind: str) -> list[Artifact]:
     """Those of this run, of all its attempts, the newest first, whose kind has a form."""
-    if case.api is None:
-        hint = "Pass github-token, and give the job `permissions: actions: read`."
-        raise GitHubError("No token was given, so that plan and parts cannot be read.", hint=hint)
     form = re.compile(rf"{re.escape(identity_of(case.settings).stem)}\.{kind}\.[0-9]+")
-    return [it for it in artifacts_of_run(case.api, case.run_id) if not it.expired and form.fullmatch(it.name)]
+    return [it for it in artifacts_of_run(case.github, case.run_id) if not it.expired and form.fullmatch(it.name)]
 
 
 def _downloaded(case: CiContext, artifact: Artifact) -> AbstractContextManager[IO[bytes]]:
-    assert case.api  # noqa: S101 - it has listed the artifact
-    return case.api.download(artifact.id, digest=artifact.digest, max_bytes=MAX_ARCHIVE_BYTES)
+    return case.github.download(artifact.id, digest=artifact.digest, max_bytes=MAX_ARCHIVE_BYTES)
 
 
 def _tell(case: CiContext, title: str, lines: Sequence[str], outputs: Mapping[str, str]) -> None:

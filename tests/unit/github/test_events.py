@@ -185,8 +185,8 @@ def test_a_payload_that_lies_about_its_types_is_refused() -> None:
     for event in ({"pull_request": 7}, {"pull_request": {"number": True, "head": {"sha": []}}}, {}):
         with pytest.raises(ConfigError):
             decided("pull_request", event)
-    with pytest.raises(ConfigError, match=r"cannot be used: before, repository\."):
-        decided("push", {"before": 7, "repository": []})
+    with pytest.raises(ConfigError, match=r"cannot be used: before, head_commit\.id, repository\.id\."):
+        decided("push", {"before": 7, "head_commit": {"id": {}}, "repository": {"id": []}})
 
 
 @pytest.mark.parametrize(("mode", "activity"), [("auto", "converse"), ("run", "request")])
