@@ -148,9 +148,7 @@ def _trials(result: CiResult) -> dict[str, bytes]:
     members = {PROVENANCE: json_of(_provenance(result)).encode(), RESULTS: json_of(result.batch).encode()}
     pool = Pool(trials=(*found.heads, *found.bases))
     if case.decision.is_of_base:
-        made = {(run.batch_id, run.run_id) for run in runs}
-        carried = tuple(run for run in found.pool if (run.batch_id, run.run_id) not in made)
-        pool = Pool(suites={**found.fingerprints, **heads_of(runs)}, trials=carried)
+        pool = Pool(suites={**found.fingerprints, **heads_of(runs)}, trials=found.pool)
         if found.nights.nights:
             members[NIGHTS] = encode_within(found.nights, MAX_HISTORY_BYTES)
     # Without a pool it does not carry the trials of those before it, which therefore have to be read as well.
