@@ -30,8 +30,8 @@ from zelda_ci.domain.run import RunResult, batch_of
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ArtifactError, ConfigError, GitHubError, StorageError, ZeldaError
 from zelda_ci.github.api import Api
-from zelda_ci.github.revisions import ancestors, behind, merge_base
-from zelda_ci.github.schemas import WorkflowRun, understand
+from zelda_ci.github.revisions import ancestors, behind, merge_base, read_run
+from zelda_ci.github.schemas import WorkflowRun
 from zelda_ci.storage.references import read_results
 
 # What runs on commits that are already on a branch of this repository; pull requests are not.
@@ -118,7 +118,7 @@ def find_baseline(case: CiContext, api: Api, branch: str, commit: str | None) ->
     """
     wanted, refused = commit, Refusals()
     try:
-        own = _run(api, case.evaluated.run_id if case.evaluated else case.run_id)
+        own = read_run(api, case.evaluated.run_id if case.evaluated else case.run_id)
         wanted = commit or next(ancestors(api, branch), branch)
         for runs in runs_of(api, branch, TRUSTED_EVENTS, case.settings.context.repository_id, own):
             # Its own results are nothing to compare a run with.
@@ -135,10 +135,6 @@ def find_baseline(case: CiContext, api: Api, branch: str, commit: str | None) ->
     # What has expired says less than what was refused for a reason.
     refused.sort(key=lambda each: each[0].code == "ARTIFACT_EXPIRED")
     return Evidence(origin=words.missing(branch, wanted, *next(iter(refused), ())))
-
-
-def _run(api: Api, run_id: int) -> WorkflowRun:
-    return understand(WorkflowRun, api.get(f"actions/runs/{run_id}"))
 
 
 def _in_line(api: Api, commit: str, runs: Iterable[WorkflowRun]) -> Iterator[WorkflowRun]:
@@ -267,7 +263,7 @@ def earlier_results(case: CiContext) -> Iterator[StoredResults]:
     api, context, pull_request = case.api, case.settings.context, pull_request_of(case)
     if api is None or pull_request is None:
         return
-    own, complete = _run(api, context.run_id), 0
+    own, complete = read_run(api, context.run_id), 0
     branch = own.head_branch or ""
     if not own.is_of(branch, context.repository_id):
         return
