@@ -34,7 +34,7 @@ def table(heading: str) -> dict[str, list[str]]:
 
 def test_the_action_has_the_outputs_that_are_written_and_described() -> None:
     code = "".join(path.read_text() for path in (REPOSITORY / "zelda_ci/ci").glob("*.py"))
-    assert [name for name in ACTION["outputs"] if f'"{name.removesuffix("-path")}"' not in code] == []
+    assert [name for name in ACTION["outputs"] if f'"{name}"' not in code] == []
     assert list(table("Outputs")) == list(ACTION["outputs"])
 
 

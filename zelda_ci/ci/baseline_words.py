@@ -37,7 +37,7 @@ MISSING = {
     "": (BaselineState.NONE_YET, NONE_YET),
     "ARTIFACT_EXPIRED": (BaselineState.EXPIRED, EXPIRED),
     "REFUSED": (BaselineState.INVALID, "no usable baseline: the results of {results} were refused: {reason}"),
-    "wrong token": (BaselineState.NOT_PERMITTED, "no baseline: the token is wrong or no longer valid (github-token)"),
+    "WRONG_TOKEN": (BaselineState.NOT_PERMITTED, "no baseline: the token is wrong or no longer valid (github-token)"),
     "GITHUB_NOT_PERMITTED": (BaselineState.NOT_PERMITTED, NOT_PERMITTED),
     "GITHUB_NOT_FOUND": (BaselineState.NOT_PERMITTED, NOT_PERMITTED),
     "GITHUB_RATE_LIMITED": (BaselineState.UNREACHABLE, "no baseline: GitHub limits how often it may be asked"),
@@ -64,12 +64,12 @@ def _name(branch: str | None, commit: str | None) -> str:
 
 def missing(branch: str, wanted: str | None, error: ZeldaError | None = None, commit: str = "") -> BaselineOrigin:
     """Why a branch has no baseline: nothing was stored, an error of what was stored for a commit, or one of GitHub."""
-    code, message = (error.code, error.message) if error else ("", "")
+    row, message = (error.code, error.message) if error else ("", "")
     if isinstance(error, GitHubError) and error.status == WRONG_TOKEN:
-        code = "wrong token"
-    if code not in MISSING:
-        code = "REFUSED" if isinstance(error, ArtifactError | StorageError) else "UNREACHABLE"
-    state, sentence = MISSING[code]
+        row = "WRONG_TOKEN"
+    if row not in MISSING:
+        row = "REFUSED" if isinstance(error, ArtifactError | StorageError) else "UNREACHABLE"
+    state, sentence = MISSING[row]
     first, _, rest = message.rstrip(".").partition(" ")
     # A name such as GitHub keeps its letters.
     reason = f"{first.lower() if first.istitle() else first} {rest}"

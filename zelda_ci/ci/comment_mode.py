@@ -30,14 +30,15 @@ def comment(case: CiContext) -> int:
         ZeldaError: It could not be told, or what is stored is not what Zelda stores.
     """
     api, settings, run = case.github, case.settings, case.settings.event.workflow_run
+    assert run  # noqa: S101 - the event was decided by it
     own = settings.context.repository_id
     # Of each job, the results of its newest attempt.
     newest = {
         artifact.name.rpartition(".")[0]: artifact
-        for artifact in (reversed(artifacts_of_run(api, run.id)) if run else ())
+        for artifact in reversed(artifacts_of_run(api, run.id))
         if not artifact.expired and is_results_name(artifact.name, settings.artifact_name)
     }
-    if run is None or not newest:
+    if not newest:
         return _nothing(case, "That run stored no results (it was skipped, failed before them, or they have expired).")
     for stem, artifact in [*newest.items()][:MAX_JOBS]:
         try:

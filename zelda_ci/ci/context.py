@@ -69,7 +69,8 @@ class CiContext:
 
     @property
     def run_id(self) -> int:
-        return self.settings.context.run_id
+        """The run that has evaluated."""
+        return self.evaluated.run_id if self.evaluated else self.settings.context.run_id
 
     @property
     def artifact(self) -> str:
@@ -156,7 +157,7 @@ class CiResult:
         case, settings = self.case, self.case.settings
         context, head = settings.context, case.decision.head_sha or case.commit
         home = f"{context.server_url}/{context.repository}"
-        run = context.url_of(case.evaluated.run_id if case.evaluated else context.run_id)
+        run = context.url_of(case.run_id)
         artifact, transcripts, page = (
             f"{run}/artifacts/{self.outputs[name]}" if name in self.outputs else None
             for name in ("artifact-id", "transcripts-artifact-id", "report-artifact-id")

@@ -75,8 +75,7 @@ def compare(result: CiResult) -> None:
     origin, bases = found.origin, result.bases
     if batch.base and batch.base.problem:
         result.notes.append(f"nothing ran side by side with the base: {batch.base.problem}")
-    is_beside = bool(result.head) and batch.is_planned_by_looks
-    if is_beside:
+    if result.head and batch.is_planned_by_looks:
         result.compared = compare_arms(batch, found.stored)
         if batch.base and batch.base.commit:
             branch = case.decision.target.branch if case.decision.target else origin.branch
@@ -84,16 +83,14 @@ def compare(result: CiResult) -> None:
         if pool := summarize_pool(run for each in found.stored.values() for run in each.stored):
             origin = words.with_pool(origin, pool, case.now())
         found = found.replace(origin=origin, results=batch_of(bases) if bases else None)
+        result.notes.append(origin.sentence)
     elif batch.runs:
-        found = found.against(batch.runs, case.now(), is_choice=bool(case.settings.suites or found.known))
+        found = found.against(batch.runs, case.now(), is_choice=bool(case.settings.suites) or found.new is not None)
         if found.results:
             sides = SideReference("the baseline", found.results.runs), SideReference("this run", result.head)
             result.compared = compare_sides(*sides, {})
     result.evidence, result.baseline = found, found.origin
     case.log.say(found.origin.sentence)
-    # Elsewhere it is noted only where it is not what everybody expects it to be.
-    if is_beside or found.origin.stands_for or found.origin.workflow:
-        result.notes.append(found.origin.sentence)
 
 
 def _until_cancelled(result: CiResult, *steps: Callable[[CiResult], None]) -> None:

@@ -174,10 +174,9 @@ def _publish(case: CiContext, pull: int, body: str, made_at: datetime, *, is_due
     key, context = comment_key(case), case.settings.context
     if not is_due and not read_thread(case.github, pull).marked(key):
         return None
-    run_id, attempt = context.run_id, context.run_attempt
-    if case.evaluated and (ended := case.settings.event.workflow_run):
-        run_id, attempt = ended.id, ended.run_attempt
-    order = CommentOrder(run_id, attempt, case.decision.head_sha, int(made_at.timestamp()))
+    ended = case.settings.event.workflow_run if case.evaluated else None
+    attempt = ended.run_attempt if ended else context.run_attempt
+    order = CommentOrder(case.run_id, attempt, case.decision.head_sha, int(made_at.timestamp()))
     stored_as = identity_of(case.settings, case.evaluated).stored_as
     about = {"key": key, "body": body, "workflow": _workflow(case)}
     return keep_comment(case.github, pull, **about, order=order, stored_as=stored_as, once=once)

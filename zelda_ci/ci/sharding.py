@@ -30,15 +30,11 @@ from zelda_ci.files.atomic import write_whole
 from zelda_ci.github.archives import MemberReader
 from zelda_ci.github.schemas import Artifact
 from zelda_ci.pipeline import shards
-from zelda_ci.pipeline.shards import LIMITS, MAX_ARCHIVE_BYTES, describe, read_part
+from zelda_ci.pipeline.shards import LIMITS, MAX_ARCHIVE_BYTES, MAX_MEMBERS, describe, read_part
 from zelda_ci.report.text import escape_markdown, json_of, sentence
 from zelda_ci.storage import codec
 
 PLAN = "zelda-plan.json"
-PLAN_MEMBERS = 10
-
-
-# --- the plan --------------------------------------------------------------------------------------------------------
 
 
 def publish_plan(case: CiContext, plan: ShardPlan, evidence: Evidence) -> int:
@@ -68,7 +64,7 @@ def pinned_plan(case: CiContext) -> PinnedPlan | None:
     with _refusal_in_comment(case):
         for artifact in _artifacts(case, "plan") if wanted else ():
             with _downloaded(case, artifact) as file:
-                data = MemberReader(file, max_members=PLAN_MEMBERS).read({PLAN}, **LIMITS).get(PLAN, b"")
+                data = MemberReader(file, max_members=MAX_MEMBERS).read({PLAN}, **LIMITS).get(PLAN, b"")
             if hashlib.sha256(data).hexdigest() == wanted:
                 return codec.decode(PinnedPlan, data, PLAN)
         hint = (
@@ -93,9 +89,6 @@ def check_plan(plan: ShardPlan, shard: ShardOf | None, suites: Sequence[Resolved
     )
     if why := difference(plan, here):
         raise StorageError(f"This job sees other than what was planned. {why}", code="OTHER_PLAN")
-
-
-# --- a shard ---------------------------------------------------------------------------------------------------------
 
 
 def run_shard(
@@ -163,9 +156,6 @@ def _earlier_trials(case: CiContext, shard: ShardOf, plan: ShardPlan) -> tuple[R
     return ()
 
 
-# --- the merge -------------------------------------------------------------------------------------------------------
-
-
 def merge(case: CiContext, pinned: PinnedPlan) -> int:
     """Put the parts of all shards together and report them as one run; returns its exit code.
 
@@ -207,9 +197,6 @@ def _refusal_in_comment(case: CiContext) -> Iterator[None]:
             text = "\n\n".join(escape_markdown(sentence(line)) for line in problem.user_message.splitlines())
             publish.replace_comment(case, f"### Zelda could not put the shards together\n\n{text}\n")
         raise
-
-
-# --- artifacts -------------------------------------------------------------------------------------------------------
 
 
 def _name(case: CiContext, kind: str) -> str:

@@ -260,17 +260,8 @@ async def _rejudge(stored: RunFolder, proxy: ModelProxy, emit: Emit, overrides: 
     transcript, offered = stored.transcript(), stored.manifest()
     had = resolve_loaded(offered, transcript, redact) if offered else None
     changes = Changes(**dict(run.changes) | {"patch": stored.patch_file}) if run.changes else None
-    context = EvalContext(
-        run.config,
-        None,
-        transcript,
-        run.api,
-        changes,
-        checks=checks(run, redact),
-        images=stored.path / IMAGES,
-        manifest=had,
-    )
-    judging = JudgeRun(proxy, run.run_id, context)
+    context = EvalContext(run.config, None, transcript, run.api, changes, images=stored.path / IMAGES, manifest=had)
+    judging = JudgeRun(proxy, run.run_id, replace(context, checks=checks(run, redact)))
     await judging.run()
     for notice in judging.notices:
         emit(Warned(notice, run.run_id))

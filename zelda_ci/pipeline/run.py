@@ -262,15 +262,9 @@ class SuiteRun:
             self.changes = self.changes or await self._changes(workspace)
             if self.state.records:
                 transcript = await anyio.to_thread.run_sync(self.state.transcript)
-                context = EvalContext(
-                    self.suite,
-                    workspace,
-                    transcript,
-                    self.state.known.api,
-                    self.changes,
-                    images=self.state.folder.path / IMAGES,
-                    manifest=resolve_loaded(self.offered, transcript, self.redact) if self.offered else None,
-                )
+                manifest = resolve_loaded(self.offered, transcript, self.redact) if self.offered else None
+                known = (self.suite, workspace, transcript, self.state.known.api, self.changes)
+                context = EvalContext(*known, images=self.state.folder.path / IMAGES, manifest=manifest)
                 await evaluate(self.planned.label, context, self.tools, self.state)
         await self._store()
 

@@ -33,7 +33,7 @@ def test_a_pull_request_is_compared_with_what_it_is_merged_into() -> None:
     assert (found.pull_request, found.head_sha) == (7, HEAD)
     assert f"main@{BASE[:7]}" in found.sentence
     found = decided("pull_request", payload("pull_request"), comment="off", baseline="none")
-    assert (found.target, found.comments) == (None, False)
+    assert (found.target, found.comments, "compared with nothing" in found.sentence) == (None, False, True)
 
 
 @pytest.mark.parametrize("checkout", [Checkout(HEAD, (BASE,)), Checkout(), Checkout(MERGE, (BASE, TIP))])
