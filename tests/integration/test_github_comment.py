@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -134,29 +135,19 @@ def test_a_run_for_a_head_that_was_left_behind_writes_nothing(github: GitHubServ
     assert pull.comments == []
 
 
-def test_invented_runs_and_attempts_silence_nobody(github: GitHubServer, pull: Pull) -> None:
-    run = run_of(github)
-    claims = (CommentOrder(10**17, 1, HEAD), CommentOrder(10**17, 1, ""), CommentOrder(run.id, 99, HEAD))
-    for claim in claims:
-        pull.comments.clear()
-        github.repository.add_comment(1, sealed(KEY, claim, "vandalised"), author=github.login)
-        assert tell(github, "true", run).action == "updated"
-        assert [shown(each) for each in pull.comments] == ["true"]
-
-
-def test_what_a_fork_had_posted_in_our_name_silences_nobody(github: GitHubServer, pull: Pull) -> None:
-    """Another workflow of the repository posts its text: with our mark, and with runs that there are."""
+def test_what_anybody_wrote_in_our_name_silences_nobody(github: GitHubServer, pull: Pull) -> None:
+    """Runs that never were, or none of this comment's: people write them, or a workflow posts what a fork wrote."""
     repository, run = github.repository, run_of(github)
-    earlier = repository.add_run(
-        HEAD, branch="feature", event="pull_request", created_at=datetime(1970, 1, 1, tzinfo=UTC)
-    )
-    foreign = repository.add_run(HEAD, branch="feature", event="pull_request", workflow="coverage.yml")
-    other_head = repository.add_run("b" * 40, branch="feature", event="pull_request")
+    of_pull: Any = {"branch": "feature", "event": "pull_request"}
+    ended: Any = {**of_pull, "created_at": datetime(1970, 1, 1, tzinfo=UTC)}
     asked = repository.add_run("c" * 40, event="issue_comment", workflow="zelda-commands.yml")
-    for claimed in (earlier, foreign, other_head, asked, run):
+    runs = [run, asked, repository.add_run(HEAD, **ended), repository.add_run("b" * 40, **of_pull)]
+    runs.append(repository.add_run(HEAD, workflow="coverage.yml", **of_pull))
+    claims = [CommentOrder(each.id, 1, HEAD, made_at=2_000) for each in runs]
+    claims += [CommentOrder(10**17, 1, head, made_at=2_000) for head in (HEAD, "")]
+    for claim in (*claims, CommentOrder(run.id, 99, HEAD, made_at=2_000)):
         pull.comments.clear()
-        forged = CommentOrder(claimed.id, 1, HEAD, made_at=2_000)
-        repository.add_comment(1, sealed(KEY, forged, "All is well."), author=github.login)
+        repository.add_comment(1, sealed(KEY, claim, "All is well."), author=github.login)
         assert told(github, "true", replace(order_of(run), made_at=1_000)).action == "updated"
         assert [shown(each) for each in pull.comments] == ["true"]
     # What a comment asked for has the default branch's head, and has stored results.

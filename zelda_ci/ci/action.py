@@ -91,7 +91,7 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
         case "converse":
             return conversation.converse(case)
         case "request":
-            wanted = conversation.requested(case.api, settings)
+            wanted = conversation.requested(case)
             if wanted is None:
                 return _skip(case, "The comment asks for no run of this job.")
             settings, commit = wanted
@@ -132,7 +132,7 @@ def _without_session(case: CiContext, text: str, refused: Sequence[NotLoaded]) -
     if case.settings.mode == "plan":
         outputs |= {"shards": "0", "matrix": "[]"}
     text = f"{render_not_loaded(map(gate_sentence, refused))}{text}"
-    publish.tell(case.log, case.settings.context.command_files, text, outputs)
+    case.log.record(text, outputs)
     if case.decision.activity == "run":
         publish.replace_comment(case, text)
     return 1 if refused else 0
@@ -197,14 +197,13 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
     if nightly.is_nightly(case):
         invocation = _at_night(invocation)
     evidence = _evidence(case, invocation, chosen.baseline)
-    names = evidence.new if evidence.known else settings.suites
+    names = settings.suites if evidence.new is None else evidence.new
     invocation = invocation.ordering(replace(invocation.order, names=names, stored=evidence.stored))
     if settings.is_sharded:
         return _share(case, invocation, evidence, emit)
 
     def run() -> BatchResult:
-        is_all_known = evidence.known and not evidence.new
-        return empty_batch(case.now()) if is_all_known else _run(case, invocation, emit)
+        return empty_batch(case.now()) if evidence.new == () else _run(case, invocation, emit)
 
     return evaluate.evaluate(case, run, evidence)
 
@@ -245,7 +244,7 @@ def _run(case: CiContext, invocation: Invocation, emit: Emit) -> BatchResult:
 def _share(case: CiContext, invocation: Invocation, evidence: Evidence, emit: Emit) -> int:
     """What this job does of a run that several share: plan it, run a shard of it, or put the parts together."""
     settings, shard, order, pinned = case.settings, case.settings.shard, invocation.order, case.pinned
-    suites = () if evidence.known and not evidence.new else invocation.masked
+    suites = () if evidence.new == () else invocation.masked
     tested = anyio.run(read_commit, settings.project, case.environ)
     commit = tested and tested.sha
     if pinned is None:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from zelda_ci.ci import publish
 from zelda_ci.ci.acceptances import RECORD, AcceptanceRecord, may_write, record_name, reply_key, words_of
 from zelda_ci.ci.commands import AcceptCriteria, AskHelp, RunAgain, RunCommit, parse_command
 from zelda_ci.ci.context import CiContext
@@ -60,34 +59,26 @@ def converse(case: CiContext) -> int:
     Raises:
         GitHubError: A request failed, or the token may not do it.
     """
-    if why := _answer(case, _api(case.api)):
+    if why := _answer(case):
         case.log.report("notice", why, title="Zelda did nothing")
     return 0
 
 
-def _api(api: Api | None) -> Api:
-    if api is None:
-        raise GitHubError("No token was given, so that no comment can be answered.", hint="Pass github-token.")
-    return api
-
-
-def _asked(api: Api, event: Event) -> Comment | None:
+def _asked(case: CiContext) -> Comment | None:
     """The comment of an event, if it is still there with the same words, by the same author."""
-    sent = event.comment
-    if sent is None:
-        return None
+    sent = case.settings.event.comment
     try:
-        now = understand(Comment, api.get(f"issues/comments/{sent.id}"))
+        now = understand(Comment, case.github.get(f"issues/comments/{sent.id if sent else 0}"))
     except GitHubError as error:
         if error.code not in ABSENT:
             raise
         return None
-    return sent if (now.author, words_of(now.body)) == (sent.author, words_of(sent.body)) else None
+    return sent if sent and (now.author, words_of(now.body)) == (sent.author, words_of(sent.body)) else None
 
 
-def _answer(case: CiContext, api: Api) -> str:
+def _answer(case: CiContext) -> str:
     """Carry the command out, answer it, and only then run again what the answer changes; returns why not."""
-    asked, pull_request = _asked(api, case.settings.event), case.decision.pull_request or 0
+    api, asked, pull_request = case.github, _asked(case), case.decision.pull_request or 0
     if asked is None:
         return "The comment was edited or deleted since it was sent: nothing is done."
     thread = read_thread(api, pull_request)
@@ -114,13 +105,12 @@ def _answer(case: CiContext, api: Api) -> str:
                     api.delete(f"issues/comments/{mine.id}")
         return f"{asked.author} may not write to this repository: nothing is done."
     show("eyes")
-    found = _carried_out(case, api, asked, thread)
+    found = _carried_out(case, asked, thread)
     url = post(found.reply).url
     if found.runs_again and (problem := _run_again(api, found.runs_again)):
         post(problem, f"{reply_key(asked.id)}-run")
     show("+1" if found.is_done else "confused")
-    outputs = {"comment-url": url, **found.outputs}
-    publish.tell(case.log, case.settings.context.command_files, outputs=outputs)
+    case.log.record(outputs={"comment-url": url, **found.outputs})
     case.log.say(f"Answered: {url}")
     return ""
 
@@ -129,26 +119,27 @@ def _refusals(thread: Thread) -> list[Comment]:
     return [each for each in thread.comments if visible_text(each.body) == render_reply("not_permitted").rstrip()]
 
 
-def _carried_out(case: CiContext, api: Api, asked: Comment, thread: Thread) -> Response:
+def _carried_out(case: CiContext, asked: Comment, thread: Thread) -> Response:
     """Do what is asked for, as far as it does not have to wait for the answer."""
     command = parse_command(asked.body)
     if isinstance(command, AskHelp):
         return Response(render_reply("help", problem=command.problem), is_done=not command.problem)
-    pull = understand(PullRequest, api.get(f"pulls/{case.decision.pull_request}"))
+    pull = understand(PullRequest, case.github.get(f"pulls/{case.decision.pull_request}"))
     if pull.state != "open":
         return Response(render_reply("closed"))
     match command:
         case RunAgain(suites=()):
-            return _rerun(api, case.settings.workflow, pull)
+            return _rerun(case, pull)
         case AcceptCriteria():
-            return _accept(case, api, command, asked, thread, pull)
+            return _accept(case, command, asked, thread, pull)
         case RunAgain() | RunCommit():
             return _start(case, command, pull)
 
 
-def _rerun(api: Api, workflow: str, pull: PullRequest) -> Response:
+def _rerun(case: CiContext, pull: PullRequest) -> Response:
+    workflow = case.settings.workflow
     try:
-        run = newest_run(api, workflow, pull)
+        run = newest_run(case.github, workflow, pull)
     except GitHubError as error:
         if error.code != "GITHUB_NOT_FOUND":
             raise
@@ -159,7 +150,7 @@ def _rerun(api: Api, workflow: str, pull: PullRequest) -> Response:
         return Response(render_reply("needs_approval", url=run.url))
     if run.status != "completed":
         return Response(render_reply("still_running", url=run.url))
-    problem = _run_again(api, run)
+    problem = _run_again(case.github, run)
     said = problem or render_reply("runs_again", url=run.url, only_failed=run.conclusion in FAILED)
     return Response(said, is_done=problem is None)
 
@@ -175,23 +166,19 @@ def _start(case: CiContext, command: RunAgain | RunCommit, pull: PullRequest) ->
     return Response(said, is_done=True, outputs={"run-commit": commit})
 
 
-def _accept(
-    case: CiContext, api: Api, command: AcceptCriteria, asked: Comment, thread: Thread, pull: PullRequest
-) -> Response:
+def _accept(case: CiContext, command: AcceptCriteria, asked: Comment, thread: Thread, pull: PullRequest) -> Response:
     """Store which of the suite's failing criteria are accepted."""
-    settings, own = case.settings, case.settings.context.repository_id
-    newest = None
+    settings, newest = case.settings, None
     with suppress(GitHubError):
-        newest = newest_run(api, settings.workflow, pull)
-    runs = list(_runs(api, thread, pull, newest))
+        newest = newest_run(case.github, settings.workflow, pull)
+    runs = list(_runs(case.github, thread, pull, newest))
     # Of a fork's run its author decides what it stores.
-    results = (each for run in runs if run.head_repository_id == own for each in _results(case, api, run, pull))
-    found = (failing_criteria(each.own_trials, command.suite) for each in results)
+    own = [run for run in runs if run.head_repository_id == settings.context.repository_id]
+    found = (failing_criteria(it.own_trials, command.suite) for run in own for it in _results(case, run, pull))
     failing = next((each for each in found if each is not None), None)
     if failing is None:
-        is_foreign = any(run.head_repository_id != own for run in runs)
         stored = render_reply("nothing_stored", suite=command.suite)
-        return Response(render_reply("foreign_results") if is_foreign else stored)
+        return Response(stored if own == runs else render_reply("foreign_results"))
     wanted = [name for place, name in failing.items() if command.number in {None, place}]
     if not wanted:
         return Response(render_reply("nothing_fails", suite=command.suite, number=command.number))
@@ -224,14 +211,14 @@ def _runs(api: Api, thread: Thread, pull: PullRequest, newest: WorkflowRun | Non
                 yield run
 
 
-def _results(case: CiContext, api: Api, run: WorkflowRun, pull: PullRequest) -> Iterator[StoredResults]:
+def _results(case: CiContext, run: WorkflowRun, pull: PullRequest) -> Iterator[StoredResults]:
     """What a run has stored of this pull request's head, the newest first."""
     own = case.settings.context.repository_id
     told = {"repository_id": own, "run_id": run.id, "head_sha": pull.head.sha, "pull_request": pull.number}
-    for artifact in [it for it in artifacts_of_run(api, run.id) if not it.expired][:MAX_ARTIFACTS]:
+    for artifact in [it for it in artifacts_of_run(case.github, run.id) if not it.expired][:MAX_ARTIFACTS]:
         # What somebody else's step has stored is no results.
         with suppress(ArtifactError, StorageError):
-            yield read_stored(api, artifact, told)
+            yield read_stored(case.github, artifact, told)
 
 
 def _run_again(api: Api, run: WorkflowRun) -> str | None:
@@ -260,40 +247,35 @@ def pinned(command: RunAgain | RunCommit, pull: PullRequest, repository_id: int)
     return pull.head.sha if pull.head.is_of(repository_id) else None
 
 
-def requested(api: Api | None, settings: ActionSettings) -> tuple[ActionSettings, str] | None:
-    """What the comment of the event asks to run: settings with the pull request, and the commit.
+def requested(case: CiContext) -> tuple[ActionSettings, str] | None:
+    """What the comment of the event asks to run: settings with the pull request, and the commit, if it asks for any.
 
     This is asked anew in the job that runs, whatever an earlier job has put out: hours may lie between, if somebody has
     to approve the job.
-
-    Returns:
-        Nothing where the comment asks for no run.
 
     Raises:
         ConfigError: It may not be run, or not any more.
         GitHubError: GitHub did not tell.
     """
-    api = _api(api)
-    command = parse_command(settings.event.comment.body if settings.event.comment else "")
+    settings, event = case.settings, case.settings.event
+    command = parse_command(event.comment.body if event.comment else "")
     if not isinstance(command, RunAgain | RunCommit) or command == RunAgain():
         return None
-    asked = _asked(api, settings.event)
+    asked = _asked(case)
     if asked is None:
-        raise _refused("The comment that asks for this run was edited or deleted.")
-    if not may_write(api, asked.author):
-        raise _refused(f"{asked.author}, who asks for this run, may not write to this repository.")
-    pull = understand(PullRequest, api.get(f"pulls/{settings.event.issue.number if settings.event.issue else 0}"))
-    commit = pinned(command, pull, settings.context.repository_id)
-    if pull.state != "open" or commit is None or commit != pull.head.sha:
-        raise _refused("The commit that this run is for is not (any more) the newest of an open pull request.")
-    chosen = settings.replace(event=Event.model_validate({**dict(settings.event), "pull_request": pull}))
-    if command.suites:
-        # Some suites do not speak for all: what they show must not take the place of what all have shown.
-        name = f"{settings.comment_id} {', '.join(command.suites)}".strip()
-        chosen = chosen.replace(suites=command.suites, comment_id=name[:100], run_all=True)
-    return chosen, commit
-
-
-def _refused(message: str) -> ConfigError:
+        why = "The comment that asks for this run was edited or deleted."
+    elif not may_write(case.github, asked.author):
+        why = f"{asked.author}, who asks for this run, may not write to this repository."
+    else:
+        pull = understand(PullRequest, case.github.get(f"pulls/{case.decision.pull_request}"))
+        commit = pinned(command, pull, settings.context.repository_id)
+        if pull.state == "open" and commit == pull.head.sha:
+            chosen = settings.replace(event=Event.model_validate({**dict(event), "pull_request": pull}))
+            if command.suites:
+                # Some suites do not speak for all: what they show must not take the place of what all have shown.
+                name = f"{settings.comment_id} {', '.join(command.suites)}".strip()
+                chosen = chosen.replace(suites=command.suites, comment_id=name[:100], run_all=True)
+            return chosen, pull.head.sha
+        why = "The commit that this run is for is not (any more) the newest of an open pull request."
     hint = "Nothing was run. Look at the pull request again, and write a new comment."
-    return ConfigError(message, hint=hint, code="EVENT_REFUSED")
+    raise ConfigError(why, hint=hint, code="EVENT_REFUSED")

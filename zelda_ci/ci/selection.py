@@ -45,7 +45,7 @@ def choose_suites(case: CiContext, loaded: LoadedProject, source: BaseSource) ->
     if base is None or source.is_foreign:
         return ChosenSuites()
     pull = settings.event.pull_request
-    has_label = pull is not None and settings.run_all_label in {label.name for label in pull.labels}
+    has_label = pull is not None and settings.run_all_label in {label["name"] for label in pull.labels}
     if has_label and not settings.run_all:
         case.log.say(f"All suites run: the pull request has the label {settings.run_all_label}.")
     suites = select(loaded.suites, settings.suites, ())

@@ -162,8 +162,8 @@ class Http:
 
         Raises:
             GitHubError: `GITHUB_NOT_PERMITTED`, `GITHUB_RATE_LIMITED`, `GITHUB_NOT_FOUND`, `GITHUB_GONE`,
-                `GITHUB_UNREACHABLE`, `GITHUB_TOO_LARGE`, `GITHUB_REFUSED` (anything else); `GITHUB_ANSWER_LOST` where
-                something that must not happen twice may have happened.
+                `GITHUB_UNREACHABLE`, `GITHUB_TOO_LARGE`, `ARTIFACT_QUOTA`, `GITHUB_REFUSED` (anything else);
+                `GITHUB_ANSWER_LOST` where something that must not happen twice may have happened.
         """
         for signature in signatures(request.url):
             self._mask(signature)
@@ -219,7 +219,6 @@ GRAPHQL_CODES = {
     "INSUFFICIENT_SCOPES": "GITHUB_NOT_PERMITTED",
     "NOT_FOUND": "GITHUB_NOT_FOUND",
 }
-
 
 # Why an attempt brought no answer: the words, whether the server never had the request, whether another ends the same.
 FAILURES: tuple[tuple[type[Exception], str, bool, bool], ...] = (
@@ -279,10 +278,14 @@ def refused(answer: Answer, attempts: int, now: float) -> tuple[GitHubError, flo
             410: ("GITHUB_GONE", None),
         }.get(status, ("GITHUB_REFUSED", None))
     detail = answer.said
+    if QUOTA_WORDS in detail.lower():
+        message = "The storage for artifacts that this account has is used up."
+        hint = "Delete old artifacts or shorten their retention; GitHub counts anew every 6 to 12 hours."
+        return ArtifactError(message, hint=hint, code="ARTIFACT_QUOTA", status=status, detail=detail), None
     how = "refused" if status < 300 else f"answered with {status}"
     message = f"{request.asked} was {how}{f' ({detail})' if detail else ''}."
     error = GitHubError(message, hint=hint, code=code, status=status, detail=detail)
-    if not (status in PASSING or is_limited) or QUOTA_WORDS in detail.lower():
+    if not (status in PASSING or is_limited):
         return error, None
     # Seconds or a date, or anything, since it is a server's.
     with suppress(InvalidHeader, ValueError, OverflowError):

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 import orjson
 
 from zelda_ci.errors import ArtifactError, GitHubError
-from zelda_ci.github.api import QUOTA_WORDS, Http, HttpRequest
+from zelda_ci.github.api import Http, HttpRequest
 from zelda_ci.github.archives import packed
 from zelda_ci.github.schemas import Described, understand
 from zelda_ci.redact import Secret
@@ -88,7 +88,7 @@ class ArtifactService:
         days, or as long as the repository allows.
 
         Raises:
-            ArtifactError: `ARTIFACT_QUOTA`, `ARTIFACT_EXISTS`, `ARTIFACT_REFUSED`, or `ARTIFACT_FAILED`.
+            ArtifactError: `ARTIFACT_EXISTS`, `ARTIFACT_REFUSED`, or `ARTIFACT_FAILED`.
             GitHubError: As `Http.send`; with status 400 where the service takes archives only.
         """
         mime_type = "text/html" if isinstance(content, Path) else "application/zip"
@@ -101,19 +101,8 @@ class ArtifactService:
         except OSError as exc:
             raise ArtifactError(f"{content} cannot be read: {exc.strerror or exc}.") from exc
         with opened as file:
-            try:
-                digest, size = self._send(self._create(name, request), file, mime_type)
-                return Uploaded(self._finish(name, digest, size), size)
-            except GitHubError as exc:
-                if QUOTA_WORDS not in exc.detail.lower():
-                    raise
-                raise ArtifactError(
-                    "The storage for artifacts that this account has is used up.",
-                    hint="Delete old artifacts or shorten their retention; GitHub counts anew every 6 to 12 hours.",
-                    code="ARTIFACT_QUOTA",
-                    status=exc.status,
-                    detail=exc.detail,
-                ) from None
+            digest, size = self._send(self._create(name, request), file, mime_type)
+            return Uploaded(self._finish(name, digest, size), size)
 
     def _create(self, name: str, request: Mapping[str, str | int]) -> str:
         """The signed address of a new artifact."""

@@ -107,7 +107,7 @@ query($owner: String!, $name: String!, $number: Int!, $cursor: String) {
 class KeptText(Described):
     """A comment or issue, by REST or GraphQL; anybody with write access to the repository may have edited its body."""
 
-    url: str = Field(validation_alias=AliasChoices("html_url", "url"))
+    url: str = Field("", validation_alias=AliasChoices("html_url", "url"))
     body: Annotated[str, BeforeValidator(lambda body: body or "")] = ""
     user: User | None = Field(None, validation_alias=AliasChoices("user", "author"))
 

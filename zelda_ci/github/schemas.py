@@ -43,10 +43,6 @@ class Revision(Described):
         return self.repository_id == repository_id
 
 
-class PullRequestLabel(Described):
-    name: str
-
-
 class PullRequest(Described):
     """A pull request in a list, alone, or in an event."""
 
@@ -54,7 +50,7 @@ class PullRequest(Described):
     state: str
     head: Revision
     base: Revision
-    labels: tuple[PullRequestLabel, ...] = ()
+    labels: tuple[dict[str, Any], ...] = ()
 
 
 class WorkflowRun(Described):

@@ -79,11 +79,10 @@ class Rounds:
         self._elsewhere = list(map(known, elsewhere))
         self._has_looked_over_all = False
         self._emit, self._budget, self._is_compared = emit, budget, sides > 0
-        counts = [(suite, trials_alone(suite.trials)) for suite in suites if not sides]
         self._fixed: Sequence[PlannedRun] = [
-            PlannedRun(suite, trial, label_of(suite.name, trial) if count > 1 else suite.name)
-            for suite, count in counts
-            for trial in range(1, count + 1)
+            PlannedRun(suite, trial, label_of(suite.name, trial) if trials_alone(suite.trials) > 1 else suite.name)
+            for suite in suites
+            for trial in range(1, trials_alone(suite.trials) + 1)
         ]
 
     def next(self) -> Sequence[PlannedRun]:
@@ -96,7 +95,7 @@ class Rounds:
         for name, reason in answer.done.items():
             self._end(self._arms[name], reason)
         begun = self._begin(answer.wanted, keep=True)
-        if not begun and not any(arms.under_way for arms in self._arms.values()):
+        if not begun and not self._planned.total():
             # What is left decides nothing, and is spent on what can be looked at.
             begun = self._begin(answer.wanted, keep=False)
         return begun or self._over_all()
@@ -127,10 +126,8 @@ class Rounds:
     def _begin(self, wanted: Sequence[Wanted], *, keep: bool) -> Sequence[PlannedRun]:
         """Begin the looks that the budget allows as a whole, of suites that look worst first.
 
-        Args:
-            wanted: Trials that lead suites to their next look.
-            keep: Whether a suite waits unless the money suffices to decide it, and those that went on before it. Too
-                little money that is spread over all suites proves nothing.
+        To `keep` money, a suite waits unless it suffices to decide the suite, and those that went on before it: too
+        little that is spread over all suites proves nothing.
         """
         by_suite, budget, begun = _by_suite(wanted), self._budget, set[str]()
         # Worst: by how often the head did not meet the criterion that it met least.

@@ -72,9 +72,7 @@ def _quit() -> None:
 class Batch:
     """The runs of one invocation, `jobs` at a time; once it is stopped, what runs ends and nothing more begins.
 
-    Args:
-        tools: What the runs of the head work with; those of the base have workspaces of their own.
-        checker: Tries what they need before the first of them; absent where nothing is tried.
+    The `checker` tries what they need before the first of them; without one, nothing is tried.
     """
 
     def __init__(self, tools: Tools, checker: Checker | None) -> None:

@@ -10,8 +10,7 @@ from pathlib import Path
 from zelda_ci.compare.comparison import compare, compare_trials
 from zelda_ci.compare.gate import failures, gate, recorded_settings
 from zelda_ci.compare.pool import TrialPool, is_valid, pool_of
-from zelda_ci.compare.schedule import SuiteTrials, of_stored
-from zelda_ci.domain.arms import SuiteArms
+from zelda_ci.compare.schedule import of_stored
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.comparison import SAME_FILES, Comparison, GateResult
 from zelda_ci.domain.outcome import Outcome, run_outcome
@@ -22,10 +21,9 @@ from zelda_ci.domain.trials import PoolSettings
 from zelda_ci.errors import StorageError
 from zelda_ci.report.told import CiReport, PullRequestChanges
 from zelda_ci.selection.choice import line_changes
-from zelda_ci.storage import comparisons
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.references import SideReference, find_runs
-from zelda_ci.storage.result_store import is_run_id
+from zelda_ci.storage.result_store import ResultStore, is_run_id
 
 
 @dataclass(frozen=True)
@@ -46,14 +44,10 @@ def compare_sides(
     allow_mixed: bool = False,
     pair_suites: bool = False,
 ) -> Compared:
-    """Compare and judge.
+    """Compare, and judge by the gates of suites as they are configured now; others have the one recorded with them.
 
-    Args:
-        baseline: What the candidate is measured against.
-        candidate: What is judged.
-        gates: The gate by suite as it is configured now; other suites have the one that was recorded with them.
-        allow_mixed: Show deltas even where the sides differ in more than the steering files.
-        pair_suites: Compare the only suites of two sides even if they are different ones.
+    `allow_mixed` shows deltas even where the sides differ in more than the steering files; `pair_suites` compares the
+    only suites of two sides even if they are different ones.
 
     Raises:
         StorageError: A side has no run.
@@ -83,27 +77,26 @@ def _is_same(suite: str, *sides: Iterable[RunResult]) -> bool:
 
 def compare_arms(batch: BatchResult, stored: Mapping[str, StoredTrials]) -> Compared:
     """The two arms of an invocation at the looks that were fixed, with the stored trials that were counted."""
-    counted = {arms.suite: stored.get(arms.suite, StoredTrials()) for arms in batch.arms}
-    comparison = compare_trials([_trials(arms, batch, counted[arms.suite]) for arms in batch.arms])
-    heads = (*(run for each in counted.values() for run in each.head), *batch.runs)
-    # Those of the base that ran beside earlier trials of this head count as these trials do.
-    bases = (*(run for each in counted.values() for run in each.base), *batch.base_runs)
+    base = batch.base.commit if batch.base else None
+    suites, heads, bases = [], list[RunResult](), list[RunResult]()
+    for arms in batch.arms:
+        known = stored.get(arms.suite, StoredTrials())
+        own, beside = ([run for run in runs if run.suite == arms.suite] for runs in (batch.runs, batch.base_runs))
+        # Those of the base that ran beside earlier trials of this head count as these trials do.
+        trials = known.replace(head=(*known.head, *own), base=(*known.base, *beside))
+        suites.append(of_stored(arms.suite, arms.trials, trials, has_base=bool(base)))
+        heads += trials.head
+        bases += trials.base
     # Of stored trials those of the head's code or of the very base: of other code one excuses no failing command.
     trees = {(head.suite, head.fingerprint.tree) for head in batch.runs if head.fingerprint}
-    base = batch.base.commit if batch.base else None
-    known = [
+    excusing = [
         run
-        for run in (run for each in stored.values() for run in each.stored)
+        for each in stored.values()
+        for run in each.stored
         if (base and run.source and run.source.commit == base)
         or (run.fingerprint and (run.suite, run.fingerprint.tree) in trees)
     ]
-    return _judged(batch.replace(runs=heads, base_runs=bases), comparison, known)
-
-
-def _trials(arms: SuiteArms, batch: BatchResult, stored: StoredTrials) -> SuiteTrials:
-    heads, bases = ([run for run in runs if run.suite == arms.suite] for runs in (batch.runs, batch.base_runs))
-    known = StoredTrials(head=(*stored.head, *heads), base=(*stored.base, *bases), stored=stored.stored)
-    return of_stored(arms.suite, arms.trials, known, has_base=bool(batch.base and batch.base.commit))
+    return _judged(batch.replace(runs=tuple(heads), base_runs=tuple(bases)), compare_trials(suites), excusing)
 
 
 def _judged(batch: BatchResult, comparison: Comparison, known: Iterable[RunResult]) -> Compared:
@@ -121,12 +114,12 @@ def keep_comparison(results_dir: Path, batch: BatchResult, stored: Mapping[str, 
 
     without_runs = batch.replace(runs=(), base_runs=())
     kept = StoredComparison(batch=without_runs, head=ids("head"), base=ids("base"), stored=ids("stored"))
-    comparisons.keep(results_dir, kept)
+    ResultStore(results_dir).keep_comparison(kept)
 
 
 def kept_comparison(results_dir: Path, batch_id: str) -> tuple[BatchResult, Compared] | None:
     """A stored invocation with two arms, compared again; nothing where it or trials that were counted are not there."""
-    kept = comparisons.read(results_dir, batch_id)
+    kept = ResultStore(results_dir).comparison(batch_id)
     if kept is None:
         return None
     history = RunHistory(results_dir)

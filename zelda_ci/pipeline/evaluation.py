@@ -18,7 +18,7 @@ from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.run import BatchResult, JudgeUsage, RunResult
 from zelda_ci.domain.session import SessionStatus, SessionTranscript
 from zelda_ci.domain.test_run import CorrectnessDetails
-from zelda_ci.domain.workspace import Changes
+from zelda_ci.domain.workspace import Changes, SettingFinding
 from zelda_ci.errors import JudgeError, ProxyError, ZeldaError
 from zelda_ci.events import Emit, Phase, PhaseStarted, Warned
 from zelda_ci.execution.manifest.loading import resolve_loaded
@@ -61,7 +61,6 @@ class JudgeRun:
 
     proxy: ModelProxy
     label: str
-    """The run's."""
     context: EvalContext
     results: list[EvalResult] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
@@ -76,9 +75,8 @@ class JudgeRun:
         if workspace:
             folders = {"workspace": workspace.path, "home": workspace.home, "tmp": workspace.tmp}
             places |= {name: str(folder) for name, folder in folders.items()}
+        session = self.proxy.session(run_label=f"{self.label}@judge", budget_usd=None, placeholders=places)
         with ExitStack() as stack:
-            label = f"{self.label}@judge"
-            session = self.proxy.session(run_label=label, budget_usd=None, placeholders=places)
             try:
                 self._meter = stack.enter_context(session)
                 judge = self._judge(self._meter)
@@ -94,18 +92,9 @@ class JudgeRun:
                 for evaluator in metrics.judged(suite.metrics, JudgeServices(judge, nonce, redact)):
                     group.start_soon(evaluate, evaluator)
 
-    @property
-    def usage(self) -> JudgeUsage | None:
-        """What was used so far; nothing where no judge was asked."""
-        api = self._meter.usage() if self._meter else None
-        if api is None or not api.requests:
-            return None
-        return JudgeUsage(**dict(api), notices=tuple(map(self.proxy.redact, self.notices)))
-
     def _judge(self, meter: Meter) -> Judge:
-        kind, suite = anthropic_judge(), self.context.suite
-        limits = suite.judge
-        judges = [
+        kind, suite, limits = anthropic_judge(), self.context.suite, self.context.suite.judge
+        judges = (
             kind(
                 base_url=meter.base_url,
                 token=meter.token,
@@ -121,8 +110,16 @@ class JudgeRun:
                 forms=metrics.forms(suite.metrics),
             )
             for model in models_of(suite)
-        ]
+        )
         return JudgePanel(tuple(judges))
+
+    @property
+    def usage(self) -> JudgeUsage | None:
+        """What was used so far; nothing where no judge was asked."""
+        api = self._meter.usage() if self._meter else None
+        if api is None or not api.requests:
+            return None
+        return JudgeUsage(**dict(api), notices=tuple(map(self.proxy.redact, self.notices)))
 
 
 async def evaluate(label: str, context: EvalContext, tools: Tools, state: RunState) -> None:
@@ -182,10 +179,10 @@ async def _checked_out(context: EvalContext, tools: Tools, state: RunState) -> E
     return context
 
 
-def update_isolation(state: RunState, **facts: object) -> None:
-    """Enter in the report of a run's isolation what is known now."""
+def update_isolation(state: RunState, findings: Iterable[SettingFinding] = (), **facts: object) -> None:
+    """Add to the report of a run's isolation what is known now, and what the project's settings tried."""
     if report := state.known.isolation:
-        state.update(isolation=report.replace(**facts))
+        state.update(isolation=report.replace(findings=(*report.findings, *findings), **facts))
 
 
 def with_results(run: RunResult, results: Iterable[EvalResult], **facts: object) -> RunResult:
@@ -263,17 +260,8 @@ async def _rejudge(stored: RunFolder, proxy: ModelProxy, emit: Emit, overrides: 
     transcript, offered = stored.transcript(), stored.manifest()
     had = resolve_loaded(offered, transcript, redact) if offered else None
     changes = Changes(**dict(run.changes) | {"patch": stored.patch_file}) if run.changes else None
-    context = EvalContext(
-        run.config,
-        None,
-        transcript,
-        run.api,
-        changes,
-        checks=checks(run, redact),
-        images=stored.path / IMAGES,
-        manifest=had,
-    )
-    judging = JudgeRun(proxy, run.run_id, context)
+    context = EvalContext(run.config, None, transcript, run.api, changes, images=stored.path / IMAGES, manifest=had)
+    judging = JudgeRun(proxy, run.run_id, replace(context, checks=checks(run, redact)))
     await judging.run()
     for notice in judging.notices:
         emit(Warned(notice, run.run_id))

@@ -149,15 +149,14 @@ async def expected_fingerprints(
     """What runs of the suites will have, by name, as far as it is known before a session: no models, and no CLI."""
     found, redact = {}, prepared.redact
     known = {"agentSdk": version("claude-agent-sdk"), "system": system_name(prepared.environ)}
-    trees: dict[str, tuple[TreeDigests, str]] = {}
+    trees: dict[str, TreeDigests] = {}
     for suite in suites:
         # What of a suite changes what its workspace holds.
         key = f"{suite.commands_see_suites} {suite.isolation.model_dump_json()}"
         if key not in trees:
             trees[key] = await _tree(workspaces, suite, redact)
-        tree, level = trees[key]
-        words = {**known, "isolationLevel": level}
-        found[suite.name] = fingerprint(suite.redacted(redact), tree, words, replayed=prepared.replayed)
+        words = {**known, "isolationLevel": prepared.isolation.of(suite)}
+        found[suite.name] = fingerprint(suite.redacted(redact), trees[key], words, replayed=prepared.replayed)
     return found
 
 
@@ -181,18 +180,18 @@ async def tree_digests(
     return TreeDigests(tested, steers, lines)
 
 
-async def _tree(workspaces: Workspaces, suite: ResolvedSuite, redact: Redactor) -> tuple[TreeDigests, str]:
-    """What a session of the suite would find, and its isolation."""
+async def _tree(workspaces: Workspaces, suite: ResolvedSuite, redact: Redactor) -> TreeDigests:
+    """What a session of the suite would find."""
     async with workspaces.open(f"plan-{secrets.token_hex(6)}", suite) as workspace:
         offered = await anyio.to_thread.run_sync(scan, workspace, redact)
-        return await tree_digests(workspaces, workspace, offered, redact), workspace.confinement.level
+        return await tree_digests(workspaces, workspace, offered, redact)
 
 
 async def steering_between(prepared: Prepared) -> tuple[SteeringChange, ...]:
     """The files that steer and differ between base and head."""
     sides = (prepared.base_workspaces, prepared.workspaces)
-    before, after = [(await _tree(side, prepared.suites[0], prepared.redact))[0].lines for side in sides]
-    return line_changes(before, after)
+    before, after = [await _tree(side, prepared.suites[0], prepared.redact) for side in sides]
+    return line_changes(before.lines, after.lines)
 
 
 async def stored_of_both(prepared: Prepared) -> dict[str, StoredTrials]:

@@ -106,29 +106,20 @@ def forecast(
     budget_usd: float | None = None,
     stored: Mapping[str, StoredTrials] | None = None,
 ) -> Forecast:
-    """The plan: of each suite the fewest and the most sessions, and what they cost.
+    """The plan: of each suite the fewest and the most sessions, and what they cost by the known prices.
 
-    Args:
-        suites: All that run.
-        known: By suite, what a trial costs.
-        sides: How many run as often as it takes to compare them: both, the head alone, or none.
-        budget_usd: Of the whole; otherwise what the suites say.
-        stored: By suite, trials that need not be run again.
+    As many `sides` run as often as it takes to compare them: both, the head alone, or none. Stored trials, by suite,
+    need not be run again. Without a budget of the whole, that of the suites counts.
     """
     if sides:
         known_trials = ((it, (stored or {}).get(it.name, StoredTrials())) for it in suites)
         rows = trials_to_come([of_stored(it.name, it.trials, each, has_base=sides > 1) for it, each in known_trials])
     else:
         rows = {suite.name: (trials_alone(suite.trials),) * 2 for suite in suites}
+    limits = {suite.name: suite.execution.max_cost_usd for suite in suites}
     found = (
-        SuiteForecast(
-            suite=suite.name,
-            fewest=rows[suite.name][0],
-            most=rows[suite.name][1],
-            price=known.get(suite.name),
-            limit_usd=suite.execution.max_cost_usd,
-        )
-        for suite in suites
+        SuiteForecast(suite=name, fewest=fewest, most=most, price=known.get(name), limit_usd=limits[name])
+        for name, (fewest, most) in rows.items()
     )
     return Forecast(suites=tuple(found), budget_usd=budget(suites, budget_usd))
 

@@ -1,9 +1,8 @@
 """One run: workspace, setup, session, changes, evaluation, result."""
 
-import functools
 import platform
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -46,6 +45,8 @@ WEB = {"WebFetch", "WebSearch"}
 # Of sessions that ended because the API did not answer.
 API_CODES = frozenset({"API_FAILED", "API_UNREACHABLE"})
 
+INTERRUPTED = "The run was stopped before it was over (Ctrl+C, or a signal)."
+
 # Of a replay from its recording that are told one by one.
 MAX_DIFFERENCES = 5
 
@@ -65,8 +66,7 @@ class SuiteRun:
         self.result: RunResult | None = None
         self.conclusion = anyio.CancelScope(shield=True)
         """Of looking at what an interrupted session left; where it is cancelled, only what was captured is stored."""
-        why = self.redact("The run was stopped before it was over (Ctrl+C, or a signal).")
-        self._interrupted = Failure(code="INTERRUPTED", message=why)
+        self.interrupted = Failure(code="INTERRUPTED", message=self.redact(INTERRUPTED))
 
     async def perform(self) -> None:
         """Carry the run out and store its result, whatever happens."""
@@ -103,7 +103,7 @@ class SuiteRun:
             side=self.planned.side,
             look=self.planned.look,
             status=SessionStatus.INTERRUPTED,
-            failure=self._interrupted,
+            failure=self.interrupted,
             started_at=now,
             finished_at=now,
             versions=VERSIONS,
@@ -130,7 +130,8 @@ class SuiteRun:
         else:
             # No session of the run has what Claude Code refuses of the project's settings files.
             whole, found = self.redact("the whole file"), self.offered.refused
-            self._add_findings(SettingFinding(file=it.file, setting=it.key or whole, effect=it.effect) for it in found)
+            refused = (SettingFinding(file=it.file, setting=it.key or whole, effect=it.effect) for it in found)
+            update_isolation(self.state, refused)
             await anyio.to_thread.run_sync(self.state.folder.keep_manifest, self.offered)
         self.tree = await tree_digests(self.tools.workspaces, workspace, self.offered, self.redact)
         await anyio.to_thread.run_sync(self.state.folder.keep_steering, self.tree.lines)
@@ -146,7 +147,7 @@ class SuiteRun:
             await self._conclude(workspace)
         except anyio.get_cancelled_exc_class():
             if self.result is None:
-                self.state.end(SessionStatus.INTERRUPTED, self._interrupted)
+                self.state.end(SessionStatus.INTERRUPTED, self.interrupted)
                 self.conclusion.deadline = anyio.current_time() + self.tools.prepared.order.conclusion_seconds
                 with self.conclusion:
                     await self._conclude(workspace)
@@ -157,9 +158,8 @@ class SuiteRun:
         suite, tools, state, redact = self.suite, self.tools, self.state, self.redact
         folders = {"workspace": workspace.path, "root": workspace.root, "home": workspace.home, "tmp": workspace.tmp}
         overruled = await anyio.to_thread.run_sync(settings.find_overrides, workspace, redact)
-        find_pins = functools.partial(plugins.find_pins, workspace, redact, mods=suite.isolation.mods)
-        pins = await anyio.to_thread.run_sync(find_pins)
-        self._add_findings((*overruled.findings, *pins.findings))
+        pins = await anyio.to_thread.run_sync(lambda: plugins.find_pins(workspace, redact, mods=suite.isolation.mods))
+        update_isolation(state, (*overruled.findings, *pins.findings))
         with tools.proxy.session(
             run_label=self.planned.label,
             budget_usd=suite.execution.max_cost_usd,
@@ -243,11 +243,6 @@ class SuiteRun:
         elif not self.tools.prepared.replayed:
             yield meter.failure
 
-    def _add_findings(self, findings: Iterable[SettingFinding]) -> None:
-        """What the project's settings tried."""
-        report = self.state.known.isolation
-        update_isolation(self.state, findings=(*(report.findings if report else ()), *findings))
-
     async def _set_up(self, workspace: Workspace) -> None:
         if self.suite.setup_command is None:
             return
@@ -267,15 +262,9 @@ class SuiteRun:
             self.changes = self.changes or await self._changes(workspace)
             if self.state.records:
                 transcript = await anyio.to_thread.run_sync(self.state.transcript)
-                context = EvalContext(
-                    self.suite,
-                    workspace,
-                    transcript,
-                    self.state.known.api,
-                    self.changes,
-                    images=self.state.folder.path / IMAGES,
-                    manifest=resolve_loaded(self.offered, transcript, self.redact) if self.offered else None,
-                )
+                manifest = resolve_loaded(self.offered, transcript, self.redact) if self.offered else None
+                known = (self.suite, workspace, transcript, self.state.known.api, self.changes)
+                context = EvalContext(*known, images=self.state.folder.path / IMAGES, manifest=manifest)
                 await evaluate(self.planned.label, context, self.tools, self.state)
         await self._store()
 
@@ -296,11 +285,11 @@ class SuiteRun:
 
     async def _store(self) -> None:
         """In a thread, because a durable write may take long and other sessions stream meanwhile."""
-        state = self.state
         if self.tree:
-            state.update(fingerprint=fingerprint_of(state.known, self.tree, self.tools.prepared.environ))
+            state = fingerprint_of(self.state.known, self.tree, self.tools.prepared.environ)
+            self.state.update(fingerprint=state)
         with anyio.CancelScope(shield=True):
-            self.result = result = await anyio.to_thread.run_sync(lambda: state.store(state.transcript()))
+            self.result = result = await anyio.to_thread.run_sync(self.state.store)
         self.emit(RunFinished(result))
 
     @contextmanager
