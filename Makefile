@@ -87,7 +87,7 @@ format: .venv/dev ## Format the code and apply safe fixes
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-schemas: .venv/dev ## Rewrite the JSON Schemas under schemas/ from the models
+schemas: .venv/dev ## Rewrite JSON Schemas, tables of keys and the actions' inputs from the models
 	$(BIN)/python scripts/schemas
 
 reference: .venv/dev ## Rewrite docs/cli.md from the commands and docs/troubleshooting.md from the errors

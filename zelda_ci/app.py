@@ -100,7 +100,7 @@ class Invocation(Prepared):
         """Try everything that runs of what was ordered need, without a session; no models where commands are meant."""
         self._warn(emit)
         session, judge = (self._proxy_or_problem(mode) for mode in (access.session_mode, access.judge_mode))
-        return _in_event_loop(Checker(self, session, judge, emit, fresh=True, only_commands=only_commands).alone)
+        return _in_event_loop(partial(Checker(self, session, judge, emit).alone, only_commands=only_commands))
 
     def _proxy_or_problem(self, mode: Callable[[Prepared], Mode]) -> ModelProxy | ZeldaError:
         try:

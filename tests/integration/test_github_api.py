@@ -1,15 +1,14 @@
 """The client of GitHub's API against a server that holds it to GitHub's own description."""
 
 import hashlib
-import io
 from collections.abc import Iterator
 
 import pytest
 
-from tests.support.github_clients import api_of
+from tests.support.github_clients import api_of, patient_http
 from tests.support.github_server import GitHubServer, Repository, answered, hang_up, truncated
 from zelda_ci.errors import ArtifactError, GitHubError
-from zelda_ci.github.api import signatures
+from zelda_ci.github.api import Api, signatures
 
 COMMENTS = """query($owner: String!, $name: String!, $number: Int!) {
   repository(owner: $owner, name: $name) {
@@ -78,12 +77,17 @@ def stored(repository: Repository, **more: object) -> int:
     return repository.add_artifact("zelda", {"a.json": b"{}"}, run=run, **more).id
 
 
+def downloaded(api: Api, number: int, digest: str | None, max_bytes: int = 1000) -> bytes:
+    with api.download(number, digest=digest, max_bytes=max_bytes) as file:
+        file.seek(0)
+        return file.read()
+
+
 def test_an_archive_is_downloaded_without_the_token(github: GitHubServer, repository: Repository) -> None:
     masked: list[str] = []
     number = stored(repository)
     artifact = repository.artifacts[0]
-    blob = api_of(github, mask=masked.append).download(number, digest=artifact.digest, max_bytes=1000)
-    assert blob == artifact.content
+    assert downloaded(api_of(github, patient_http(mask=masked.append)), number, artifact.digest) == artifact.content
     link, storage = github.requests
     assert link.headers["authorization"] == f"Bearer {github.token}"
     assert "authorization" not in storage.headers
@@ -101,11 +105,11 @@ def test_an_archive_that_cannot_be_used_is_refused_with_a_code(github: GitHubSer
         (1, None, 1000, "GITHUB_NOT_FOUND"),
     ):
         with pytest.raises((ArtifactError, GitHubError)) as caught:
-            api_of(github).download(asked, digest=digest, max_bytes=most)
+            downloaded(api_of(github), asked, digest, most)
         assert caught.value.code == code
     github.permissions = {"contents": "read"}
     with pytest.raises(GitHubError, match="not accessible") as caught:
-        api_of(github).download(number, digest=None, max_bytes=1000)
+        downloaded(api_of(github), number, None)
     assert caught.value.code == "GITHUB_NOT_PERMITTED"
     assert "actions: read" in str(caught.value.hint)
 
@@ -113,10 +117,8 @@ def test_an_archive_that_cannot_be_used_is_refused_with_a_code(github: GitHubSer
 def test_a_signed_address_that_died_is_asked_for_once_more(github: GitHubServer, repository: Repository) -> None:
     broken = [failure(on="GET /storage/*") for failure in (truncated, hang_up)]
     github.script_failures([*broken, answered(403, b"<Error/>", on="GET /storage/*")])
-    number, into = stored(repository), io.BytesIO(b"what was there before" * 99)
-    artifact = repository.artifacts[0]
-    assert api_of(github).download(number, digest=artifact.digest, max_bytes=1000, into=into) == b""
-    assert into.getvalue() == artifact.content
+    number, artifact = stored(repository), repository.artifacts[0]
+    assert downloaded(api_of(github), number, artifact.digest) == artifact.content
     assert len(github.calls("GET /repos")) == 2
 
 

@@ -28,9 +28,8 @@ def case_of(github: GitHubServer, own: Run, *, attempt: int = 2, pull_request: i
     context = SimpleNamespace(run_id=own.id, run_attempt=attempt, repository_id=github.repository.id, job="zelda")
     event = SimpleNamespace(pull_request=SimpleNamespace(number=pull_request), comment=None)
     settings = SimpleNamespace(context=context, event=event, artifact_name=NAME, folder=".")
-    return SimpleNamespace(
-        api=api_of(github), settings=settings, run_id=own.id, pinned=None, evaluated=None, now=lambda: NOW
-    )
+    api, more = api_of(github), {"pinned": None, "evaluated": None, "now": lambda: NOW}
+    return SimpleNamespace(api=api, github=api, settings=settings, run_id=own.id, **more)
 
 
 class Found(NamedTuple):
@@ -42,7 +41,7 @@ class Found(NamedTuple):
 
 def look(github: GitHubServer, own: Run, wanted: str | None) -> Found:
     """The lookup of a pull request's run on main."""
-    found = find_baseline(case_of(github, own), api_of(github), "main", wanted)
+    found = find_baseline(case_of(github, own), "main", wanted)
     return Found(found.origin, found.results.runs[0].run_id if found.results else None)
 
 

@@ -4,7 +4,9 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -19,12 +21,12 @@ from tests.support.github_server import (
     lose_answer,
     truncated,
 )
-from zelda_ci.ci.comment import Published, publish_comment
 from zelda_ci.errors import GitHubError
-from zelda_ci.github.comments import CommentOrder, marker, sealed
+from zelda_ci.github.kept_text import CommentOrder, Published, keep_comment, marker, sealed
 
 HEAD = "a" * 40
 KEY = "suite"
+WORKFLOW = ".github/workflows/zelda.yml"
 GRAPHQL = "POST /graphql"
 CREATE = "POST */comments"
 LARGE_ID = 4_000_000_000
@@ -50,9 +52,15 @@ def order_of(run: Run, attempt: int | None = None) -> CommentOrder:
     return CommentOrder(run.id, attempt or run.attempt, run.head_sha)
 
 
-def tell(github: GitHubServer, body: str, run: Run | None = None, key: str = KEY) -> Published:
-    order = order_of(run or run_of(github))
-    return publish_comment(api_of(github), 1, key=key, order=order, body=body)
+def told(github: GitHubServer, body: str, order: CommentOrder, *, key: str = KEY, once: bool = False) -> Published:
+    name = "zelda-results.job.{}".format
+    return keep_comment(
+        api_of(github), 1, key=key, order=order, body=body, workflow=WORKFLOW, stored_as=name, once=once
+    )
+
+
+def tell(github: GitHubServer, body: str, run: Run | None = None) -> Published:
+    return told(github, body, order_of(run or run_of(github)))
 
 
 def shown(comment: Comment) -> str:
@@ -111,8 +119,7 @@ def test_an_older_run_or_attempt_that_finishes_later_changes_nothing(github: Git
     older, newer = run_of(github), run_of(github, attempt=2)
     first = tell(github, "newer", newer)
     assert tell(github, "older", older) == Published(first.url, "outdated")
-    outdated = publish_comment(api_of(github), 1, key=KEY, order=order_of(newer, attempt=1), body="first")
-    assert outdated.action == "outdated"
+    assert told(github, "first", order_of(newer, attempt=1)).action == "outdated"
     # Nor where GitHub may not be asked whether there is such a run.
     github.permissions["actions"] = "none"
     assert tell(github, "older", older).action == "outdated"
@@ -128,14 +135,26 @@ def test_a_run_for_a_head_that_was_left_behind_writes_nothing(github: GitHubServ
     assert pull.comments == []
 
 
-def test_invented_runs_and_attempts_silence_nobody(github: GitHubServer, pull: Pull) -> None:
-    run = run_of(github)
-    claims = (CommentOrder(10**17, 1, HEAD), CommentOrder(10**17, 1, ""), CommentOrder(run.id, 99, HEAD))
-    for claim in claims:
+def test_what_anybody_wrote_in_our_name_silences_nobody(github: GitHubServer, pull: Pull) -> None:
+    """Runs that never were, or none of this comment's: people write them, or a workflow posts what a fork wrote."""
+    repository, run = github.repository, run_of(github)
+    of_pull: Any = {"branch": "feature", "event": "pull_request"}
+    ended: Any = {**of_pull, "created_at": datetime(1970, 1, 1, tzinfo=UTC)}
+    asked = repository.add_run("c" * 40, event="issue_comment", workflow="zelda-commands.yml")
+    runs = [run, asked, repository.add_run(HEAD, **ended), repository.add_run("b" * 40, **of_pull)]
+    runs.append(repository.add_run(HEAD, workflow="coverage.yml", **of_pull))
+    claims = [CommentOrder(each.id, 1, HEAD, made_at=2_000) for each in runs]
+    claims += [CommentOrder(10**17, 1, head, made_at=2_000) for head in (HEAD, "")]
+    for claim in (*claims, CommentOrder(run.id, 99, HEAD, made_at=2_000)):
         pull.comments.clear()
-        github.repository.add_comment(1, sealed(KEY, claim, "vandalised"), author=github.login)
-        assert tell(github, "true", run).action == "updated"
+        repository.add_comment(1, sealed(KEY, claim, "All is well."), author=github.login)
+        assert told(github, "true", replace(order_of(run), made_at=1_000)).action == "updated"
         assert [shown(each) for each in pull.comments] == ["true"]
+    # What a comment asked for has the default branch's head, and has stored results.
+    repository.add_artifact("zelda-results.job.1", {"a": b""}, run=asked)
+    told(github, "asked for", CommentOrder(asked.id, 1, HEAD, made_at=2_000))
+    assert told(github, "older", replace(order_of(run), made_at=1_000)).action == "outdated"
+    assert [shown(each) for each in pull.comments] == ["asked for"]
 
 
 def test_what_is_told_last_are_the_newest_results_and_nobody_has_any_of_the_future(
@@ -144,17 +163,16 @@ def test_what_is_told_last_are_the_newest_results_and_nobody_has_any_of_the_futu
     """An old run that is run again, as after an acceptance, turns its check green: the comment must not stay red."""
     old, newer = run_of(github), run_of(github)
 
-    def told(run: Run, body: str, made_at: int) -> str:
-        order = replace(order_of(run), made_at=made_at)
-        return publish_comment(api_of(github), 1, key=KEY, order=order, body=body).action
+    def done(run: Run, body: str, made_at: int) -> str:
+        return told(github, body, replace(order_of(run), made_at=made_at)).action
 
-    assert told(newer, "red", 1_000) == "created"
-    assert told(old, "of before", 900) == "outdated"
-    assert told(old, "green, run again", 2_000) == "updated"
-    assert told(newer, "red", 1_000) == "outdated"
+    assert done(newer, "red", 1_000) == "created"
+    assert done(old, "of before", 900) == "outdated"
+    assert done(old, "green, run again", 2_000) == "updated"
+    assert done(newer, "red", 1_000) == "outdated"
     assert [shown(each) for each in pull.comments] == ["green, run again"]
     pull.comments[0].body = sealed(KEY, replace(order_of(newer), made_at=10**11), "for ever")
-    assert told(old, "true", 3_000) == "updated"
+    assert done(old, "true", 3_000) == "updated"
 
 
 def test_duplicates_are_folded_into_the_oldest(github: GitHubServer, pull: Pull) -> None:
@@ -210,16 +228,14 @@ def refused(github: GitHubServer, body: str = "no") -> GitHubError:
 def test_what_github_refuses_has_a_code(github: GitHubServer) -> None:
     assert refused(github).code == "GITHUB_NOT_FOUND"
     github.repository.add_pull(head_sha=HEAD)
-    # A text that is too long, and one that GitHub finds so; another refusal keeps its own code.
+    # A text that is too long, and one that GitHub finds so.
     asked = len(github.requests)
     assert refused(github, "\U0001d11e" * 33_000).code == "COMMENT_TOO_LONG"
     assert len(github.requests) == asked
     error = {"resource": "IssueComment", "code": "unprocessable", "field": "data", "message": "Body is too long"}
-    told = {"message": "Validation Failed", "errors": [error]}
-    github.script_failures([answered(422, told, on=CREATE)])
-    assert refused(github).code == "COMMENT_TOO_LONG"
-    github.script_failures([answered(422, {"message": "Validation Failed"}, on=CREATE)])
-    assert refused(github).code == "GITHUB_REFUSED"
+    answer = {"message": "Validation Failed", "errors": [error]}
+    github.script_failures([answered(422, answer, on=CREATE)])
+    assert refused(github).detail == "Validation Failed: Body is too long"
     for permission in ("read", "none"):
         github.permissions["pull_requests"] = permission
         assert refused(github).code == "GITHUB_NOT_PERMITTED"
@@ -230,18 +246,14 @@ def test_what_github_refuses_has_a_code(github: GitHubServer) -> None:
 # --- jobs that share something ---------------------------------------------------------------------------------------
 
 
-def tell_as(github: GitHubServer, key: str, body: str, run: Run, *, once: bool = True) -> Published:
-    return publish_comment(api_of(github), 1, key=key, order=order_of(run), body=body, once=once)
-
-
 def test_a_second_job_with_the_same_key_does_not_overwrite_the_first(github: GitHubServer, pull: Pull) -> None:
     """The jobs of a matrix have one id."""
     run = run_of(github)
-    first = tell_as(github, "job", "first leg", run)
-    second = tell_as(github, "job", "second leg", run)
+    first = told(github, "first leg", order_of(run), once=True)
+    second = told(github, "second leg", order_of(run), once=True)
     assert (second.action, second.url) == ("taken", first.url)
     assert [shown(each) for each in pull.comments] == ["first leg"]
-    assert tell_as(github, "job", "first leg", run).action == "unchanged"
+    assert told(github, "first leg", order_of(run), once=True).action == "unchanged"
     # Another run, another attempt, and whoever tells what others have found, may.
-    assert tell_as(github, "job", "next run", run_of(github)).action == "updated"
-    assert tell_as(github, "job", "other words", run_of(github), once=False).action == "updated"
+    assert told(github, "next run", order_of(run_of(github)), once=True).action == "updated"
+    assert tell(github, "other words").action == "updated"

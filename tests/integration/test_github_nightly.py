@@ -45,19 +45,13 @@ class Log:
         self.said.append(f"{severity} {title}: {text}")
 
 
-def case_of(
-    github: GitHubServer | None = None,
-    *,
-    when: str = "watch",
-    event: str = "schedule",
-    job: str = "zelda",
-) -> Any:
+def case_of(github: GitHubServer | None = None, *, when: str = "watch", event: str = "schedule") -> Any:
     context = SimpleNamespace(event_name=event, url_of=lambda run_id: f"https://github.com/o/r/actions/runs/{run_id}")
     context.run_id, context.workflow = 7, ".github/workflows/zelda.yml"
     settings = SimpleNamespace(nightly=when, context=context, compare=True, baseline=None, comment_id="", event=Event())
     return SimpleNamespace(
         settings=settings,
-        job=job,
+        job="zelda",
         decision=SimpleNamespace(is_of_base=True, activity="run"),
         github=api_of(github) if github else None,
         log=Log(),

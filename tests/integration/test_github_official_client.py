@@ -35,7 +35,7 @@ def test_the_official_client_reads_what_zelda_stored(official: OfficialClient, t
         uploaded = artifacts_of(github, run).upload("zelda-results", FILES, retention_days=7)
         told = official.download("zelda-results", tmp_path, github.environment(run))
     assert told["artifact"]["id"] == uploaded.id
-    assert told["artifact"]["digest"] == uploaded.digest
+    assert told["artifact"]["digest"] == github.repository.artifacts[0].digest
     assert told["artifact"]["size"] == uploaded.size
     assert told["digestMismatch"] is False
     assert {name: (tmp_path / name).read_bytes() for name in FILES} == FILES
@@ -50,6 +50,6 @@ def test_zelda_reads_what_the_official_client_stored(official: OfficialClient, t
         paths = [tmp_path / name for name in FILES]
         told = official.upload("zelda-results", tmp_path, paths, github.environment(run))
         found = api_of(github).get(f"actions/artifacts/{told['id']}")
-        blob = api_of(github).download(told["id"], digest=found["digest"], max_bytes=1_000_000)
-    found = MemberReader(blob, max_members=50).read(FILES, max_member_bytes=100_000, max_total_bytes=200_000)
-    assert found == FILES
+        with api_of(github).download(told["id"], digest=found["digest"], max_bytes=1_000_000) as file:
+            archive = MemberReader(file, max_members=50)
+            assert archive.read(FILES, max_member_bytes=100_000, max_total_bytes=200_000) == FILES

@@ -11,7 +11,6 @@ import pytest
 from tests.builders import result
 from tests.integration.test_github_baseline import case_of
 from tests.support.baselines import NOW, STORED_AS, STORED_AT, World, five_commits, provenance
-from tests.support.github_clients import api_of
 from tests.support.github_server import Artifact, Repository, Run
 from zelda_ci.ci.baseline import find_baseline, with_earlier
 from zelda_ci.ci.evidence import Evidence
@@ -34,7 +33,7 @@ class PoolWorld(World):
         return self.repository.add_run(self.commits[commit], **how)
 
     def look(self) -> Evidence:
-        return find_baseline(case_of(self.github, self.own), api_of(self.github), "main", self.commits[4])
+        return find_baseline(case_of(self.github, self.own), "main", self.commits[4])
 
     def pooled(self) -> list[str]:
         return sorted(run.run_id for run in self.look().pool)

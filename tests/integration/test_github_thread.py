@@ -14,10 +14,9 @@ from tests.support.github_server import (
     primary_limit,
     secondary_limit,
 )
-from zelda_ci.ci.comment import Published, publish_comment
+from zelda_ci.ci.acceptances import may_write
 from zelda_ci.errors import GitHubError
-from zelda_ci.github import comments
-from zelda_ci.github.comments import CommentOrder, sealed
+from zelda_ci.github.kept_text import CommentOrder, Published, keep_comment, read_thread, sealed
 
 HEAD = "a" * 40
 KEY = "suite"
@@ -40,8 +39,8 @@ def pull(github: GitHubServer) -> Pull:
 
 def tell(github: GitHubServer, sleeper: Sleeper | None = None) -> Published:
     run = github.repository.add_run(HEAD, branch="feature", event="pull_request")
-    api = api_of(github, patient_http(sleeper))
-    return publish_comment(api, 1, key=KEY, order=CommentOrder(run.id, 1, HEAD), body="new")
+    api, order = api_of(github, patient_http(sleeper)), CommentOrder(run.id, 1, HEAD)
+    return keep_comment(api, 1, key=KEY, order=order, body="new", workflow="", stored_as=str)
 
 
 def shown(pull: Pull) -> list[str]:
@@ -158,11 +157,10 @@ def test_a_partial_answer_is_not_believed(github: GitHubServer, pull: Pull, answ
 
 
 def test_a_newer_run_that_github_only_failed_to_tell_of_is_not_taken_for_one(github: GitHubServer, pull: Pull) -> None:
-    claim = github.repository.add_run(HEAD, branch="feature", event="pull_request")
     pull.comments[0].body = sealed(KEY, CommentOrder(10**9, 1, HEAD), "newer?")
     github.script_failures([answered(502, on="GET *actions/runs/*")] * 9)
     with pytest.raises(GitHubError) as caught:
-        publish_comment(api_of(github), 1, key=KEY, order=CommentOrder(claim.id, 1, HEAD), body="new")
+        tell(github)
     assert caught.value.code == "GITHUB_UNREACHABLE"
 
 
@@ -173,20 +171,13 @@ def test_a_thread_tells_who_wrote_what_and_what_was_edited(github: GitHubServer,
     repository.add_comment(1, "three", author="dependabot[bot]")
     repository.add_comment(1, "four", author="dev", minimized="SPAM")
     repository.add_comment(1, OLD, author=github.login).edit(OLD)
-    thread = comments.read_thread(api_of(github), 1)
+    thread = read_thread(api_of(github), 1)
     people = [(each.author, each.body, each.edited_at is not None) for each in thread.of_people]
     assert people == [("mallory", "two", True), ("dev", "four", False)]
     assert [(each.body, each.edited_at is not None) for each in thread.comments] == [(OLD, False), (OLD, True)]
 
 
-def test_a_comment_that_is_gone_is_none_and_a_permission_is_asked_for_by_name(github: GitHubServer, pull: Pull) -> None:
-    api = api_of(github)
-    assert comments.read_comment(api, 1) is None
-    found = comments.read_comment(api, pull.comments[0].id)
-    assert found is not None
-    assert found.body == OLD
-    github.repository.roles = {"dev": "maintain", "a/b?c": "admin"}
-    assert [comments.permission_of(api, login) for login in ("dev", "a/b?c", "nobody")] == ["write", "admin", "none"]
-    comments.react(api, found.id, "eyes")
-    comments.react(api, found.id, "eyes")
-    assert pull.comments[0].reactions == ["eyes"]
+def test_who_may_write_is_asked_for_by_name(github: GitHubServer) -> None:
+    github.repository.roles = {"dev": "maintain", "a/b?c": "admin", "triager": "triage"}
+    asked = ("dev", "a/b?c", "triager", "nobody")
+    assert [may_write(api_of(github), login) for login in asked] == [True, True, False, False]

@@ -16,12 +16,13 @@ from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.shards import ShardOf, ShardPlan
 from zelda_ci.errors import EXIT_INTERRUPTED, ZeldaError
 from zelda_ci.github.artifacts import Uploaded
+from zelda_ci.github.workflow_commands import Log
 
 
 @pytest.mark.parametrize("error", [ZeldaError("The disk is full."), RuntimeError("A bug."), KeyboardInterrupt()])
 def test_a_run_that_raises_leaves_no_word_for_the_runner(tmp_path: Path, error: BaseException) -> None:
     files = {name: tmp_path / name for name in ("OUTPUT", "ENV", "PATH", "STATE", "STEP_SUMMARY")}
-    case: Any = SimpleNamespace(settings=SimpleNamespace(context=SimpleNamespace(command_files=files)))
+    case: Any = SimpleNamespace(log=Log(Mock(), {f"GITHUB_{name}": str(path) for name, path in files.items()}))
 
     def run() -> BatchResult:
         for file in files.values():
@@ -36,20 +37,18 @@ def test_a_run_that_raises_leaves_no_word_for_the_runner(tmp_path: Path, error: 
 
 
 def test_a_cancel_while_a_part_is_uploaded_stores_it_in_what_is_left_of_the_time(tmp_path: Path) -> None:
-    context = SimpleNamespace(job="zelda", run_attempt=1, run_id=7, repository="o/r", repository_id=1)
-    context.event_name, context.workflow, context.command_files = "push", "", {}
-    event = SimpleNamespace(pull_request=None)
-    settings = SimpleNamespace(artifact_name="a", folder=".", retention_days=None, event=event)
-    settings.context, settings.include_transcripts = context, True
-    case: Any = SimpleNamespace(settings=settings, results_dir=tmp_path, commit="c" * 40, refused=(), now=lambda: START)
-    case.decision = SimpleNamespace(head_sha="", target=None, pull_request=None, base=None)
-    case.log, case.output, case.junit = Mock(), tmp_path, tmp_path / "junit.xml"
+    context = SimpleNamespace(job="zelda", run_attempt=1, command_files={})
+    settings = SimpleNamespace(artifact_name="a", folder=".", retention_days=None, context=context)
+    settings.include_transcripts = True
+    case: Any = SimpleNamespace(settings=settings, results_dir=tmp_path, now=lambda: START, log=Mock())
+    case.decision = SimpleNamespace(pull_request=None, base=None)
+    case.output, case.junit = tmp_path, tmp_path / "junit.xml"
 
     def service(store: Callable[..., Any]) -> Callable[[], Any]:
         return lambda: SimpleNamespace(upload=store)
 
     case.artifacts = service(Mock(side_effect=KeyboardInterrupt))
-    case.hurried_artifacts = service(hurried := Mock(return_value=Uploaded(1, "", 2)))
+    case.hurried_artifacts = service(hurried := Mock(return_value=Uploaded(1, 2)))
     plan = ShardPlan(zelda="1", shards=1, suites=())
     assert run_shard(case, ShardOf(number=1, shards=1), plan, "debian", Mock()) == EXIT_INTERRUPTED
     assert hurried.call_args.args[0] == "a.shard-1-of-1.1"

@@ -10,13 +10,12 @@ import pytest
 from tests.integration.test_run_against import GREETS, SILENT, model
 from tests.integration.test_run_against import SUITE as AGAINST
 from tests.scenarios.stage import GOOD, Done, Stage
-from tests.support.events import REPOSITORY_ID
 from tests.support.github_clients import api_of
 from tests.support.github_html import ACTS, page
-from tests.support.github_server import Comment, Pull, answered, lose_answer
-from zelda_ci.ci.acceptances import AcceptanceRecord, hidden_line, read_acceptances, reply_key, words_of
-from zelda_ci.github.comments import marker
-from zelda_ci.redact import Redactor
+from tests.support.github_server import Comment, Pull, Run, answered, lose_answer
+from zelda_ci.ci.acceptances import RECORD, AcceptanceRecord, read_acceptances, record_name, reply_key, words_of
+from zelda_ci.domain.comparison import Acceptance
+from zelda_ci.github.kept_text import CommentOrder, sealed
 
 # What must pass is red without any base.
 SUITE = AGAINST.replace("acceptanceCriteria", "mustPass")
@@ -290,49 +289,57 @@ def test_an_accepted_criterion_turns_the_check_green_where_it_failed_and_is_in_t
     assert red(stage, pull).code == 1
 
 
-def accepted(stage: Stage) -> bool:
-    """Whether anything that was accepted holds at this moment."""
-    return bool(read_acceptances(api_of(stage.github), 7, REPOSITORY_ID, Redactor()))
+def accepted(stage: Stage) -> set[str]:
+    """The criteria whose acceptance holds at this moment."""
+    return {each.criterion for each in read_acceptances(api_of(stage.github), 7)}
 
 
-def forged(asked: Comment, by: str, **other: object) -> str:
-    """What a reply of Zelda's would say if it had accepted something."""
-    record = AcceptanceRecord(
-        repository_id=REPOSITORY_ID,
-        pull_request=7,
-        comment=asked.id,
-        words=words_of(asked.body),
-        suite="greeting",
-        criteria=("It greets.", "It is polite."),
-        by=by,
-        at=asked.created_at,
-    ).replace(**other)
-    return f"{marker(reply_key(asked.id))}\n{hidden_line(record)}\nAccepted."
+def answer_of(run: Run, asked: Comment) -> str:
+    """What a reply of Zelda's says if a run of its has accepted something."""
+    return sealed(reply_key(asked.id), CommentOrder(run.id, 1, ""), "Accepted.")
+
+
+def accepting(stage: Stage, asked: Comment, *criteria: str, event: str = "issue_comment", **other: Any) -> Run:
+    """A run that has stored what a comment accepts; `other` are its words, or fields of the artifact."""
+    run = stage.github.repository.add_run(stage.tip, event=event)
+    words = other.pop("words", words_of(asked.body))
+    told: dict[str, Any] = {"suite": "greeting", "by": "maintainer", "because": "it moved", "at": asked.created_at}
+    accepted = tuple(Acceptance(criterion=each, **told) for each in criteria)
+    record = AcceptanceRecord(words=words, accepted=accepted).model_dump_json(by_alias=True)
+    name = other.pop("name", record_name(asked.id, 1))
+    stage.github.repository.add_artifact(name, {RECORD: record.encode()}, run=run, **other)
+    return run
 
 
 def test_a_forged_record_counts_for_nothing(stage: Stage) -> None:
-    """In a comment of its author's, for somebody without rights, of another pull request, with other words."""
+    """In anybody's comment, for somebody without rights, in artifacts of other runs, or what forks have had posted."""
     pull = stage.open_pull({"CLAUDE.md": SILENT})
-    repository, zelda = stage.github.repository, stage.github.login
-    real = repository.add_comment(7, ACCEPT, author="maintainer")
+    repository, zelda, both = stage.github.repository, stage.github.login, ("It greets.", "It is polite.")
+    asked = repository.add_comment(7, ACCEPT, author="maintainer")
     own = repository.add_comment(7, ACCEPT, author="mallory")
-    repository.add_comment(7, forged(real, "maintainer"), author="mallory")
-    repository.add_comment(7, forged(own, "mallory"), author="mallory")
-    # Even in comments of Zelda's, as other workflows of the repository could write them.
-    repository.add_comment(7, forged(own, "mallory"), author=zelda)
-    repository.add_comment(7, forged(own, "maintainer"), author=zelda)
-    repository.add_comment(7, forged(real, "owner"), author=zelda)
-    repository.add_comment(7, forged(real, "maintainer", pull_request=8), author=zelda)
-    repository.add_comment(7, forged(real, "maintainer", repository_id=99), author=zelda)
-    repository.add_comment(7, forged(real, "maintainer", words="0" * 64), author=zelda)
-    repository.add_comment(7, forged(real, "maintainer", comment=own.id), author=zelda)
-    repository.add_comment(7, "\n" + forged(real, "maintainer"), author=zelda)
-    repository.add_comment(7, forged(real, "maintainer"), author=zelda, edits=1)
-    repository.add_comment(7, forged(real, "maintainer"), author=zelda, minimized="SPAM")
+    real = accepting(stage, asked, "It greets.")
+    repository.add_comment(7, answer_of(real, asked), author="mallory")
+    # In comments of Zelda's author, as other workflows of the repository write them.
+    repository.add_comment(7, answer_of(accepting(stage, own, *both), own), author=zelda)
+    forged = [
+        # The run of a pull request stores what its author wants.
+        accepting(stage, asked, *both, event="pull_request"),
+        accepting(stage, asked, *both, name=record_name(own.id, 1)),
+        accepting(stage, asked, *both, words="0" * 64),
+        accepting(stage, asked, *both, digest="sha256:" + "0" * 64),
+        accepting(stage, asked, *both, expired=True),
+        repository.add_run(stage.tip, event="issue_comment"),
+        Run("a" * 40, "main", "issue_comment", repository, repository),
+    ]
+    for run in forged:
+        repository.add_comment(7, answer_of(run, asked), author=zelda)
+    repository.add_comment(7, f"\n{answer_of(real, asked)}", author=zelda)
+    repository.add_comment(7, answer_of(real, asked), author=zelda, edits=1)
+    repository.add_comment(7, answer_of(real, asked), author=zelda, minimized="SPAM")
     assert not accepted(stage)
-    # What they all lack is there now.
-    repository.add_comment(7, forged(real, "maintainer"), author=zelda)
-    assert accepted(stage)
+    # What they all lack is there now, and beside them only that counts.
+    repository.add_comment(7, answer_of(real, asked), author=zelda)
+    assert accepted(stage) == {"It greets."}
     assert red(stage, pull).code == 0
 
 

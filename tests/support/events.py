@@ -117,6 +117,7 @@ def issue_comment(
         },
         "comment": {
             "id": comment,
+            "html_url": f"https://github.com/octo/shop/pull/{number}#issuecomment-{comment}",
             "body": body,
             "user": user,
             "author_association": "NONE",

@@ -24,21 +24,17 @@ class Sleeper:
         return self.now
 
 
-def patient_http(sleeper: Sleeper | None = None, *, patience_seconds: float = 300) -> Http:
+def patient_http(
+    sleeper: Sleeper | None = None, *, patience_seconds: float = 300, mask: Callable[[str], None] = lambda _: None
+) -> Http:
     """An `Http` that waits for nothing."""
     sleeper = sleeper or Sleeper()
-    return Http(sleep=sleeper.sleep, clock=sleeper.clock, patience_seconds=patience_seconds)
+    return Http(sleep=sleeper.sleep, clock=sleeper.clock, patience_seconds=patience_seconds, mask=mask)
 
 
-def api_of(github: GitHubServer, http: Http | None = None, *, mask: Callable[[str], None] = lambda _: None) -> Api:
-    return Api(
-        http or patient_http(),
-        base_url=github.api_url,
-        graphql_url=github.graphql_url,
-        token=Secret(github.token),
-        repository=github.repository.full_name,
-        mask=mask,
-    )
+def api_of(github: GitHubServer, http: Http | None = None) -> Api:
+    token, repository = Secret(github.token), github.repository.full_name
+    return Api(http or patient_http(), github.api_url, github.graphql_url, token, repository)
 
 
 def artifacts_of(github: GitHubServer, run: Run, *, job: str = "job", http: Http | None = None) -> ArtifactService:

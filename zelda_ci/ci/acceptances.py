@@ -1,56 +1,56 @@
-"""What people have accepted on a pull request: recorded in Zelda's replies, and believed only after a look at each.
+"""What people have accepted on a pull request: recorded in artifacts of Zelda's answers, and believed after a look.
 
-The source of truth is the conversation itself. A record counts only in a comment of Zelda's own that nobody has edited
-or hidden, as long as the comment that asked for it stands there with the same words, and its author may write now.
-Anybody can type a record into a comment; nobody else can be its author.
+An acceptance holds as long as the comment that asked for it stands there with the same words, Zelda's answer to it
+stands there untouched, and its author may write now. The criteria are in an artifact of the run that answered. It was
+started by a comment, so that it ran on the default branch, and no pull request had a say in what it stored. In comments
+anybody can type, and other workflows post in our name what forks have written: they only say which run that was.
 """
 
-import base64
-import binascii
 import hashlib
 import re
-from functools import cache
+from functools import cache, partial
 from typing import Final
+from urllib.parse import quote
 
-from pydantic import AwareDatetime, ValidationError
+from pydantic import ValidationError
 
 from zelda_ci.ci.commands import AcceptCriteria, parse_command
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.settings import Event
+from zelda_ci.ci.stored_artifacts import artifacts_of_run
 from zelda_ci.compare.gate import is_about_criteria
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.comparison import Acceptance
-from zelda_ci.errors import GitHubError
-from zelda_ci.github.api import Api
-from zelda_ci.github.comments import ListedComment, marker, permission_of, read_thread
-from zelda_ci.redact import Redactor
+from zelda_ci.errors import ArtifactError, GitHubError
+from zelda_ci.github.api import ABSENT, Api
+from zelda_ci.github.archives import MemberReader
+from zelda_ci.github.kept_text import Comment, ListedComment, order_in, read_thread
+from zelda_ci.github.revisions import read_run
 from zelda_ci.report.builders.gate import gate_sentence
 from zelda_ci.report.text import sentence
 
-WRITERS = frozenset({"admin", "maintain", "write"})
-# The newest; each may ask for the permission of one more person.
-MAX_RECORDS = 100
+# Of one comment; what others have posted in our name may be among them.
+MAX_ANSWERS = 10
+RECORD = "zelda-accepted.json"
+MAX_BYTES = 1 << 20
+LIMITS = {"max_member_bytes": MAX_BYTES, "max_total_bytes": MAX_BYTES}
 UNKNOWN: Final = "what was accepted on this pull request is not known, and counts for nothing"
 
 # GitHub names the branch of a group after the pull request that it adds to those before it.
 _QUEUED = re.compile(r"refs/heads/gh-readonly-queue/.+/pr-([0-9]{1,9})-[0-9a-f]{40,64}")
-_RECORD = re.compile(r"<!-- zelda-ci:accepted:v1 ([A-Za-z0-9+/=]{1,60000}) -->")
 
 
 class AcceptanceRecord(Record):
-    """What a reply of Zelda's records of one `/zelda accept`."""
+    """What one `/zelda accept` accepts."""
 
-    repository_id: int
-    pull_request: int
-    comment: int
-    """The one that asked for it."""
     words: str
-    """A hash of what it said."""
-    suite: str
-    criteria: tuple[str, ...]
-    """Their texts at that time."""
-    by: str
-    at: AwareDatetime
+    """A hash of what the comment said."""
+    accepted: tuple[Acceptance, ...]
+
+
+def record_name(comment_id: int, attempt: int) -> str:
+    """Name of the artifact with the record of a comment."""
+    return f"zelda-accepted.{comment_id}.{attempt}"
 
 
 def reply_key(comment_id: int) -> str:
@@ -63,50 +63,49 @@ def words_of(body: str) -> str:
     return hashlib.sha256(body.replace("\r\n", "\n").encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def hidden_line(record: AcceptanceRecord) -> str:
-    """The record as the second line of a reply: letters that end no comment of HTML."""
-    return f"<!-- zelda-ci:accepted:v1 {base64.b64encode(record.model_dump_json(by_alias=True).encode()).decode()} -->"
-
-
 def may_write(api: Api, login: str) -> bool:
     """Whether somebody may write to the repository at this moment."""
-    return permission_of(api, login) in WRITERS
+    try:
+        found = api.get(f"collaborators/{quote(login, safe='')}/permission")
+    except GitHubError as error:
+        if error.code != "GITHUB_NOT_FOUND":
+            raise
+        return False
+    return found.get("permission") in {"admin", "maintain", "write"}
 
 
-def read_acceptances(api: Api, number: int, repository_id: int, redact: Redactor) -> tuple[Acceptance, ...]:
+def read_acceptances(api: Api, number: int) -> tuple[Acceptance, ...]:
     """The acceptances on a pull request that hold now, the oldest first."""
-    thread, allowed = read_thread(api, number), cache(lambda login: may_write(api, login))
-    asked = {comment.id: comment for comment in thread.of_people}
-    records = [record for reply in thread.comments if (record := _record(reply))]
+    thread, allowed = read_thread(api, number), cache(partial(may_write, api))
     found: list[Acceptance] = []
-    for record in records[-MAX_RECORDS:]:
-        comment = asked.get(record.comment)
-        if comment is None or (record.repository_id, record.pull_request) != (repository_id, number):
-            continue
-        command = parse_command(comment.body)
-        if not isinstance(command, AcceptCriteria):
-            continue
-        is_same = (comment.author, words_of(comment.body), command.suite) == (record.by, record.words, record.suite)
-        if is_same and allowed(record.by):
-            url, because = comment.url, redact(command.reason)
-            found += (
-                Acceptance(suite=record.suite, criterion=it, by=record.by, because=because, url=url, at=record.at)
-                for it in record.criteria
-            )
+    for asked in thread.of_people:
+        is_asked = isinstance(parse_command(asked.body), AcceptCriteria)
+        answers = thread.marked(reply_key(asked.id))[:MAX_ANSWERS] if is_asked else []
+        records = (record for answer in answers if (record := _record(api, answer, asked)))
+        if answers and allowed(asked.author) and (record := next(records, None)):
+            found += record.accepted
     return tuple(found)
 
 
-def _record(reply: ListedComment) -> AcceptanceRecord | None:
-    """The record in one of our comments; nothing where it has none, or somebody has touched it."""
-    first, _, rest = reply.body.replace("\r\n", "\n").partition("\n")
-    match = None if reply.edited_at else _RECORD.fullmatch(rest.partition("\n")[0])
-    if match is None:
+def _record(api: Api, answer: ListedComment, asked: Comment) -> AcceptanceRecord | None:
+    """What the run of which an answer tells has stored for the comment that was answered."""
+    order = order_in(answer.body)
+    if order is None or answer.edited_at:
         return None
     try:
-        record = AcceptanceRecord.model_validate_json(base64.b64decode(match[1], validate=True))
-    except (binascii.Error, ValidationError, ValueError):
+        stored = artifacts_of_run(api, order.run_id) if read_run(api, order.run_id).event == "issue_comment" else []
+        for artifact in stored:
+            if artifact.name == record_name(asked.id, order.run_attempt):
+                with api.download(artifact.id, digest=artifact.digest, max_bytes=MAX_BYTES) as file:
+                    files = MemberReader(file, max_members=1).read({RECORD}, **LIMITS)
+                record = AcceptanceRecord.model_validate_json(files.get(RECORD, b""))
+                return record if record.words == words_of(asked.body) else None
+    except (ArtifactError, ValidationError):
         return None
-    return record if first == marker(reply_key(record.comment)) else None
+    except GitHubError as error:
+        if error.code not in ABSENT:
+            raise
+    return None
 
 
 def pull_request_in(event: Event) -> int | None:
@@ -120,8 +119,7 @@ def apply_acceptances(case: CiContext, result: CiResult, pull_request: int | Non
     if case.api is None or pull_request is None or not is_about_criteria(result.gate):
         return
     try:
-        redact = Redactor(case.settings.secrets())
-        result.acceptances = read_acceptances(case.api, pull_request, case.settings.context.repository_id, redact)
+        result.acceptances = read_acceptances(case.api, pull_request)
     except GitHubError as problem:
         result.notes.append(f"{UNKNOWN}: {problem.message}")
         case.log.say(f"{UNKNOWN}: {problem.message}")

@@ -10,13 +10,12 @@ from pathlib import Path
 import anyio
 
 from zelda_ci.app import Invocation
-from zelda_ci.ci import base, baseline, comment_mode, conversation, evaluate, nightly, publish, sharding
+from zelda_ci.ci import base, baseline, comment_mode, conversation, evaluate, nightly, publish, selection, sharding
 from zelda_ci.ci.base import BaseSource
 from zelda_ci.ci.checkout import read_checkout
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import decide, decide_requested
 from zelda_ci.ci.evidence import Evidence
-from zelda_ci.ci.selection import ChosenSuites, choose_suites
 from zelda_ci.ci.settings import environment, read_action_settings
 from zelda_ci.compare.drift import TRIALS_A_NIGHT
 from zelda_ci.compare.shards import trial_seconds
@@ -65,28 +64,20 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
     checkout = anyio.run(read_checkout, settings, environ)
     decision = decide(settings, checkout)
     log.say(decision.sentence)
-    context, token, http = settings.context, settings.github_token, Http(patience_seconds=TIMEOUT_SECONDS)
+    context, token = settings.context, settings.github_token
 
-    def mask(value: str) -> None:
-        log.mask([Secret(value)])
+    def http(seconds: float) -> Http:
+        return Http(patience_seconds=seconds, mask=lambda value: log.mask([Secret(value)]))
 
+    patient = http(TIMEOUT_SECONDS)
     case = CiContext(
         settings=settings,
         decision=decision,
         commit=decision.head_sha if decision.activity == "comment" else checkout.head or context.sha,
         environ=environ,
-        api=Api(
-            http,
-            base_url=context.api_url,
-            graphql_url=context.graphql_url,
-            token=token,
-            repository=context.repository,
-            mask=mask,
-        )
-        if token
-        else None,
-        artifacts=lambda: ArtifactService(environ, http, mask=mask),
-        hurried_artifacts=lambda: ArtifactService(environ, Http(patience_seconds=HURRY_SECONDS), mask=mask),
+        api=Api(patient, context.api_url, context.graphql_url, token, context.repository) if token else None,
+        artifacts=lambda: ArtifactService(environ, patient),
+        hurried_artifacts=lambda: ArtifactService(environ, http(HURRY_SECONDS)),
         root=settings.project,
         results_dir=settings.project / ".zelda",
         log=log,
@@ -100,7 +91,7 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
         case "converse":
             return conversation.converse(case)
         case "request":
-            wanted = conversation.requested(case.api, settings)
+            wanted = conversation.requested(case)
             if wanted is None:
                 return _skip(case, "The comment asks for no run of this job.")
             settings, commit = wanted
@@ -141,7 +132,7 @@ def _without_session(case: CiContext, text: str, refused: Sequence[NotLoaded]) -
     if case.settings.mode == "plan":
         outputs |= {"shards": "0", "matrix": "[]"}
     text = f"{render_not_loaded(map(gate_sentence, refused))}{text}"
-    publish.tell(case.log, case.settings.context.command_files, text, outputs)
+    case.log.record(text, outputs)
     if case.decision.activity == "run":
         publish.replace_comment(case, text)
     return 1 if refused else 0
@@ -160,7 +151,7 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         source = BaseSource(case, Path(name), loaded)
         case = replace(case, decision=replace(decision, base=source.commit), pinned=sharding.pinned_plan(case))
         settled = source.settle(loaded)
-        notes = tuple(base.notes(settled, source.commit or ""))
+        notes = base.notes(settled, source.commit or "")
         overruled = base.findings(settled, source.redact)
         for note in notes:
             # A new suite is nothing to be warned of.
@@ -168,15 +159,16 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         loaded = project.active(settled.project, is_ci=True)
         refused = _newly_refused(case, loaded.root, lambda: source)
         # What a shard runs, the plan says.
-        chosen = ChosenSuites() if settings.shard else choose_suites(case, loaded, source)
-    for line in (*reasons(chosen.choices, runs=True), *chosen.notes):
+        chosen = selection.ChosenSuites() if settings.shard else selection.choose_suites(case, loaded, source)
+    skipped, names = reasons(chosen.choices, runs=False), tuple(it.suite for it in chosen.choices if it.runs)
+    for line in (*reasons(chosen.choices, runs=True), *skipped):
         log.say(sentence(line))
-    if chosen.choices and not chosen.names:
+    if chosen.choices and not names:
         log.report("notice", "No session runs: nothing here can change a result.", title="Zelda")
-        text = render_nothing_to_run((*chosen.notes, *notes), settings.run_all_label)
+        text = render_nothing_to_run((*skipped, *notes), settings.run_all_label)
         return _without_session(case, text, refused)
-    if chosen.notes:
-        settings = settings.replace(suites=chosen.names)
+    if skipped:
+        settings = settings.replace(suites=names)
     # Each key once, wherever it is given: the project's file gives it to many suites.
     judging = [RuleChange(it.key, str(it.origin), it.loosens) for it in settled.changes if it.is_judging]
     case = replace(
@@ -184,7 +176,7 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         settings=settings,
         root=loaded.root,
         results_dir=loaded.results_dir,
-        notes=(*notes, *chosen.notes),
+        notes=(*notes, *skipped),
         changes=PullRequestChanges(chosen.steering, tuple(dict.fromkeys(judging)), settled.gone, chosen.others),
         refused=refused,
         planned=tuple(it.resolved.name for it in select(loaded.suites, settings.suites, ())),
@@ -205,14 +197,13 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
     if nightly.is_nightly(case):
         invocation = _at_night(invocation)
     evidence = _evidence(case, invocation, chosen.baseline)
-    names = evidence.new if evidence.known else settings.suites
+    names = settings.suites if evidence.new is None else evidence.new
     invocation = invocation.ordering(replace(invocation.order, names=names, stored=evidence.stored))
     if settings.is_sharded:
         return _share(case, invocation, evidence, emit)
 
     def run() -> BatchResult:
-        is_all_known = evidence.known and not evidence.new
-        return empty_batch(case.now()) if is_all_known else _run(case, invocation, emit)
+        return empty_batch(case.now()) if evidence.new == () else _run(case, invocation, emit)
 
     return evaluate.evaluate(case, run, evidence)
 
@@ -253,7 +244,7 @@ def _run(case: CiContext, invocation: Invocation, emit: Emit) -> BatchResult:
 def _share(case: CiContext, invocation: Invocation, evidence: Evidence, emit: Emit) -> int:
     """What this job does of a run that several share: plan it, run a shard of it, or put the parts together."""
     settings, shard, order, pinned = case.settings, case.settings.shard, invocation.order, case.pinned
-    suites = () if evidence.known and not evidence.new else invocation.masked
+    suites = () if evidence.new == () else invocation.masked
     tested = anyio.run(read_commit, settings.project, case.environ)
     commit = tested and tested.sha
     if pinned is None:

@@ -6,7 +6,7 @@ Commits and files are named by their hashes, and git checks what it fetches: it 
 import base64
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
@@ -19,9 +19,10 @@ from zelda_ci.config import trust
 from zelda_ci.config.files import is_suite, top_of
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.schema import CONFIG_FILE
-from zelda_ci.config.trust import KeyChange, SettledProject
+from zelda_ci.config.trust import SettledProject
 from zelda_ci.domain.comparison import NotLoaded
 from zelda_ci.domain.kinds import PLUGIN_PARTS, may_steer
+from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.workspace import SettingFinding
 from zelda_ci.errors import ConfigError, WorkspaceError
 from zelda_ci.pipeline.survey import not_loaded, refused_settings
@@ -52,12 +53,7 @@ class BaseSource:
     """
 
     def __init__(self, case: CiContext, folder: Path, loaded: LoadedProject | None = None) -> None:
-        """Find out which commit it is.
-
-        Args:
-            case: What is known of event and checkout; without a base, there is no commit.
-            folder: An empty one, for what is fetched.
-            loaded: The project of the pull request: the base's files of its suites are read, too.
+        """Find out which commit it is; `folder` is an empty one, for what is fetched.
 
         Raises:
             ConfigError: The commit that names that of a submodule cannot be had.
@@ -83,16 +79,11 @@ class BaseSource:
             self._found.clear()
 
     async def at(self, commit: str) -> Git:
-        """Return git in a repository that has a commit, its folders, and of its files those that anybody reads.
-
-        Raises:
-            ConfigError: It cannot be had.
-            WorkspaceError: There is no git, or it did not end.
-        """
+        """Git in a repository that has a commit, its folders, and of its files those that anybody reads."""
         if commit not in self._found:
             # A checkout may lack steering files: then what changed is not known, but who decides over rights is.
-            is_whole = await _is_whole(self.git, await self._blobs(self.git, commit))
-            self._found[commit] = self.git if is_whole else await self._fetched(commit)
+            are_there = await _are_there(self.git, await self._blobs(self.git, commit))
+            self._found[commit] = self.git if are_there else await self._fetched(commit)
         return self._found[commit]
 
     async def _fetched(self, commit: str) -> Git:
@@ -106,33 +97,28 @@ class BaseSource:
             if blobs := await self._blobs(git, commit, steering=True):
                 # All at once: git would ask for each by itself.
                 await git.attempt(*partial, "--stdin", "origin", stdin=blobs)
-            if await _is_whole(git, blobs):
+            if await _are_there(git, blobs):
                 return git
-        rule = "On a pull request, rights come from the commit that it is merged into"
+        rule, name = "On a pull request, rights come from the commit that it is merged into", commit[:7]
+        message = f"{rule}, and {name} could not be read."
+        hint = "Give actions/checkout `fetch-depth: 2`, or let the step fetch it, with github-token and contents: read."
         if self._submodule:
-            message = f"{rule}. It names the commit {commit[:7]} of the submodule {self._submodule}, which"
-            hint = (
-                "Give actions/checkout `submodules: recursive` and `fetch-depth: 0`, or a github-token that may read "
-                "the submodule's repository."
-            )
-        else:
-            message = f"{rule}, and {commit[:7]}"
-            hint = (
-                "Give actions/checkout `fetch-depth: 2`. Or let the step fetch it: with github-token, and contents: "
-                "read."
-            )
-        raise ConfigError(f"{message} could not be read.", hint=hint, code="BASE_UNREADABLE")
+            message = f"{rule}. It names {name} of the submodule {self._submodule}, which could not be read."
+            hint = "Give actions/checkout `submodules: recursive` and `fetch-depth: 0`, or a github-token for it."
+        raise ConfigError(message, hint=hint, code="BASE_UNREADABLE")
 
     async def _blobs(self, git: Git, commit: str, *, steering: bool = False) -> bytes | None:
-        """Of a commit's files those that are to be read, a blob a line; absent where a repository lacks the commit."""
+        """Of a commit's files those that are read, a blob a line; absent where a repository lacks the commit."""
         listing = await git.attempt(*_LIST, commit)
         if listing.exit_code != 0 or listing.truncated:
             return None
-        files = [it for it in _files(listing.stdout) if self._is_read(it) or (steering and may_steer(it.path))]
-        return "".join(f"{blob}\n" for blob in dict.fromkeys(it.content for it in files)).encode()
+        read = (
+            it.content for it in _files(listing.stdout) if self._is_laid_out(it) or (steering and may_steer(it.path))
+        )
+        return "".join(f"{blob}\n" for blob in dict.fromkeys(read)).encode()
 
-    def _is_read(self, file: TreeFile) -> bool:
-        """Whether it matters what is in a file."""
+    def _is_laid_out(self, file: TreeFile) -> bool:
+        """Whether what is in a file matters here, and not only that it is there."""
         if file.path in self._suites:
             return True
         if _is_steering(file.path):
@@ -169,7 +155,7 @@ class BaseSource:
         # Zelda's search for a project ends at the top of a repository.
         (folder / ".git").mkdir(parents=True)
         files = [it for it in _files(await git(*_LIST, commit)) if it.path in self._suites or _matters(it.path)]
-        texts = await read_objects(git, (it.content for it in files if self._is_read(it)))
+        texts = await read_objects(git, (it.content for it in files if self._is_laid_out(it)))
         for file in sorted(files, key=lambda it: it.content not in texts)[:MAX_FILES]:
             target = folder / file.path
             if {"..", ".git"} & set(PurePosixPath(file.path).parts) or not target.is_relative_to(folder):
@@ -195,12 +181,7 @@ class BaseSource:
         raise WorkspaceError(message, hint=hint, code=UNAVAILABLE)
 
     def settle(self, loaded: LoadedProject) -> SettledProject:
-        """The project with no more rights than the base gives; without a base, as it is.
-
-        Raises:
-            ConfigError: The commit cannot be had, or its configuration cannot be used.
-            WorkspaceError: There is no git, or it did not end.
-        """
+        """The project with no more rights than the base gives, if that can be had; without a base, as it is."""
         if self.commit is None:
             return SettledProject(loaded)
         files = anyio.run(self._lay_out, self.commit)
@@ -208,11 +189,7 @@ class BaseSource:
         return trust.settle(loaded, self.top, files, folder, self.commit)
 
     def newly_refused(self, root: Path) -> tuple[NotLoaded, ...]:
-        """Settings files and plugins that the checked-out project does not load and the base did.
-
-        Raises:
-            ZeldaError: The commit cannot be had.
-        """
+        """Settings files and plugins that the checked-out project does not load and the base did."""
         if self.commit is None or self.is_foreign or not (here := refused_settings(root, self.redact)):
             return ()
         files = anyio.run(self._lay_out, self.commit)
@@ -229,7 +206,7 @@ def over_https(address: str, server_url: str) -> str:
     return re.sub(rf"^(ssh://)?git@{server}[:/]", f"{server_url}/", address, count=1) if server else address
 
 
-async def _is_whole(git: Git, blobs: bytes | None) -> bool:
+async def _are_there(git: Git, blobs: bytes | None) -> bool:
     if blobs is None:
         return False
     checked = await git.attempt("cat-file", "--batch-check", stdin=blobs)
@@ -271,29 +248,17 @@ def findings(settled: SettledProject, redact: Redactor) -> dict[str, tuple[Setti
     }
 
 
-def notes(settled: SettledProject, commit: str) -> Iterator[str]:
+def notes(settled: SettledProject, commit: str) -> tuple[str, ...]:
     """What readers should know of the settings that count, in sentences."""
-    if named := _named(it for it in settled.changes if not it.is_judging):
-        yield (
-            f"Settings that give rights are those of the base, {commit[:7]}; what the pull request says was not taken: "
-            f"{named}"
-        )
-    if named := _named(it for it in settled.changes if it.is_judging):
-        yield (
-            f"Results are judged by the settings of the base, {commit[:7]}; what the pull request changes of them "
-            f"counts once it is merged: {named}"
-        )
-    if gone := settled.gone:
-        yield f"The pull request removes suites, and nothing tests any more what they tested: {_some(gone)}"
-    if new := settled.new:
-        are = "is new and has" if len(new) == 1 else "are new and have"
-        yield f"{_some(new)} {are} the rights that the base's project gives"
-
-
-def _named(changes: Iterable[KeyChange]) -> str:
-    return _some([*dict.fromkeys(f"{change.key} ({change.origin})" for change in changes)])
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return f"{', '.join(names[:MAX_NAMED])}{more}"
+    rights, rules = [
+        [*dict.fromkeys(f"{it.key} ({it.origin})" for it in settled.changes if it.is_judging is kind)]
+        for kind in (False, True)
+    ]
+    base, are = f"of the base, {commit[:7]};", "is new and has" if len(settled.new) == 1 else "are new and have"
+    found = (
+        (rights, f"Settings that give rights are those {base} what the pull request says was not taken: {{}}"),
+        (rules, f"Results are judged by settings {base} what the pull request changes counts once it is merged: {{}}"),
+        (settled.gone, "The pull request removes suites, and nothing tests any more what they tested: {}"),
+        (settled.new, f"{{}} {are} the rights that the base's project gives"),
+    )
+    return tuple(words.format(some_of(names, MAX_NAMED)) for names, words in found if names)

@@ -13,16 +13,8 @@ from pathlib import Path
 
 from zelda_ci.ci import baseline_words as words
 from zelda_ci.ci.context import CiContext
-from zelda_ci.ci.event import default_branch
 from zelda_ci.ci.evidence import Evidence
-from zelda_ci.ci.stored_artifacts import (
-    Claims,
-    StoredResults,
-    identity_of,
-    read_stored,
-    results_of_run,
-    runs_of,
-)
+from zelda_ci.ci.stored_artifacts import Claims, StoredResults, identity_of, read_stored, results_of_run, runs_of
 from zelda_ci.compare.drift import merged
 from zelda_ci.compare.pool import by_age, is_beside, is_usable, is_valid, pool_of, same_as
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState
@@ -31,8 +23,8 @@ from zelda_ci.domain.run import RunResult, batch_of
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ArtifactError, ConfigError, GitHubError, StorageError, ZeldaError
 from zelda_ci.github.api import Api
-from zelda_ci.github.revisions import ancestors, behind, merge_base
-from zelda_ci.github.schemas import WorkflowRun, understand
+from zelda_ci.github.revisions import ancestors, behind, merge_base, read_run
+from zelda_ci.github.schemas import WorkflowRun
 from zelda_ci.storage.references import read_results
 
 # What runs on commits that are already on a branch of this repository; pull requests are not.
@@ -72,7 +64,7 @@ def resolve_baseline(case: CiContext) -> Evidence:
         return Evidence(origin=words.SWITCHED_OFF)
     if api is None:
         return Evidence(origin=words.NO_TOKEN)
-    branch, commit, default = target.branch, target.commit, default_branch(settings)
+    branch, commit, default = target.branch, target.commit, settings.context.default_branch
     if target.head and not commit:
         try:
             commit = merge_base(api, target.branch, target.head)
@@ -81,12 +73,12 @@ def resolve_baseline(case: CiContext) -> Evidence:
                 return Evidence(origin=words.missing(branch, None, problem))
             # A commit that GitHub does not know may be made up. The newest of the branch is the next best.
             case.log.say(f"The commit on which this one is based is not known: {problem.message}")
-    found = find_baseline(case, api, branch, commit)
+    found = find_baseline(case, branch, commit)
     # A stacked pull request has another one's branch as its base. A branch that the workflow names is the one wanted.
     if found.origin.state in NOTHING_USABLE and branch != default and not settings.baseline_branch:
         case.log.say(f"{found.origin.sentence}. The default branch, {default}, is searched.")
         try:
-            below = find_baseline(case, api, default, merge_base(api, default, commit or branch))
+            below = find_baseline(case, default, merge_base(api, default, commit or branch))
         except GitHubError as problem:
             case.log.say(f"The commit of {default} on which {branch} is based is not known: {problem.message}")
         else:
@@ -112,19 +104,19 @@ def _from_file(path: Path) -> Evidence:
     return Evidence(origin=origin, results=batch)
 
 
-def find_baseline(case: CiContext, api: Api, branch: str, commit: str | None) -> Evidence:
+def find_baseline(case: CiContext, branch: str, commit: str | None) -> Evidence:
     """What a branch has stored for a commit, or nearest before it; without a commit, for the newest of the branch.
 
     A missing baseline is a normal state: the origin says so, and nothing is raised.
     """
-    wanted, refused = commit, Refusals()
+    api, wanted, refused = case.github, commit, Refusals()
     try:
-        own = _run(api, case.evaluated.run_id if case.evaluated else case.run_id)
+        own = read_run(api, case.run_id)
         wanted = commit or next(ancestors(api, branch), branch)
         for runs in runs_of(api, branch, TRUSTED_EVENTS, case.settings.context.repository_id, own):
             # Its own results are nothing to compare a run with.
             line = _in_line(api, wanted, (run for run in runs if run.id != own.id))
-            stored = _believed(case, api, own, line, refused)
+            stored = _believed(case, own, line, refused)
             if nearest := next(stored, None):
                 sources = [nearest]
                 # What lies behind it and cannot be had is only missing.
@@ -138,10 +130,6 @@ def find_baseline(case: CiContext, api: Api, branch: str, commit: str | None) ->
     return Evidence(origin=words.missing(branch, wanted, *next(iter(refused), ())))
 
 
-def _run(api: Api, run_id: int) -> WorkflowRun:
-    return understand(WorkflowRun, api.get(f"actions/runs/{run_id}"))
-
-
 def _in_line(api: Api, commit: str, runs: Iterable[WorkflowRun]) -> Iterator[WorkflowRun]:
     """Runs for a commit, then for its ancestors, which are only asked for when those do not do."""
     by_commit = defaultdict(list)
@@ -153,22 +141,16 @@ def _in_line(api: Api, commit: str, runs: Iterable[WorkflowRun]) -> Iterator[Wor
 
 
 def _believed(
-    case: CiContext,
-    api: Api,
-    own: WorkflowRun,
-    runs: Iterable[WorkflowRun],
-    refused: Refusals,
-    pull_request: int | None = None,
+    case: CiContext, own: WorkflowRun, runs: Iterable[WorkflowRun], refused: Refusals, pull_request: int | None = None
 ) -> Iterator[StoredResults]:
     """The results of the job in runs that may be a baseline, or without limit those of a pull request."""
-    context, job = case.settings.context, identity_of(case.settings, case.evaluated)
+    api, context, job = case.github, case.settings.context, identity_of(case.settings, case.evaluated)
+    # Of this very run, those of the attempts before this one.
+    attempts = {own.id: context.run_attempt - 1}
     stored = (
         (run, artifact)
         for run in islice(runs, MAX_RUNS)
-        # Of this very run, what its attempts before this one stored.
-        for artifact in results_of_run(
-            api, run.id, job, context.run_attempt - 1 if run.id == own.id else run.run_attempt
-        )
+        for artifact in results_of_run(api, run.id, job, attempts.get(run.id, run.run_attempt))
     )
     for run, artifact in islice(stored, None if pull_request else MAX_TRIED):
         claims: Claims = {"sha": run.head_sha, "complete": True}
@@ -209,7 +191,7 @@ def _evidence(
         results=nearest.batch,
         pool=pool_of((source.own_trials for source in sources), lambda suite: settings[suite], now).trials,
         references={**nearest.pool.suites, **heads_of(nearest.batch.runs)},
-        nights=merged([source.nights for source in sources if source.nights], now),
+        nights=merged([source.nights for source in sources], now),
         damage=nearest.damage,
     )
 
@@ -268,13 +250,13 @@ def earlier_results(case: CiContext) -> Iterator[StoredResults]:
     api, context, pull_request = case.api, case.settings.context, pull_request_of(case)
     if api is None or pull_request is None:
         return
-    own, complete = _run(api, context.run_id), 0
+    own, complete = read_run(api, context.run_id), 0
     branch = own.head_branch or ""
     if not own.is_of(branch, context.repository_id):
         return
     # Also those of newer runs: who runs an old one again must not get rid of what came after it.
     for runs in runs_of(api, branch, (own.event,), context.repository_id, own):
-        for stored in _believed(case, api, own, runs, [], pull_request):
+        for stored in _believed(case, own, runs, [], pull_request):
             yield stored
             # One of a run that was cancelled may carry nothing, and must not hide those before it.
             complete += stored.knows_earlier

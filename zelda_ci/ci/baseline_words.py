@@ -25,21 +25,17 @@ ATTEMPTS_LOST = (
 CANCELLED_LOST = "The trials that were over when the run was cancelled are not stored, and do not count later:"
 EARLIER_UNKNOWN = "Trials of earlier runs of this pull request are not counted: GitHub could not be asked for them."
 
-# Why there is no baseline, by the code of what hindered: its own words are left out of a text that a bot will post.
+# Every project starts here.
+NONE_YET = (
+    "no baseline yet: {branch} has stored none for {wanted} or a commit shortly before it (push to {branch} or run the "
+    "workflow there once)"
+)
+EXPIRED = "no baseline: what {branch} stored has expired (run the workflow there again, or raise retention-days)"
 NOT_PERMITTED = "no baseline: the token may not read artifacts (permissions: actions: read, contents: read)"
+# By the code of what hindered, whose own words are left out of a text that a bot will post.
 MISSING = {
-    # Every project starts here.
-    "": (
-        BaselineState.NONE_YET,
-        (
-            "no baseline yet: {branch} has stored none for {wanted} or a commit shortly before it "
-            "(push to {branch} or run the workflow there once)"
-        ),
-    ),
-    "ARTIFACT_EXPIRED": (
-        BaselineState.EXPIRED,
-        "no baseline: what {branch} stored has expired (run the workflow there again, or raise retention-days)",
-    ),
+    "": (BaselineState.NONE_YET, NONE_YET),
+    "ARTIFACT_EXPIRED": (BaselineState.EXPIRED, EXPIRED),
     "REFUSED": (BaselineState.INVALID, "no usable baseline: the results of {results} were refused: {reason}"),
     "WRONG_TOKEN": (BaselineState.NOT_PERMITTED, "no baseline: the token is wrong or no longer valid (github-token)"),
     "GITHUB_NOT_PERMITTED": (BaselineState.NOT_PERMITTED, NOT_PERMITTED),
@@ -51,14 +47,15 @@ MISSING = {
 
 def found(origin: BaselineOrigin, now: datetime) -> BaselineOrigin:
     """A baseline that GitHub stores, with its sentence; of a stacked pull request, that below its base."""
-    first, where = f"baseline {_name(origin.branch, origin.commit)}", ""
+    name = _name(origin.branch, origin.commit)
     distance = f"{format_count(origin.behind, 'commit')} behind" if origin.behind else ""
+    first, where = f"baseline {name}", distance
     if origin.stands_for:
-        first = f"no results of {origin.stands_for}; compared with {_name(origin.branch, origin.commit)}"
-        where = "the one on which it is based" if distance else "on which it is based"
+        first = f"no results of {origin.stands_for}; compared with {name}"
+        where = f"{distance} the one on which it is based" if distance else "on which it is based"
     age = age_words(now - origin.created_at) if origin.created_at else ""
     by = f"stored by the workflow {origin.workflow.rpartition('/')[2]}" if origin.workflow else ""
-    return origin.replace(sentence=", ".join(filter(None, (first, f"{distance} {where}".strip(), age, by))))
+    return origin.replace(sentence=", ".join(filter(None, (first, where, age, by))))
 
 
 def _name(branch: str | None, commit: str | None) -> str:
@@ -67,12 +64,12 @@ def _name(branch: str | None, commit: str | None) -> str:
 
 def missing(branch: str, wanted: str | None, error: ZeldaError | None = None, commit: str = "") -> BaselineOrigin:
     """Why a branch has no baseline: nothing was stored, an error of what was stored for a commit, or one of GitHub."""
-    code, message = (error.code, error.message) if error else ("", "")
+    row, message = (error.code, error.message) if error else ("", "")
     if isinstance(error, GitHubError) and error.status == WRONG_TOKEN:
-        code = "WRONG_TOKEN"
-    if code not in MISSING:
-        code = "REFUSED" if isinstance(error, ArtifactError | StorageError) else "UNREACHABLE"
-    state, sentence = MISSING[code]
+        row = "WRONG_TOKEN"
+    if row not in MISSING:
+        row = "REFUSED" if isinstance(error, ArtifactError | StorageError) else "UNREACHABLE"
+    state, sentence = MISSING[row]
     first, _, rest = message.rstrip(".").partition(" ")
     # A name such as GitHub keeps its letters.
     reason = f"{first.lower() if first.istitle() else first} {rest}"

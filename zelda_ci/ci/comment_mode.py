@@ -13,7 +13,7 @@ from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.evaluate import compare
 from zelda_ci.ci.event import BaselineTarget
 from zelda_ci.ci.stored_artifacts import artifacts_of_run, identity_of, is_results_name, read_stored
-from zelda_ci.errors import ArtifactError, GitHubError, StorageError
+from zelda_ci.errors import ArtifactError, StorageError
 from zelda_ci.github.revisions import of_workflow_run
 from zelda_ci.github.schemas import PullRequest, understand
 from zelda_ci.report.comment.view import FOREIGN, ci_view
@@ -29,17 +29,16 @@ def comment(case: CiContext) -> int:
     Raises:
         ZeldaError: It could not be told, or what is stored is not what Zelda stores.
     """
-    api, settings, run = case.api, case.settings, case.settings.event.workflow_run
-    if api is None:
-        raise GitHubError("No token was given, so nothing can be read or posted.", hint="Pass github-token.")
+    api, settings, run = case.github, case.settings, case.settings.event.workflow_run
+    assert run  # noqa: S101 - the event was decided by it
     own = settings.context.repository_id
     # Of each job, the results of its newest attempt.
     newest = {
         artifact.name.rpartition(".")[0]: artifact
-        for artifact in (reversed(artifacts_of_run(api, run.id)) if run else ())
+        for artifact in reversed(artifacts_of_run(api, run.id))
         if not artifact.expired and is_results_name(artifact.name, settings.artifact_name)
     }
-    if run is None or not newest:
+    if not newest:
         return _nothing(case, "That run stored no results (it was skipped, failed before them, or they have expired).")
     for stem, artifact in [*newest.items()][:MAX_JOBS]:
         try:
@@ -64,16 +63,15 @@ def comment(case: CiContext) -> int:
         # Trials of earlier runs of the pull request count, as they did in the check.
         limits = {each.suite: each.config.pool for each in (*earlier, *batch.runs)}
         found = resolve_baseline(job).replace(earlier=earlier, limits=limits)
-        result = CiResult(job, batch, found, has_siblings=len(newest) > 1)
-        result.outputs["artifact-id"] = str(artifact.id)
-        if run.head_repository is None or run.head_repository.id != own:
+        result = CiResult(job, batch, found, has_siblings=len(newest) > 1, outputs={"artifact-id": str(artifact.id)})
+        if run.head_repository_id != own:
             result.notes.append(FOREIGN)
         compare(result)
         apply_acceptances(job, result, pull_request)
-        publish.tell(case.log, settings.context.command_files, render_comment(ci_view(result.report)))
+        case.log.record(render_comment(ci_view(result.report)))
         publish.publish_to(result, pull_request)
         if url := result.outputs.get("comment-url"):
-            publish.tell(case.log, settings.context.command_files, outputs={"comment-url": url})
+            case.log.record(outputs={"comment-url": url})
     return 0
 
 

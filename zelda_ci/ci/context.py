@@ -69,7 +69,8 @@ class CiContext:
 
     @property
     def run_id(self) -> int:
-        return self.settings.context.run_id
+        """The run that has evaluated."""
+        return self.evaluated.run_id if self.evaluated else self.settings.context.run_id
 
     @property
     def artifact(self) -> str:
@@ -90,12 +91,6 @@ class CiContext:
         """A path from the workspace, which in this step's container is another than in later steps."""
         real, top = path.resolve(), self.settings.context.workspace.resolve()
         return real.relative_to(top).as_posix() if real.is_relative_to(top) else str(path)
-
-    @property
-    def folder(self) -> str:
-        """The project's, from the top of the checkout; empty at the top."""
-        folder = self.relative(self.root)
-        return "" if folder == "." else folder
 
 
 @dataclass
@@ -162,7 +157,7 @@ class CiResult:
         case, settings = self.case, self.case.settings
         context, head = settings.context, case.decision.head_sha or case.commit
         home = f"{context.server_url}/{context.repository}"
-        run = context.url_of(case.evaluated.run_id if case.evaluated else context.run_id)
+        run = context.url_of(case.run_id)
         artifact, transcripts, page = (
             f"{run}/artifacts/{self.outputs[name]}" if name in self.outputs else None
             for name in ("artifact-id", "transcripts-artifact-id", "report-artifact-id")
@@ -181,7 +176,7 @@ class CiResult:
             changes=case.changes,
             planned=case.planned,
             cancelled=self.cancelled,
-            project=case.folder,
+            project=case.relative(case.root),
             nightly=any(night.batch_id == self.batch.batch_id for night in self.evidence.nights.nights),
             notes=tuple(self.notes),
         )

@@ -9,63 +9,37 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from zelda_ci.ci import publish
-from zelda_ci.ci.acceptances import AcceptanceRecord, hidden_line, may_write, reply_key, words_of
-from zelda_ci.ci.commands import AcceptCriteria, AskHelp, Command, RunAgain, RunCommit, parse_command
+from zelda_ci.ci.acceptances import RECORD, AcceptanceRecord, may_write, record_name, reply_key, words_of
+from zelda_ci.ci.commands import AcceptCriteria, AskHelp, RunAgain, RunCommit, parse_command
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.settings import ActionSettings, Event
 from zelda_ci.ci.stored_artifacts import StoredResults, artifacts_of_run, read_stored
 from zelda_ci.compare.gate import failing_criteria
+from zelda_ci.domain.comparison import Acceptance
 from zelda_ci.errors import ArtifactError, ConfigError, GitHubError, StorageError
-from zelda_ci.github.api import Api
-from zelda_ci.github.comments import (
-    MAX_BODY_LENGTH,
+from zelda_ci.github.api import ABSENT, Api
+from zelda_ci.github.kept_text import (
     Comment,
+    CommentOrder,
     Thread,
-    comment_in,
-    length,
-    marker,
     order_in,
-    react,
-    read_comment,
+    post_once,
     read_thread,
+    sealed,
+    visible_text,
 )
-from zelda_ci.github.revisions import newest_run, run_again
+from zelda_ci.github.revisions import EVENTS, newest_run, read_run
 from zelda_ci.github.schemas import PullRequest, WorkflowRun, understand
 from zelda_ci.redact import Redactor
 from zelda_ci.report.markdown import render_reply
+from zelda_ci.report.text import json_of
 
 # Of one pull request: whoever may not write gets a reaction only from then on, and nobody hears of it.
 MAX_REFUSALS = 3
 # Runs and artifacts that are looked into for what fails.
 MAX_RUNS, MAX_ARTIFACTS = 3, 10
 
-ANSWER, REFUSAL = "<!-- zelda-ci:reply -->", "<!-- zelda-ci:refusal -->"
 FAILED = frozenset({"failure", "cancelled", "timed_out"})
-EVENTS = frozenset({"pull_request", "pull_request_target", "issue_comment"})
-
-
-@dataclass(frozen=True)
-class AskedComment:
-    """The comment that an event brings."""
-
-    id: int
-    body: str
-    login: str
-    pull_request: int
-
-    @classmethod
-    def of(cls, event: Event) -> "AskedComment":
-        """As it was when it was sent."""
-        comment, issue = event.comment, event.issue
-        if comment is None or issue is None or comment.user is None:
-            raise GitHubError("The event names no comment of a person.")
-        return cls(id=comment.id, body=comment.body, login=comment.user.login, pull_request=issue.number)
-
-    def stands(self, api: Api) -> bool:
-        """Whether it is still there with the same words, by the same author."""
-        now = read_comment(api, self.id)
-        return now is not None and now.author == self.login and words_of(now.body) == words_of(self.body)
 
 
 @dataclass(frozen=True)
@@ -74,7 +48,6 @@ class Response:
 
     reply: str
     is_done: bool = False
-    record: AcceptanceRecord | None = None
     runs_again: WorkflowRun | None = None
     """What is run again once the answer stands there."""
     outputs: Mapping[str, str] = field(default_factory=dict)
@@ -86,198 +59,172 @@ def converse(case: CiContext) -> int:
     Raises:
         GitHubError: A request failed, or the token may not do it.
     """
-    api, asked = _api(case.api), AskedComment.of(case.settings.event)
-    why = "The comment was edited or deleted since it was sent: nothing is done."
-    if asked.stands(api):
-        talk = _Conversation(case, api, asked, read_thread(api, asked.pull_request))
-        why = talk.answer()
-    if why:
+    if why := _answer(case):
         case.log.report("notice", why, title="Zelda did nothing")
     return 0
 
 
-def _api(api: Api | None) -> Api:
-    if api is None:
-        raise GitHubError("No token was given, so that no comment can be answered.", hint="Pass github-token.")
-    return api
+def _asked(case: CiContext) -> Comment | None:
+    """The comment of an event, if it is still there with the same words, by the same author."""
+    sent = case.settings.event.comment
+    try:
+        now = understand(Comment, case.github.get(f"issues/comments/{sent.id if sent else 0}"))
+    except GitHubError as error:
+        if error.code not in ABSENT:
+            raise
+        return None
+    return sent if sent and (now.author, words_of(now.body)) == (sent.author, words_of(sent.body)) else None
 
 
-@dataclass(frozen=True)
-class _Conversation:
-    """A command, and the pull request on which it stands."""
+def _answer(case: CiContext) -> str:
+    """Carry the command out, answer it, and only then run again what the answer changes; returns why not."""
+    api, asked, pull_request = case.github, _asked(case), case.decision.pull_request or 0
+    if asked is None:
+        return "The comment was edited or deleted since it was sent: nothing is done."
+    thread = read_thread(api, pull_request)
+    if thread.marked(reply_key(asked.id)):
+        return "The comment was answered already: nothing is done twice."
 
-    case: CiContext
-    api: Api
-    asked: AskedComment
-    thread: Thread
+    def post(reply: str, key: str = reply_key(asked.id)) -> Comment:
+        order = CommentOrder(case.run_id, case.settings.context.run_attempt, "", int(case.now().timestamp()))
+        return post_once(api, pull_request, key, sealed(key, order, reply))
 
-    def answer(self) -> str:
-        """Carry the command out, answer it, and only then run again what the answer changes; returns why not."""
-        if self.thread.marked(reply_key(self.asked.id)):
-            return "The comment was answered already: nothing is done twice."
-        if not may_write(self.api, self.asked.login):
-            self._refuse()
-            return f"{self.asked.login} may not write to this repository: nothing is done."
-        self._show("eyes")
-        found = self._carried_out(parse_command(self.asked.body))
-        url = self._post(hidden_line(found.record) if found.record else ANSWER, found.reply).url
-        if found.runs_again and (problem := _run_again(self.api, found.runs_again)):
-            self._post(ANSWER, problem, key=f"{reply_key(self.asked.id)}-run")
-        self._show("+1" if found.is_done else "confused")
-        publish.tell(
-            self.case.log, self.case.settings.context.command_files, outputs={"comment-url": url, **found.outputs}
-        )
-        self.case.log.say(f"Answered: {url}")
-        return ""
-
-    def _show(self, reaction: str) -> None:
-        """React to the comment, which costs nobody a notification; without it everything else is the same."""
+    def show(reaction: str) -> None:
+        # It costs nobody a notification; without it everything else is the same.
         with suppress(GitHubError):
-            react(self.api, self.asked.id, reaction)
+            api.post(f"issues/comments/{asked.id}/reactions", {"content": reaction})
 
-    def _refuse(self) -> None:
-        """Say no, a few times for everybody together."""
-        self._show("confused")
-        if len(_refusals(self.thread)) < MAX_REFUSALS:
-            mine = self._post(REFUSAL, render_reply("not_permitted"))
+    if not may_write(api, asked.author):
+        show("confused")
+        # Say no, a few times for everybody together.
+        if len(_refusals(thread)) < MAX_REFUSALS:
+            mine = post(render_reply("not_permitted"))
             # Many may have asked at the same moment, and each job sees that it is the first.
-            surplus = _refusals(read_thread(self.api, self.asked.pull_request))[MAX_REFUSALS:]
-            if mine.id in {comment.id for comment in surplus}:
+            if mine.id in {comment.id for comment in _refusals(read_thread(api, pull_request))[MAX_REFUSALS:]}:
                 with suppress(GitHubError):
-                    self.api.delete(f"issues/comments/{mine.id}")
-
-    def _post(self, hidden: str, reply: str, key: str = "") -> Comment:
-        key = key or reply_key(self.asked.id)
-        path, body = f"issues/{self.asked.pull_request}/comments", {"body": _body(key, hidden, reply)}
-        try:
-            return comment_in(self.api.post(path, body))
-        except GitHubError as error:
-            if error.code != "GITHUB_ANSWER_LOST":
-                raise
-        # It may have been carried out.
-        posted = read_thread(self.api, self.asked.pull_request).marked(key)
-        return posted[0] if posted else comment_in(self.api.post(path, body))
-
-    def _carried_out(self, command: Command) -> Response:
-        """Do what is asked for, as far as it does not have to wait for the answer."""
-        if isinstance(command, AskHelp):
-            return Response(render_reply("help", problem=command.problem), is_done=not command.problem)
-        pull = understand(PullRequest, self.api.get(f"pulls/{self.asked.pull_request}"))
-        if pull.state != "open":
-            return Response(render_reply("closed"))
-        match command:
-            case RunAgain(suites=()):
-                return self._rerun(pull)
-            case AcceptCriteria():
-                return self._accept(command, pull)
-            case RunAgain() | RunCommit():
-                return self._start(command, pull)
-
-    def _rerun(self, pull: PullRequest) -> Response:
-        workflow = self.case.settings.workflow
-        try:
-            run = newest_run(self.api, workflow, pull)
-        except GitHubError as error:
-            if error.code != "GITHUB_NOT_FOUND":
-                raise
-            return Response(render_reply("no_workflow", name=workflow))
-        if run is None:
-            return Response(render_reply("no_run", name=workflow))
-        if run.conclusion == "action_required":
-            return Response(render_reply("needs_approval", url=run.url))
-        if run.status != "completed":
-            return Response(render_reply("still_running", url=run.url))
-        problem = _run_again(self.api, run)
-        said = problem or render_reply("runs_again", url=run.url, only_failed=run.conclusion in FAILED)
-        return Response(said, is_done=problem is None)
-
-    def _start(self, command: RunAgain | RunCommit, pull: PullRequest) -> Response:
-        """Have the next job of this workflow run a commit."""
-        context = self.case.settings.context
-        page = f"{context.server_url}/{context.repository}/pull/{pull.number}/files/{pull.head.sha}"
-        commit = pinned(command, pull, context.repository_id)
-        if commit != pull.head.sha:
-            moved = commit is not None
-            return Response(render_reply("which_commit", commit=pull.head.sha, page=page, moved=moved))
-        said = render_reply("starting", suites=command.suites, url=context.url_of(context.run_id))
-        return Response(said, is_done=True, outputs={"run-commit": commit})
-
-    def _accept(self, command: AcceptCriteria, pull: PullRequest) -> Response:
-        own = self.case.settings.context.repository_id
-        newest = None
-        with suppress(GitHubError):
-            newest = newest_run(self.api, self.case.settings.workflow, pull)
-        runs = list(self._runs(pull, newest))
-        # Of a fork's run its author decides what it stores.
-        results = (each for run in runs if _is_own(run, own) for each in self._results(run, pull))
-        found = (failing_criteria(each.own_trials, command.suite) for each in results)
-        failing = next((each for each in found if each is not None), None)
-        if failing is None:
-            is_foreign = any(not _is_own(run, own) for run in runs)
-            stored = render_reply("nothing_stored", suite=command.suite)
-            return Response(render_reply("foreign_results") if is_foreign else stored)
-        wanted = [name for place, name in failing.items() if command.number in {None, place}]
-        if not wanted:
-            return Response(render_reply("nothing_fails", suite=command.suite, number=command.number))
-        # Where no check is red, the acceptance waits for the next run.
-        is_red = newest and newest.status == "completed" and newest.conclusion in FAILED
-        run = newest if is_red else None
-        record = AcceptanceRecord(
-            repository_id=own,
-            pull_request=self.asked.pull_request,
-            comment=self.asked.id,
-            words=words_of(self.asked.body),
-            suite=command.suite,
-            criteria=tuple(wanted),
-            by=self.asked.login,
-            at=self.case.now(),
-        )
-        said = render_reply(
-            "accepted",
-            suite=command.suite,
-            criteria=wanted,
-            by=self.asked.login,
-            reason=Redactor(self.case.settings.secrets())(command.reason),
-            runs_again=run is not None,
-            url=run.url if run else "",
-        )
-        if length(_body(reply_key(self.asked.id), hidden_line(record), said)) > MAX_BODY_LENGTH:
-            return Response(render_reply("too_much"))
-        return Response(said, is_done=True, record=record, runs_again=run)
-
-    def _runs(self, pull: PullRequest, newest: WorkflowRun | None) -> Iterator[WorkflowRun]:
-        """The newest runs of which Zelda's comments tell for this head, and that of the workflow."""
-        orders = (order_in(comment.body) for comment in self.thread.comments)
-        told = {order.run_id for order in orders if order and order.head_sha == pull.head.sha}
-        told |= {newest.id} if newest else set()
-        for run_id in sorted(told, reverse=True)[:MAX_RUNS]:
-            with suppress(GitHubError):
-                run = understand(WorkflowRun, self.api.get(f"actions/runs/{run_id}"))
-                if run.event in EVENTS:
-                    yield run
-
-    def _results(self, run: WorkflowRun, pull: PullRequest) -> Iterator[StoredResults]:
-        """What a run has stored of this pull request's head, the newest first."""
-        own = self.case.settings.context.repository_id
-        told = {"repository_id": own, "run_id": run.id, "head_sha": pull.head.sha, "pull_request": pull.number}
-        for artifact in [it for it in artifacts_of_run(self.api, run.id) if not it.expired][:MAX_ARTIFACTS]:
-            # What somebody else's step has stored is no results.
-            with suppress(ArtifactError, StorageError):
-                yield read_stored(self.api, artifact, told)
-
-
-def _body(key: str, hidden: str, reply: str) -> str:
-    return f"{marker(key)}\n{hidden}\n{reply}"
+                    api.delete(f"issues/comments/{mine.id}")
+        return f"{asked.author} may not write to this repository: nothing is done."
+    show("eyes")
+    found = _carried_out(case, asked, thread)
+    url = post(found.reply).url
+    if found.runs_again and (problem := _run_again(api, found.runs_again)):
+        post(problem, f"{reply_key(asked.id)}-run")
+    show("+1" if found.is_done else "confused")
+    case.log.record(outputs={"comment-url": url, **found.outputs})
+    case.log.say(f"Answered: {url}")
+    return ""
 
 
 def _refusals(thread: Thread) -> list[Comment]:
-    return [comment for comment in thread.comments if comment.body.split("\n")[1:2] == [REFUSAL]]
+    return [each for each in thread.comments if visible_text(each.body) == render_reply("not_permitted").rstrip()]
+
+
+def _carried_out(case: CiContext, asked: Comment, thread: Thread) -> Response:
+    """Do what is asked for, as far as it does not have to wait for the answer."""
+    command = parse_command(asked.body)
+    if isinstance(command, AskHelp):
+        return Response(render_reply("help", problem=command.problem), is_done=not command.problem)
+    pull = understand(PullRequest, case.github.get(f"pulls/{case.decision.pull_request}"))
+    if pull.state != "open":
+        return Response(render_reply("closed"))
+    match command:
+        case RunAgain(suites=()):
+            return _rerun(case, pull)
+        case AcceptCriteria():
+            return _accept(case, command, asked, thread, pull)
+        case RunAgain() | RunCommit():
+            return _start(case, command, pull)
+
+
+def _rerun(case: CiContext, pull: PullRequest) -> Response:
+    workflow = case.settings.workflow
+    try:
+        run = newest_run(case.github, workflow, pull)
+    except GitHubError as error:
+        if error.code != "GITHUB_NOT_FOUND":
+            raise
+        return Response(render_reply("no_workflow", name=workflow))
+    if run is None:
+        return Response(render_reply("no_run", name=workflow))
+    if run.conclusion == "action_required":
+        return Response(render_reply("needs_approval", url=run.url))
+    if run.status != "completed":
+        return Response(render_reply("still_running", url=run.url))
+    problem = _run_again(case.github, run)
+    said = problem or render_reply("runs_again", url=run.url, only_failed=run.conclusion in FAILED)
+    return Response(said, is_done=problem is None)
+
+
+def _start(case: CiContext, command: RunAgain | RunCommit, pull: PullRequest) -> Response:
+    """Have the next job of this workflow run a commit."""
+    context = case.settings.context
+    commit = pinned(command, pull, context.repository_id)
+    if commit != pull.head.sha:
+        page = f"{context.server_url}/{context.repository}/pull/{pull.number}/files/{pull.head.sha}"
+        return Response(render_reply("which_commit", commit=pull.head.sha, page=page, moved=commit is not None))
+    said = render_reply("starting", suites=command.suites, url=context.url_of(context.run_id))
+    return Response(said, is_done=True, outputs={"run-commit": commit})
+
+
+def _accept(case: CiContext, command: AcceptCriteria, asked: Comment, thread: Thread, pull: PullRequest) -> Response:
+    """Store which of the suite's failing criteria are accepted."""
+    settings, newest = case.settings, None
+    with suppress(GitHubError):
+        newest = newest_run(case.github, settings.workflow, pull)
+    runs = list(_runs(case.github, thread, pull, newest))
+    # Of a fork's run its author decides what it stores.
+    own = [run for run in runs if run.head_repository_id == settings.context.repository_id]
+    found = (failing_criteria(it.own_trials, command.suite) for run in own for it in _results(case, run, pull))
+    failing = next((each for each in found if each is not None), None)
+    if failing is None:
+        stored = render_reply("nothing_stored", suite=command.suite)
+        return Response(stored if own == runs else render_reply("foreign_results"))
+    wanted = [name for place, name in failing.items() if command.number in {None, place}]
+    if not wanted:
+        return Response(render_reply("nothing_fails", suite=command.suite, number=command.number))
+    # Where no check is red, the acceptance waits for the next run.
+    run = newest if newest and newest.status == "completed" and newest.conclusion in FAILED else None
+    suite, by, because = command.suite, asked.author, Redactor(settings.secrets())(command.reason)
+    told = {"suite": suite, "criteria": wanted, "by": by, "reason": because, "runs_again": run is not None}
+    said = render_reply("accepted", **told, url=run.url if run else "")
+    accepted = tuple(
+        Acceptance(suite=suite, criterion=it, by=by, because=because, url=asked.url, at=case.now()) for it in wanted
+    )
+    record = AcceptanceRecord(words=words_of(asked.body), accepted=accepted)
+    name = record_name(asked.id, settings.context.run_attempt)
+    try:
+        case.artifacts().upload(name, {RECORD: json_of(record).encode()}, retention_days=settings.retention_days)
+    except ArtifactError as problem:
+        return Response(render_reply("not_stored", why=problem.message))
+    return Response(said, is_done=True, runs_again=run)
+
+
+def _runs(api: Api, thread: Thread, pull: PullRequest, newest: WorkflowRun | None) -> Iterator[WorkflowRun]:
+    """The newest runs of which Zelda's comments tell for this head, and that of the workflow."""
+    orders = (order_in(comment.body) for comment in thread.comments)
+    told = {order.run_id for order in orders if order and order.head_sha == pull.head.sha}
+    told |= {newest.id} if newest else set()
+    for run_id in sorted(told, reverse=True)[:MAX_RUNS]:
+        with suppress(GitHubError):
+            run = read_run(api, run_id)
+            if run.event in EVENTS | {"issue_comment"}:
+                yield run
+
+
+def _results(case: CiContext, run: WorkflowRun, pull: PullRequest) -> Iterator[StoredResults]:
+    """What a run has stored of this pull request's head, the newest first."""
+    own = case.settings.context.repository_id
+    told = {"repository_id": own, "run_id": run.id, "head_sha": pull.head.sha, "pull_request": pull.number}
+    for artifact in [it for it in artifacts_of_run(case.github, run.id) if not it.expired][:MAX_ARTIFACTS]:
+        # What somebody else's step has stored is no results.
+        with suppress(ArtifactError, StorageError):
+            yield read_stored(case.github, artifact, told)
 
 
 def _run_again(api: Api, run: WorkflowRun) -> str | None:
-    """Have it run again; returns what to say where GitHub does not take it."""
+    """Run the jobs that failed again, with those that need them, or all; returns what to say where GitHub refuses."""
     try:
-        run_again(api, run.id, only_failed=run.conclusion in FAILED)
+        api.post(f"actions/runs/{run.id}/{'rerun-failed-jobs' if run.conclusion in FAILED else 'rerun'}", {})
     except GitHubError as error:
         # Where the answer was lost, it may run all the same: its page shows it.
         if error.code not in {"GITHUB_NOT_PERMITTED", "GITHUB_REFUSED", "GITHUB_NOT_FOUND", "GITHUB_ANSWER_LOST"}:
@@ -286,11 +233,6 @@ def _run_again(api: Api, run: WorkflowRun) -> str | None:
         why = error.detail or error.message
         return render_reply("cannot_run_again", why=why, url=run.url, is_permitted=is_permitted)
     return None
-
-
-def _is_own(run: WorkflowRun, repository_id: int) -> bool:
-    """Whether no fork's author decides what it stores."""
-    return run.head_repository is not None and run.head_repository.id == repository_id
 
 
 def pinned(command: RunAgain | RunCommit, pull: PullRequest, repository_id: int) -> str | None:
@@ -305,39 +247,35 @@ def pinned(command: RunAgain | RunCommit, pull: PullRequest, repository_id: int)
     return pull.head.sha if pull.head.is_of(repository_id) else None
 
 
-def requested(api: Api | None, settings: ActionSettings) -> tuple[ActionSettings, str] | None:
-    """What the comment of the event asks to run: settings with the pull request, and the commit.
+def requested(case: CiContext) -> tuple[ActionSettings, str] | None:
+    """What the comment of the event asks to run: settings with the pull request, and the commit, if it asks for any.
 
     This is asked anew in the job that runs, whatever an earlier job has put out: hours may lie between, if somebody has
     to approve the job.
-
-    Returns:
-        Nothing where the comment asks for no run.
 
     Raises:
         ConfigError: It may not be run, or not any more.
         GitHubError: GitHub did not tell.
     """
-    api, asked = _api(api), AskedComment.of(settings.event)
-    command = parse_command(asked.body)
+    settings, event = case.settings, case.settings.event
+    command = parse_command(event.comment.body if event.comment else "")
     if not isinstance(command, RunAgain | RunCommit) or command == RunAgain():
         return None
-    if not asked.stands(api):
-        raise _refused("The comment that asks for this run was edited or deleted.")
-    if not may_write(api, asked.login):
-        raise _refused(f"{asked.login}, who asks for this run, may not write to this repository.")
-    pull = understand(PullRequest, api.get(f"pulls/{asked.pull_request}"))
-    commit = pinned(command, pull, settings.context.repository_id)
-    if pull.state != "open" or commit is None or commit != pull.head.sha:
-        raise _refused("The commit that this run is for is not (any more) the newest of an open pull request.")
-    chosen = settings.replace(event=Event.model_validate({**dict(settings.event), "pull_request": pull}))
-    if command.suites:
-        # Some suites do not speak for all: what they show must not take the place of what all have shown.
-        name = f"{settings.comment_id} {', '.join(command.suites)}".strip()
-        chosen = chosen.replace(suites=command.suites, comment_id=name[:100], run_all=True)
-    return chosen, commit
-
-
-def _refused(message: str) -> ConfigError:
+    asked = _asked(case)
+    if asked is None:
+        why = "The comment that asks for this run was edited or deleted."
+    elif not may_write(case.github, asked.author):
+        why = f"{asked.author}, who asks for this run, may not write to this repository."
+    else:
+        pull = understand(PullRequest, case.github.get(f"pulls/{case.decision.pull_request}"))
+        commit = pinned(command, pull, settings.context.repository_id)
+        if pull.state == "open" and commit == pull.head.sha:
+            chosen = settings.replace(event=Event.model_validate({**dict(event), "pull_request": pull}))
+            if command.suites:
+                # Some suites do not speak for all: what they show must not take the place of what all have shown.
+                name = f"{settings.comment_id} {', '.join(command.suites)}".strip()
+                chosen = chosen.replace(suites=command.suites, comment_id=name[:100], run_all=True)
+            return chosen, pull.head.sha
+        why = "The commit that this run is for is not (any more) the newest of an open pull request."
     hint = "Nothing was run. Look at the pull request again, and write a new comment."
-    return ConfigError(message, hint=hint, code="EVENT_REFUSED")
+    raise ConfigError(why, hint=hint, code="EVENT_REFUSED")

@@ -15,7 +15,6 @@ from zelda_ci.compare.pool import summarize_pool
 from zelda_ci.domain.run import BatchResult, batch_of
 from zelda_ci.errors import ZeldaError
 from zelda_ci.files.atomic import write_whole
-from zelda_ci.github.workflow_commands import empty
 from zelda_ci.pipeline.batch import ending_signals, handlers_kept
 from zelda_ci.pipeline.comparing import compare_arms, compare_sides
 from zelda_ci.report.comment.annotations import closing_line
@@ -39,7 +38,7 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult], evidence: Evidence
         try:
             write_whole(case.output / RESULTS, [json_of(batch).encode()], durable=False)
         finally:
-            publish.record(result)
+            publish.record(result, quiet=True)
     result.cancelled = batch.interrupted
     _until_cancelled(
         result,
@@ -48,8 +47,7 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult], evidence: Evidence
         compare,
         lambda it: apply_acceptances(case, it, pull_request_in(case.settings.event)),
         storing.store_results,
-        storing.store_transcripts,
-        storing.store_report,
+        storing.store_pages,
     )
     with undisturbed():
         publish.publish_results(result)
@@ -57,7 +55,7 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult], evidence: Evidence
             storing.store_trials(result)
     _until_cancelled(result, publish.comment)
     with undisturbed():
-        publish.record(result)
+        publish.record(result, quiet=True)
         case.log.say(closing_line(result.report))
     return result.report.outcome.exit_code
 
@@ -77,8 +75,7 @@ def compare(result: CiResult) -> None:
     origin, bases = found.origin, result.bases
     if batch.base and batch.base.problem:
         result.notes.append(f"nothing ran side by side with the base: {batch.base.problem}")
-    is_beside = bool(result.head) and batch.is_planned_by_looks
-    if is_beside:
+    if result.head and batch.is_planned_by_looks:
         result.compared = compare_arms(batch, found.stored)
         if batch.base and batch.base.commit:
             branch = case.decision.target.branch if case.decision.target else origin.branch
@@ -86,16 +83,14 @@ def compare(result: CiResult) -> None:
         if pool := summarize_pool(run for each in found.stored.values() for run in each.stored):
             origin = words.with_pool(origin, pool, case.now())
         found = found.replace(origin=origin, results=batch_of(bases) if bases else None)
+        result.notes.append(origin.sentence)
     elif batch.runs:
-        found = found.against(batch.runs, case.now(), is_choice=bool(case.settings.suites or found.known))
+        found = found.against(batch.runs, case.now(), is_choice=bool(case.settings.suites) or found.new is not None)
         if found.results:
             sides = SideReference("the baseline", found.results.runs), SideReference("this run", result.head)
             result.compared = compare_sides(*sides, {})
     result.evidence, result.baseline = found, found.origin
     case.log.say(found.origin.sentence)
-    # Elsewhere it is noted only where it is not what everybody expects it to be.
-    if is_beside or found.origin.stands_for or found.origin.workflow:
-        result.notes.append(found.origin.sentence)
 
 
 def _until_cancelled(result: CiResult, *steps: Callable[[CiResult], None]) -> None:
@@ -123,7 +118,7 @@ def emptying(case: CiContext, run: Callable[[], BatchResult]) -> BatchResult:
             return run()
     finally:
         with undisturbed():
-            empty(case.settings.context.command_files.values())
+            case.log.forget_files()
 
 
 @contextmanager

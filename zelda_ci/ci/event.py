@@ -1,6 +1,6 @@
 """What an event asks for, decided from its payload, the runner's variables and the checkout before anything happens."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from zelda_ci.ci.checkout import Checkout, NestedRepository
@@ -76,26 +76,25 @@ def decide(settings: ActionSettings, checkout: Checkout) -> Decision:
     if name == "issue_comment" and event.comment:
         return _commented(settings)
     if name in {"pull_request", "pull_request_target"}:
-        return _pull_request(settings, checkout)
+        return _run(settings, checkout, _pull_request(settings, checkout))
     if name == "merge_group" and (queue := event.merge_group):
         target = _target(settings, queue.base_ref.removeprefix("refs/heads/"), sha, queue.base_sha)
-        return _run(settings, checkout, "Merge queue", target)
-    if name in OF_A_BRANCH:
-        return _branch(settings, checkout)
+        return _run(settings, checkout, Decision("run", "Merge queue", target))
+    other = [head for head in (checkout.head, checkout.project) if head != sha]
     # Events that Zelda does not know: only when told to run, and only what the event itself stands for.
-    if mode != "run":
+    if name not in OF_A_BRANCH and mode != "run":
         raise _refused(
             f"Zelda does not know what {name} asks for.",
             "It knows pull_request, push, merge_group, schedule, workflow_dispatch, workflow_run and the comments of "
             "issue_comment; with mode: run the commit of any other event is evaluated.",
         )
-    if other := [head for head in (checkout.head, checkout.project) if head != sha]:
+    if name not in OF_A_BRANCH and other:
         raise _refused(
             f"{_named(other[0])} is checked out, but {name} stands for {sha[:7]}. Such a workflow has "
             "secrets, and code that anybody may have written must not run with them.",
             "Evaluate pull requests in a workflow that is started by pull_request.",
         )
-    return _branch(settings, checkout)
+    return _run(settings, checkout, _branch(settings))
 
 
 def _comment(settings: ActionSettings) -> Decision:
@@ -109,9 +108,7 @@ def _comment(settings: ActionSettings) -> Decision:
         raise _refused("The event says workflow_run, but names none.", PAYLOAD)
     if not ended.event.startswith("pull_request"):
         return Decision(
-            "skip",
-            f"The workflow that ended was started by {ended.event}, not by a pull request: there is nothing to "
-            "comment on.",
+            "skip", f"The workflow that ended was started by {ended.event}: there is nothing to comment on."
         )
     sentence = "The workflow of a pull request has ended: its stored results are compared and posted as a comment."
     return Decision("comment", sentence, head_sha=ended.head_sha)
@@ -119,19 +116,19 @@ def _comment(settings: ActionSettings) -> Decision:
 
 def _commented(settings: ActionSettings) -> Decision:
     """Only a new comment on a pull request that a person begins with `/zelda` is a command."""
-    event, issue, comment = settings.event, settings.event.issue, settings.event.comment
+    event, comment = settings.event, settings.event.comment
     if comment is None or not is_command(comment.body):
         return Decision("skip", "The comment does not begin with /zelda: nothing is asked for.")
     if event.action != "created":
         return Decision("skip", f"A comment was {event.action or 'touched'}: only new ones are commands.")
-    if issue is None or issue.pull_request is None:
+    if event.issue_pull_request is None:
         return Decision("skip", "The comment is on an issue, and commands are for pull requests.")
     user = comment.user
     if user is None or user.kind != "User" or user.login.endswith("[bot]"):
         return Decision("skip", "A program wrote the comment: commands are for people.")
     activity: Literal["converse", "request"] = "request" if settings.mode == "run" else "converse"
-    sentence = f"A comment of {user.login} on pull request {issue.number} is a command."
-    return Decision(activity, sentence, pull_request=issue.number)
+    sentence = f"A comment of {user.login} on pull request {event.issue_number} is a command."
+    return Decision(activity, sentence, pull_request=event.issue_number)
 
 
 def _pull_request(settings: ActionSettings, checkout: Checkout) -> Decision:
@@ -144,14 +141,14 @@ def _pull_request(settings: ActionSettings, checkout: Checkout) -> Decision:
         return Decision("skip", f"{what} was closed: there is nothing to evaluate.")
     is_of_fork = not pull.head.is_of(context.repository_id)
     if is_of_fork and context.event_name == "pull_request_target":
+        why = "the base branch is checked out, so that nothing of the pull request would be tested."
+        if checkout.head != context.sha:
+            why = (
+                "other code than the base branch's is checked out: sessions, build and tests would run a stranger's "
+                "code with this repository's secrets and a token that may write."
+            )
         raise _refused(
-            "This workflow was started by pull_request_target for a fork, and "
-            + (
-                "the base branch is checked out, so that nothing of the pull request would be tested."
-                if checkout.head == context.sha
-                else "other code than the base branch's is checked out: sessions, build and tests would run a "
-                "stranger's code with this repository's secrets and a token that may write."
-            ),
+            f"This workflow was started by pull_request_target for a fork, and {why}",
             "Use pull_request, and a second workflow with mode: comment for the comment; docs/action.md shows both.",
         )
     whose = "of this repository"
@@ -161,7 +158,7 @@ def _pull_request(settings: ActionSettings, checkout: Checkout) -> Decision:
             sentence = f"{what} {whose}, and without secrets no session can run: nothing was evaluated."
             base = _base(settings, checkout)
             return Decision("skip", sentence, base=base, nested=checkout.nested, explain_forks=True)
-    return _run_pull_request(settings, checkout, pull, f"{what} {whose}")
+    return _run_of(pull, f"{what} {whose}", settings, checkout)
 
 
 def decide_requested(settings: ActionSettings, checkout: Checkout, commit: str) -> Decision:
@@ -178,32 +175,31 @@ def decide_requested(settings: ActionSettings, checkout: Checkout, commit: str) 
             code="OTHER_COMMIT",
         )
     what = f"Pull request {pull.number} at {commit[:7]}, asked for in a comment"
-    return _run_pull_request(settings, checkout, pull, what)
+    return _run(settings, checkout, _run_of(pull, what, settings, checkout))
 
 
-def _run_pull_request(settings: ActionSettings, checkout: Checkout, pull: PullRequest, what: str) -> Decision:
+def _run_of(pull: PullRequest, what: str, settings: ActionSettings, checkout: Checkout) -> Decision:
     """Compare with the first parent of the merge commit that is checked out by default, else where history parts."""
-    head, branch = pull.head.sha, pull.base.ref or default_branch(settings)
-    target = _target(settings, branch, head, checkout.base_of(head))
-    return _run(settings, checkout, what, target, pull_request=pull.number, head_sha=head)
+    head = pull.head.sha
+    target = _target(settings, pull.base.ref or settings.context.default_branch, head, checkout.base_of(head))
+    return Decision("run", what, target, pull_request=pull.number, head_sha=head)
 
 
-def _branch(settings: ActionSettings, checkout: Checkout) -> Decision:
+def _branch(settings: ActionSettings) -> Decision:
     """What is no pull request: a push to the base branch, or a run on it, follows on results that it has stored."""
     context, event = settings.context, settings.event
-    name, ref, sha, default = context.event_name, context.ref_name, context.sha, default_branch(settings)
-    branch = settings.baseline_branch or default
+    name, ref, sha = context.event_name, context.ref_name, context.sha
+    branch = settings.baseline_branch or context.default_branch
     what = f"{OF_A_BRANCH.get(name, f'Run for {name} on')} {'the tag ' * (context.ref_type == 'tag')}{ref}"
     if event.deleted:
         return Decision("skip", f"{ref} was deleted: there is nothing to evaluate.")
     if context.ref_type == "tag":
-        return _run(settings, checkout, what, BaselineTarget(branch, sha))
+        return Decision("run", what, BaselineTarget(branch, sha))
     if ref == branch and name in OF_A_BRANCH:
         before = event.before if event.before.strip("0") else sha
-        return _run(settings, checkout, what, BaselineTarget(branch, before), head_sha=sha, is_of_base=True)
+        return Decision("run", what, BaselineTarget(branch, before), head_sha=sha, is_of_base=True)
     pull_request_of = sha if name == "workflow_dispatch" else None
-    target = _target(settings, default, sha)
-    return _run(settings, checkout, what, target, head_sha=sha, pull_request_of=pull_request_of)
+    return Decision("run", what, BaselineTarget(branch, head=sha), pull_request_of=pull_request_of, head_sha=sha)
 
 
 def _target(settings: ActionSettings, base: str, head: str, commit: str | None = None) -> BaselineTarget:
@@ -212,22 +208,14 @@ def _target(settings: ActionSettings, base: str, head: str, commit: str | None =
     return BaselineTarget(branch, commit) if commit and branch == base else BaselineTarget(branch, head=head)
 
 
-def _run(
-    settings: ActionSettings,
-    checkout: Checkout,
-    what: str,
-    target: BaselineTarget,
-    *,
-    head_sha: str = "",
-    pull_request: int | None = None,
-    pull_request_of: str | None = None,
-    is_of_base: bool = False,
-) -> Decision:
-    """Have suites run, if what the event asks for is checked out and there is a key, as the inputs want it."""
+def _run(settings: ActionSettings, checkout: Checkout, draft: Decision) -> Decision:
+    """Check a decision to run, of which the sentence is only begun, and complete it as the inputs want it."""
+    if draft.activity != "run":
+        return draft
     _need_asked_commit(settings, checkout)
-    beside = (settings.baseline or target) if settings.compare else "nothing"
-    after = ", and become the baseline" if is_of_base else ""
-    sentence = f"{what}: suites run and are compared with {beside}{after}."
+    beside = (settings.baseline or draft.target) if settings.compare else "nothing"
+    after = ", and become the baseline" if draft.is_of_base else ""
+    sentence = f"{draft.sentence}: suites run and are compared with {beside}{after}."
     if not _can_run(settings):
         raise ConfigError(
             f"{sentence} But the input anthropic-api-key is empty, and no session can run without a key.",
@@ -236,18 +224,9 @@ def _run(
             "(other credentials are variables of the step, such as CLAUDE_CODE_OAUTH_TOKEN).",
             code="API_KEY_MISSING",
         )
-    is_silent = settings.comment == "off"
-    return Decision(
-        "run",
-        sentence,
-        target=target if settings.compare else None,
-        pull_request=None if is_silent else pull_request,
-        pull_request_of=None if is_silent else pull_request_of,
-        head_sha=head_sha,
-        base=_base(settings, checkout),
-        nested=checkout.nested,
-        is_of_base=is_of_base,
-    )
+    base, target = _base(settings, checkout), draft.target if settings.compare else None
+    decision = replace(draft, sentence=sentence, target=target, base=base, nested=checkout.nested)
+    return replace(decision, pull_request=None, pull_request_of=None) if settings.comment == "off" else decision
 
 
 def _need_asked_commit(settings: ActionSettings, checkout: Checkout) -> None:
@@ -255,7 +234,7 @@ def _need_asked_commit(settings: ActionSettings, checkout: Checkout) -> None:
     context, event, pull = settings.context, settings.event, settings.event.pull_request
     found = checkout.project or checkout.head
     # A tag may be an object of its own, which a push names beside its commit.
-    asked = {event.after, event.head_commit.id if event.head_commit else ""}
+    asked = {event.after, event.pushed_commit}
     if context.event_name != "pull_request_target":
         # There it is the base branch.
         asked.add(context.sha)
@@ -296,13 +275,6 @@ def _named(commit: str | None) -> str:
 
 def _can_run(settings: ActionSettings) -> bool:
     return settings.has_credential or settings.replay is not None or settings.mode == "merge"
-
-
-def default_branch(settings: ActionSettings) -> str:
-    """The repository's own, as the event says."""
-    context, repository = settings.context, settings.event.repository
-    named = repository.default_branch if repository else ""
-    return named or (context.ref_name if context.event_name == "schedule" else "main")
 
 
 def _refused(message: str, hint: str) -> ConfigError:

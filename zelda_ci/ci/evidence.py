@@ -41,8 +41,8 @@ class Evidence(Document):
     """Whether these are all of them: GitHub could be asked, and was."""
     fingerprints: dict[str, Fingerprint] = Field(default_factory=dict)
     """States of the tested commit by suite, also of suites that need not run; empty where nobody asked."""
-    known: dict[str, int] = Field(default_factory=dict)
-    """Suites that need not run, with the number of their stored trials."""
+    new: tuple[str, ...] | None = None
+    """Suites that need to run; absent where all do."""
     limits: dict[str, PoolSettings] | None = None
     """Limits of the pool by suite, where trials are added as needed; absent where their number is fixed."""
     remarks: tuple[str, ...] = ()
@@ -81,19 +81,16 @@ class Evidence(Document):
             for name, limits in (self.limits or {}).items()
         }
 
-    @property
-    def new(self) -> tuple[str, ...]:
-        """Of the suites with a fingerprint, those that need to run."""
-        return tuple(name for name in self.fingerprints if name not in self.known)
-
     def knowing(self, expected: Mapping[str, Fingerprint], wanted: Mapping[str, int]) -> "Evidence":
-        """With the suites of which as many trials are stored as are wanted."""
-        stored = ((name, stored_trials(self.states, name, each)) for name, each in expected.items())
-        known = {name: count for name, count in stored if count >= wanted[name]}
-        named = some_of([f"{name} ({format_count(count, 'stored trial')})" for name, count in known.items()], MAX_NAMED)
-        remark = f"Not run, since trials of the same files and settings are stored: {named}."
-        remarks = [f"{remark} The input run-all runs every suite."] if known else []
-        return self.replace(fingerprints=dict(expected), known=known, remarks=(*self.remarks, *remarks))
+        """With the suites that need not run: as many trials of them are stored as are wanted."""
+        stored = {name: stored_trials(self.states, name, each) for name, each in expected.items()}
+        new = tuple(name for name, count in stored.items() if count < wanted[name])
+        named = [f"{name} ({format_count(stored[name], 'stored trial')})" for name in stored if name not in new]
+        if not named:
+            return self.replace(fingerprints=dict(expected))
+        remark = f"Not run, since trials of the same files and settings are stored: {some_of(named, MAX_NAMED)}."
+        remarks = (*self.remarks, f"{remark} The input run-all runs every suite.")
+        return self.replace(fingerprints=dict(expected), new=new, remarks=remarks)
 
     def against(self, runs: Sequence[RunResult], now: datetime, *, is_choice: bool = False) -> "Evidence":
         """With the pooled trials that may be compared with these runs in place of one run's.

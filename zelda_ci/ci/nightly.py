@@ -8,7 +8,7 @@ from zelda_ci.compare.drift import night_of, watch, with_night
 from zelda_ci.domain.ci import BaselineState
 from zelda_ci.domain.nights import Drift, NightlyHistory
 from zelda_ci.errors import GitHubError
-from zelda_ci.github.issues import close_issue, find_issues, open_issue, update_issue
+from zelda_ci.github.kept_text import close_issue, find_issues, keep_issue
 from zelda_ci.report.builders import nights as words
 from zelda_ci.report.markdown import render_drifts
 
@@ -61,23 +61,18 @@ def _kept(case: CiContext, before: NightlyHistory, now: NightlyHistory) -> Night
     ours = find_issues(api, key, now.author)
     # While the issue that told of it is closed, or gone, somebody knows and wants to hear no more of it.
     numbers = {None, *(issue.number for issue in ours)}
-    drifts = [drift.replace(accepted=drift.issue not in numbers) for drift in now.drifts]
-    told = [drift for drift in drifts if not drift.accepted]
+    now = now.replace(drifts=tuple(drift.replace(accepted=drift.issue not in numbers) for drift in now.drifts))
+    told = [drift for drift in now.drifts if not drift.accepted]
     if not told:
         ending = words.OVER if before.nights else words.LOST
         for issue in ours:
             close_issue(api, issue, key, body([drift for drift in before.drifts if not drift.accepted], ending))
             case.log.say(f"Issue {issue.number} was closed. {ending}")
-        return now.replace(drifts=tuple(drifts))
-    title = words.issue_title(told)
-    if ours:
-        issue = ours[0]
-        done = "updated" if update_issue(api, issue, key, title, body(told)) else "left as it is"
-    else:
-        issue, done = open_issue(api, key, title, body(told)), "opened"
+        return now
+    issue, done = keep_issue(api, ours[0] if ours else None, key, words.issue_title(told), body(told))
     case.log.say(f"Issue {issue.number} was {done}: {issue.url}")
     for spare in ours[1:]:
         kept = words.drift_issue((), (), url=issue.url, ending=words.KEPT_ELSEWHERE, place="the older issue")
         close_issue(api, spare, key, render_drifts(kept))
-    marked = (drift if drift.accepted else drift.replace(issue=issue.number) for drift in drifts)
-    return now.replace(drifts=tuple(marked), author=issue.author)
+    marked = tuple(drift if drift.accepted else drift.replace(issue=issue.number) for drift in now.drifts)
+    return now.replace(drifts=marked, author=issue.author)

@@ -2,17 +2,13 @@
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import datetime
-from pathlib import Path
 from statistics import fmean
 
 from zelda_ci.ci.baseline_words import WRONG_TOKEN
-from zelda_ci.ci.comment import Published, publish_comment
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.settings import command_files
-from zelda_ci.ci.stored_artifacts import RESULTS
+from zelda_ci.ci.stored_artifacts import RESULTS, identity_of
 from zelda_ci.ci.storing import COMPARISON
 from zelda_ci.domain.comparison import Verdict
 from zelda_ci.domain.outcome import Outcome, run_outcome
@@ -20,9 +16,9 @@ from zelda_ci.domain.run import BatchResult
 from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import write_whole
-from zelda_ci.github.comments import CommentOrder, read_thread
+from zelda_ci.github.kept_text import CommentOrder, Published, keep_comment, read_thread
 from zelda_ci.github.revisions import of_commit
-from zelda_ci.github.workflow_commands import Log, worst, write_output, write_summary
+from zelda_ci.github.workflow_commands import Log
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.comment.annotations import annotations, closing_line, log_lines
 from zelda_ci.report.comment.view import NO_JUNIT, ci_view
@@ -49,7 +45,7 @@ def publish_results(result: CiResult) -> None:
         write_whole(case.junit, [render_junit(result.report).encode()], durable=False)
     except ZeldaError as problem:
         result.note_failure(NO_JUNIT, problem)
-    record(result, log)
+    record(result)
     report = result.report
     log.say(ci_view(report).sentence)
     for line in log_lines(report):
@@ -58,9 +54,8 @@ def publish_results(result: CiResult) -> None:
     for name in {run.config.file for run in result.batch.runs}:
         with suppress(OSError, UnicodeDecodeError):
             texts[name] = untrusted.read(case.root / name, MAX_SUITE_BYTES).decode("utf-8")
-    remarks = [*annotations(report, prefix=case.folder, texts=texts)]
-    for remark in worst(remarks):
-        log.report(*remark)
+    remarks = [*annotations(report, prefix=case.relative(case.root), texts=texts)]
+    log.report_worst(remarks)
     # A step that ends with a code has no message of its own.
     if report.is_red and all(remark.level != "error" for remark in remarks):
         log.report("error", closing_line(report), title="Zelda")
@@ -79,16 +74,16 @@ def _show_output(result: CiResult) -> None:
         log.say(f"{len(failed) - MAX_OUTPUTS} more runs have failed commands: the summary has their output.")
 
 
-def record(result: CiResult, log: Log | None = None) -> None:
+def record(result: CiResult, *, quiet: bool = False) -> None:
     """Write summary and outputs in the place of those before: whenever the step is killed, its last ones are there."""
-    files = result.case.settings.context.command_files
-    tell(log, files, render_comment(ci_view(result.report)), step_outputs(result), anew=True)
+    result.case.log.record(render_comment(ci_view(result.report)), step_outputs(result), anew=True, quiet=quiet)
 
 
 def step_outputs(result: CiResult) -> dict[str, str]:
     """The action's outputs; what is not known, or not there, is left out."""
     case, score, compared = result.case, mean_score(result.batch), result.comparison
-    paths = {"results": case.output / RESULTS, "comparison": case.output / COMPARISON, "junit": case.junit}
+    paths = {"results-path": case.output / RESULTS, "comparison-path": case.output / COMPARISON}
+    paths["junit-path"] = case.junit
     outputs = {
         "verdict": verdict(result),
         "regressions": str(compared.counts[Verdict.REGRESSED]) if compared else None,
@@ -97,7 +92,7 @@ def step_outputs(result: CiResult) -> dict[str, str]:
         "cost-usd": f"{result.batch.cost_usd:.4f}",
         "baseline-sha": result.baseline.commit,
         **result.outputs,
-        **{f"{name}-path": case.relative(path) for name, path in paths.items() if path.is_file()},
+        **{name: case.relative(path) for name, path in paths.items() if path.is_file()},
     }
     return {name: value for name, value in outputs.items() if value}
 
@@ -124,34 +119,6 @@ def mean_score(batch: BatchResult) -> float | None:
     return fmean(map(fmean, by_suite.values())) if by_suite else None
 
 
-def tell(
-    log: Log | None,
-    files: Mapping[str, Path],
-    markdown: str = "",
-    outputs: Mapping[str, str] | None = None,
-    *,
-    anew: bool = False,
-) -> None:
-    """Write to the step's summary, and outputs for later steps, of which the last of a name counts.
-
-    What cannot be written costs nothing else, and a warning in the log.
-    """
-
-    @contextmanager
-    def warned(what: str) -> Iterator[None]:
-        try:
-            yield
-        except OSError as problem:
-            if log:
-                log.report("warning", f"The {what} could not be written: {problem.strerror or problem}.", title="Zelda")
-
-    with warned("summary"):
-        write_summary(files.get("STEP_SUMMARY") if markdown else None, markdown, anew=anew)
-    with warned("outputs"):
-        for name, value in (outputs or {}).items():
-            write_output(files.get("OUTPUT"), name, value)
-
-
 def comment(result: CiResult) -> None:
     """Tell the pull request, if there is one and it wants to hear; the gate does not care whether that succeeds."""
     case, decision = result.case, result.case.decision
@@ -174,7 +141,7 @@ def replace_comment(case: CiContext, body: str) -> None:
     if case.decision.pull_request is None or case.api is None:
         return
     try:
-        _publish(case, case.decision.pull_request, body, case.now(), is_due=False)
+        _publish(case, case.decision.pull_request, body, case.now(), is_due=False, once=True)
     except GitHubError as problem:
         case.log.report("notice", problem.message, title=NO_COMMENT)
 
@@ -185,7 +152,9 @@ def publish_to(result: CiResult, pull: int) -> None:
     if when == "off":
         return
     is_due = when == "always" or view.failed or (when == "changes" and view.changed)
-    published = _publish(case, pull, render_comment(view), result.batch.finished_at, is_due=is_due)
+    # Where results have been stored, under a name that nothing else has, this job alone tells of this attempt.
+    once = case.evaluated is None and "artifact-id" not in result.outputs
+    published = _publish(case, pull, render_comment(view), result.batch.finished_at, is_due=is_due, once=once)
     if published is None:
         return
     if published.url:
@@ -197,7 +166,7 @@ def publish_to(result: CiResult, pull: int) -> None:
         case.log.say(f"Comment on pull request {pull}: {published.action}. {published.url or ''}".strip())
 
 
-def _publish(case: CiContext, pull: int, body: str, made_at: datetime, *, is_due: bool) -> Published | None:
+def _publish(case: CiContext, pull: int, body: str, made_at: datetime, *, is_due: bool, once: bool) -> Published | None:
     """Have the comment tell of the run that has evaluated, be it another workflow's.
 
     Where that is not due, only in place of what an earlier run has said, which may have ceased to be true.
@@ -205,28 +174,32 @@ def _publish(case: CiContext, pull: int, body: str, made_at: datetime, *, is_due
     key, context = comment_key(case), case.settings.context
     if not is_due and not read_thread(case.github, pull).marked(key):
         return None
-    run_id, attempt = context.run_id, context.run_attempt
-    if case.evaluated:
-        run = case.settings.event.workflow_run
-        run_id, attempt = case.evaluated.run_id, run.run_attempt if run else 1
-    order = CommentOrder(run_id, attempt, case.decision.head_sha, int(made_at.timestamp()))
-    # Whoever evaluates, and comments in the same job, comments once in each attempt.
-    return publish_comment(case.github, pull, key=key, order=order, body=body, once=case.evaluated is None)
+    ended = case.settings.event.workflow_run if case.evaluated else None
+    attempt = ended.run_attempt if ended else context.run_attempt
+    order = CommentOrder(case.run_id, attempt, case.decision.head_sha, int(made_at.timestamp()))
+    stored_as = identity_of(case.settings, case.evaluated).stored_as
+    about = {"key": key, "body": body, "workflow": _workflow(case)}
+    return keep_comment(case.github, pull, **about, order=order, stored_as=stored_as, once=once)
 
 
 def comment_key(case: CiContext) -> str:
     """What tells comments apart: the workflow that evaluated, its job, and what its author says."""
+    parts = (_workflow(case), case.job, case.settings.comment_id)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def _workflow(case: CiContext) -> str:
+    """Path of the workflow of whose runs the comment tells."""
     settings, workflow = case.settings, case.settings.context.workflow
     if case.decision.activity == "comment" and settings.event.workflow_run:
         workflow = settings.event.workflow_run.workflow or workflow
     elif settings.context.event_name == "issue_comment":
         # What a comment asks for is told where the pull request's own workflow tells its results.
         workflow = f".github/workflows/{settings.workflow}"
-    parts = (workflow, case.job, settings.comment_id)
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+    return workflow
 
 
-def give_up(environ: Mapping[str, str], log: Log, why: str, verdict: str) -> None:
-    """Say in summary and outputs, too, that there are no results; the settings may be what is wrong."""
+def give_up(log: Log, why: str, verdict: str) -> None:
+    """Say in summary and outputs, too, that there are no results."""
     lines = "\n\n".join(escape_markdown(sentence(line)) for line in why.splitlines())
-    tell(log, command_files(environ), f"### Zelda could not do its work\n\n{lines}\n", {"verdict": verdict})
+    log.record(f"### Zelda could not do its work\n\n{lines}\n", {"verdict": verdict})

@@ -16,7 +16,7 @@ from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.errors import ZeldaError
 from zelda_ci.pipeline.changed_files import read_changes
 from zelda_ci.pipeline.selecting import evidence, project_files
-from zelda_ci.selection.choice import SuiteChoice, choose, reasons, run_if_either, steering_changes, trials_may_tell
+from zelda_ci.selection.choice import SuiteChoice, choose, run_if_either, steering_changes, trials_may_tell
 from zelda_ci.selection.effects import ChangeSet
 from zelda_ci.workspace.repositories import borrowing
 
@@ -34,16 +34,6 @@ class ChosenSuites:
     others: tuple[str, ...] = ()
     """Files that it changes and that steer nothing."""
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Of the suites that run."""
-        return tuple(choice.suite for choice in self.choices if choice.runs)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What is not run, and why."""
-        return reasons(self.choices, runs=False)
-
 
 def choose_suites(case: CiContext, loaded: LoadedProject, source: BaseSource) -> ChosenSuites:
     """Which suites run, and what the pull request changes of the files that steer.
@@ -55,15 +45,13 @@ def choose_suites(case: CiContext, loaded: LoadedProject, source: BaseSource) ->
     if base is None or source.is_foreign:
         return ChosenSuites()
     pull = settings.event.pull_request
-    has_label = pull is not None and settings.run_all_label in {label.name for label in pull.labels}
+    has_label = pull is not None and settings.run_all_label in {label["name"] for label in pull.labels}
     if has_label and not settings.run_all:
         case.log.say(f"All suites run: the pull request has the label {settings.run_all_label}.")
     suites = select(loaded.suites, settings.suites, ())
-    below = loaded.root.resolve().relative_to(source.top)
-    prefix = "" if below == Path() else below.as_posix()
-    project, stored = project_files(loaded, prefix), None
-    changes = _changes(case, source, base, prefix)
-    known = evidence(suites, prefix, (), source.environ)
+    project, stored = project_files(loaded, loaded.root.resolve().relative_to(source.top).as_posix()), None
+    changes = _changes(case, source, base, project.folder)
+    known = evidence(suites, project.folder, (), source.environ)
     choices = choose(changes, known, project)
     if settings.run_all or has_label:
         choices = tuple(SuiteChoice(it.resolved.name, runs=True, reason="all were asked for") for it in suites)
@@ -72,26 +60,26 @@ def choose_suites(case: CiContext, loaded: LoadedProject, source: BaseSource) ->
         before, trials = stored.origin.commit, stored.trials_of_base
         # Of an artifact that names no commit, each trial has to say that it is of the base.
         if before or all(run.source is not None and run.source.commit == base for run in trials):
-            known = evidence(suites, prefix, trials, source.environ)
+            known = evidence(suites, project.folder, trials, source.environ)
         choices = choose(changes, known, project)
         if before and before != base:
             # What has changed since the last commit with results counts, too: trials tell of that commit. But alone it
             # would hide what takes back a change that the base has made since.
-            choices = run_if_either(choices, choose(_changes(case, source, before, prefix), known, project))
+            choices = run_if_either(choices, choose(_changes(case, source, before, project.folder), known, project))
     steering = steering_changes(changes, known, project)
     paths = {it.path for it in steering}
     return ChosenSuites(choices, stored, steering, tuple(it.path for it in changes.files if it.path not in paths))
 
 
-def _changes(case: CiContext, source: BaseSource, before: str, prefix: str) -> ChangeSet:
+def _changes(case: CiContext, source: BaseSource, before: str, folder: str) -> ChangeSet:
     """What differs between the state that results are compared with and the checkout; if unknown, everything runs."""
 
     async def read() -> ChangeSet:
         git = await source.at(before)
         head = (await source.git("rev-parse", "--verify", "HEAD^{commit}")).decode().strip()
-        folder = await source.git("rev-parse", "--path-format=absolute", "--git-common-dir")
-        both = borrowing(git, Path(os.fsdecode(folder.removesuffix(b"\n"))))
-        return await read_changes(both, before, head, prefix)
+        here = await source.git("rev-parse", "--path-format=absolute", "--git-common-dir")
+        both = borrowing(git, Path(os.fsdecode(here.removesuffix(b"\n"))))
+        return await read_changes(both, before, head, folder)
 
     try:
         return anyio.run(read)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import AliasPath, Field, ValidationError
 
 from zelda_ci.ci.inputs import INPUTS, OWN, Inputs
 from zelda_ci.config.document import problem_of
@@ -16,14 +16,15 @@ from zelda_ci.config.schema import kinds
 from zelda_ci.domain.base import Record
 from zelda_ci.errors import ConfigError
 from zelda_ci.github.archives import artifact_name
-from zelda_ci.github.schemas import Commit, Described, PullRequest, User, WorkflowRun
+from zelda_ci.github.kept_text import Comment
+from zelda_ci.github.schemas import Commit, Described, PullRequest, WorkflowRun
 from zelda_ci.overrides import Overrides, read, value_of
 from zelda_ci.redact import Secret
 
 DEFAULT_ARTIFACT = "zelda-results"
 # Jobs that share a run have ids of their own. What they look for, and what their pull requests get, is that of one job.
 SHARDED_JOB = "zelda-shards"
-COMMAND_FILES = ("OUTPUT", "ENV", "PATH", "STATE", "STEP_SUMMARY")
+REQUIRED = ("GITHUB_EVENT_NAME", "GITHUB_REPOSITORY", "GITHUB_RUN_ID", "GITHUB_SHA", "GITHUB_WORKSPACE")
 SECRETS = tuple(name for name, field in Inputs.model_fields.items() if Secret in kinds(field.annotation))
 
 
@@ -36,52 +37,30 @@ class Context(Record):
     run_id: int
     sha: str
     workspace: Path
-    repository_id: int = 0
+    repository_id: int
+    default_branch: str
     ref_name: str = ""
     ref_type: str = "branch"
     run_attempt: int = 1
-    workflow: str = ""
-    """Path of the workflow's file, without repository and ref; its name where the runner is too old to tell. In a
-    reusable workflow, the file that calls it: GitHub counts runs by that one."""
+    workflow: str
+    """Path of the workflow's file, without repository and ref; empty where nobody says. In a reusable workflow, the
+    file that calls it: GitHub counts runs by that one."""
     job: str = ""
     """Id of the job, in a reusable workflow within that one; the jobs of a matrix share it. Empty where nobody says."""
     actor: str = ""
     server_url: str = "https://github.com"
     api_url: str = "https://api.github.com"
     graphql_url: str = "https://api.github.com/graphql"
-    command_files: Mapping[str, Path] = {}
-    """By name (OUTPUT, ENV, PATH, STATE, STEP_SUMMARY), as far as there are any."""
 
     def url_of(self, run_id: int) -> str:
         """Where people look at a run of this repository."""
         return f"{self.server_url}/{self.repository}/actions/runs/{run_id}"
 
 
-class EventRepository(Described):
-    id: int
-    default_branch: str = ""
-
-
-class PushedCommit(Described):
-    id: str
-
-
 class MergeGroup(Described):
     head_ref: str
     base_ref: str
     base_sha: Commit
-
-
-class CommentedIssue(Described):
-    number: int
-    pull_request: Any = None
-    """Absent where it is none."""
-
-
-class EventComment(Described):
-    id: int
-    body: str = ""
-    user: User | None = None
 
 
 class Event(Described):
@@ -91,14 +70,18 @@ class Event(Described):
     before: str = ""
     after: str = ""
     deleted: bool = False
-    repository: EventRepository | None = None
-    """Absent from some schedules."""
-    head_commit: PushedCommit | None = None
+    pushed_commit: str = Field("", validation_alias=AliasPath("head_commit", "id"))
+    """Commit to which a pushed tag leads, which may be an object of its own."""
+    repository_id: int = Field(0, validation_alias=AliasPath("repository", "id"))
+    default_branch: str = Field("", validation_alias=AliasPath("repository", "default_branch"))
+    """Empty in some schedules."""
     pull_request: PullRequest | None = None
     merge_group: MergeGroup | None = None
     workflow_run: WorkflowRun | None = None
-    issue: CommentedIssue | None = None
-    comment: EventComment | None = None
+    comment: Comment | None = None
+    issue_number: int = Field(0, validation_alias=AliasPath("issue", "number"))
+    issue_pull_request: Any = Field(None, validation_alias=AliasPath("issue", "pull_request"))
+    """Absent where a comment is on an issue that is none."""
 
 
 class ActionSettings(Inputs):
@@ -124,9 +107,14 @@ class ActionSettings(Inputs):
         """Whether several jobs share the run, of which this is one."""
         return self.shard is not None or self.mode in {"plan", "merge"}
 
+    @property
+    def credentials(self) -> dict[str, Secret]:
+        """Credentials that were passed in, by the variables for which they stand."""
+        return {name.upper(): secret for name in SECRETS if (secret := getattr(self, name))}
+
     def secrets(self) -> tuple[Secret, ...]:
-        """The credentials that were passed in."""
-        return tuple(secret for name in SECRETS if (secret := getattr(self, name)))
+        """What must not be shown."""
+        return (*self.credentials.values(),)
 
 
 def read_action_settings(environ: Mapping[str, str], read_file: Callable[[Path], bytes]) -> ActionSettings:
@@ -135,8 +123,7 @@ def read_action_settings(environ: Mapping[str, str], read_file: Callable[[Path],
     Raises:
         ConfigError: This is no step of a workflow, or values are wrong: all inputs that are wrong are named at once.
     """
-    required = [f"GITHUB_{name.upper()}" for name, field in Context.model_fields.items() if field.is_required()]
-    if missing := [name for name in required if not environ.get(name)]:
+    if missing := [name for name in REQUIRED if not environ.get(name)]:
         raise ConfigError(
             f"`zelda ci` is the step of a GitHub workflow, and this is none: {', '.join(missing)} not set.",
             hint="Here, `zelda run` runs suites and `zelda compare` compares them; `zelda ci --help` says what a "
@@ -144,20 +131,18 @@ def read_action_settings(environ: Mapping[str, str], read_file: Callable[[Path],
             code="NOT_IN_ACTIONS",
         )
     event, context = _run_of_workflow(environ, read_file)
-    problems: list[str] = []
+    texts = {name: environ.get(f"INPUT_{name.upper()}", "").strip() for name in INPUTS}
+    # A gate that nobody heeds is worse than an error.
+    problems = [
+        f"The variable {wrong} is not read: hyphens stay in the names of inputs ({name})."
+        for name in INPUTS
+        if "-" in name and environ.get(wrong := f"INPUT_{name.replace('-', '_').upper()}")
+    ]
 
     def reject(name: str, why: str, text: str = "") -> None:
         quoted = f" is {shown(text)!a}, which" if text else ""
         problems.append(f"The input {name}{quoted} cannot be used: {why}.")
 
-    texts: dict[str, str] = {}
-    for name in INPUTS:
-        variable = f"INPUT_{name.upper()}"
-        texts[name] = environ.get(variable, "").strip()
-        wrong = variable.replace("-", "_")
-        if wrong != variable and environ.get(wrong):
-            # A gate that nobody heeds is worse than an error.
-            problems.append(f"The variable {wrong} is not read: hyphens stay in the names of inputs ({name}).")
     folder = context.workspace / texts["working-directory"]
     values: dict[str, Any] = {}
     for name, field in OWN.items():
@@ -208,15 +193,16 @@ def read_action_settings(environ: Mapping[str, str], read_file: Callable[[Path],
 
 
 def _run_of_workflow(environ: Mapping[str, str], read_file: Callable[[Path], bytes]) -> tuple[Event, Context]:
-    said = {name.removeprefix("GITHUB_").lower(): text for name, text in environ.items() if name[:7] == "GITHUB_"}
-    given: dict[str, Any] = {name: text for name, text in said.items() if text}
+    given: dict[str, Any] = {
+        name[7:].lower(): text for name, text in environ.items() if name.startswith("GITHUB_") and text
+    }
     try:
         event = Event.model_validate_json(read_file(Path(given["event_path"]))) if "event_path" in given else Event()
-        if path := given.get("workflow_ref", "").partition("@")[0]:
-            given["workflow"] = path.removeprefix(f"{given['repository']}/")
-        if event.repository:
-            given.setdefault("repository_id", event.repository.id)
-        return event, Context.model_validate({**given, "command_files": command_files(environ)})
+        given["workflow"] = given.get("workflow_ref", "").partition("@")[0].removeprefix(f"{given['repository']}/")
+        given.setdefault("repository_id", event.repository_id)
+        own = given.get("ref_name") if given["event_name"] == "schedule" else None
+        given["default_branch"] = event.default_branch or own or "main"
+        return event, Context.model_validate(given)
     except (OSError, ValidationError) as error:
         places = error.errors() if isinstance(error, ValidationError) else ()
         why = ", ".join(".".join(map(str, each["loc"])) or each["msg"] for each in places) or str(error)
@@ -225,11 +211,6 @@ def _run_of_workflow(environ: Mapping[str, str], read_file: Callable[[Path], byt
             hint="GITHUB_EVENT_PATH must be the event's payload.",
             code="INPUT_INVALID",
         ) from None
-
-
-def command_files(environ: Mapping[str, str]) -> dict[str, Path]:
-    """Files in which a step speaks to the runner, by name, as far as there are any."""
-    return {name: Path(path) for name in COMMAND_FILES if (path := environ.get(f"GITHUB_{name}"))}
 
 
 def _has_credential(environ: Mapping[str, str], key: Secret | None) -> bool:
@@ -241,10 +222,6 @@ def _has_credential(environ: Mapping[str, str], key: Secret | None) -> bool:
 
 
 def environment(environ: Mapping[str, str], settings: ActionSettings) -> EnvironmentSettings:
-    """What runs get to know of the environment: all but the inputs, and the credentials in place of the variables.
-
-    The token is there to be masked.
-    """
+    """What runs get to know of the environment: no input, and credentials that were passed (the token to be masked)."""
     variables = {name: value for name, value in environ.items() if not name.startswith("INPUT_")}
-    passed = {name.upper(): secret for name in SECRETS if (secret := getattr(settings, name))}
-    return read_environment(variables, passed, trusts_files=True)
+    return read_environment(variables, settings.credentials, trusts_files=True)

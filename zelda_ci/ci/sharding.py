@@ -6,9 +6,8 @@ A part lies where any job of the run could have put it, so that nothing in it is
 import hashlib
 import json
 import re
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import IO
 
@@ -26,20 +25,16 @@ from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
 from zelda_ci.domain.shards import ShardOf, ShardPart, ShardPlan
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.errors import GitHubError, StorageError, ZeldaError
+from zelda_ci.errors import StorageError, ZeldaError
 from zelda_ci.files.atomic import write_whole
 from zelda_ci.github.archives import MemberReader
 from zelda_ci.github.schemas import Artifact
 from zelda_ci.pipeline import shards
-from zelda_ci.pipeline.shards import LIMITS, MAX_ARCHIVE_BYTES, describe, read_part
+from zelda_ci.pipeline.shards import LIMITS, MAX_ARCHIVE_BYTES, MAX_MEMBERS, describe, read_part
 from zelda_ci.report.text import escape_markdown, json_of, sentence
 from zelda_ci.storage import codec
 
 PLAN = "zelda-plan.json"
-PLAN_MEMBERS = 10
-
-
-# --- the plan --------------------------------------------------------------------------------------------------------
 
 
 def publish_plan(case: CiContext, plan: ShardPlan, evidence: Evidence) -> int:
@@ -69,7 +64,7 @@ def pinned_plan(case: CiContext) -> PinnedPlan | None:
     with _refusal_in_comment(case):
         for artifact in _artifacts(case, "plan") if wanted else ():
             with _downloaded(case, artifact) as file:
-                data = MemberReader(file, max_members=PLAN_MEMBERS).read({PLAN}, **LIMITS).get(PLAN, b"")
+                data = MemberReader(file, max_members=MAX_MEMBERS).read({PLAN}, **LIMITS).get(PLAN, b"")
             if hashlib.sha256(data).hexdigest() == wanted:
                 return codec.decode(PinnedPlan, data, PLAN)
         hint = (
@@ -94,9 +89,6 @@ def check_plan(plan: ShardPlan, shard: ShardOf | None, suites: Sequence[Resolved
     )
     if why := difference(plan, here):
         raise StorageError(f"This job sees other than what was planned. {why}", code="OTHER_PLAN")
-
-
-# --- a shard ---------------------------------------------------------------------------------------------------------
 
 
 def run_shard(
@@ -164,9 +156,6 @@ def _earlier_trials(case: CiContext, shard: ShardOf, plan: ShardPlan) -> tuple[R
     return ()
 
 
-# --- the merge -------------------------------------------------------------------------------------------------------
-
-
 def merge(case: CiContext, pinned: PinnedPlan) -> int:
     """Put the parts of all shards together and report them as one run; returns its exit code.
 
@@ -210,33 +199,23 @@ def _refusal_in_comment(case: CiContext) -> Iterator[None]:
         raise
 
 
-# --- artifacts -------------------------------------------------------------------------------------------------------
-
-
 def _name(case: CiContext, kind: str) -> str:
     return f"{identity_of(case.settings).stem}.{kind}.{case.settings.context.run_attempt}"
 
 
 def _artifacts(case: CiContext, kind: str) -> list[Artifact]:
     """Those of this run, of all its attempts, the newest first, whose kind has a form."""
-    if case.api is None:
-        hint = "Pass github-token, and give the job `permissions: actions: read`."
-        raise GitHubError("No token was given, so that plan and parts cannot be read.", hint=hint)
     form = re.compile(rf"{re.escape(identity_of(case.settings).stem)}\.{kind}\.[0-9]+")
-    return [it for it in artifacts_of_run(case.api, case.run_id) if not it.expired and form.fullmatch(it.name)]
+    return [it for it in artifacts_of_run(case.github, case.run_id) if not it.expired and form.fullmatch(it.name)]
 
 
-@contextmanager
-def _downloaded(case: CiContext, artifact: Artifact) -> Iterator[IO[bytes]]:
-    """The archive of an artifact as a file, since all parts together are too much to hold in memory."""
+def _downloaded(case: CiContext, artifact: Artifact) -> AbstractContextManager[IO[bytes]]:
     assert case.api  # noqa: S101 - it has listed the artifact
-    with tempfile.TemporaryFile(prefix="zelda-shard-") as file:
-        case.api.download(artifact.id, digest=artifact.digest, max_bytes=MAX_ARCHIVE_BYTES, into=file)
-        yield file
+    return case.api.download(artifact.id, digest=artifact.digest, max_bytes=MAX_ARCHIVE_BYTES)
 
 
 def _tell(case: CiContext, title: str, lines: Sequence[str], outputs: Mapping[str, str]) -> None:
     for line in lines:
         case.log.say(line)
     summary = f"### {title}\n\n" + "".join(f"- {escape_markdown(line)}\n" for line in lines)
-    publish.tell(case.log, case.settings.context.command_files, summary, outputs)
+    case.log.record(summary, outputs)

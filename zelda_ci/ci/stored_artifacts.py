@@ -125,7 +125,7 @@ def artifacts_of_run(api: Api, run_id: int) -> list[Artifact]:
 def results_of_run(api: Api, run_id: int, job: JobIdentity, attempts: int) -> Iterator[Artifact]:
     """The artifacts with the results of a job in the first attempts of a run, of its newest attempt first."""
     names = {job.stored_as(attempt) for attempt in range(1, attempts + 1)}
-    return (artifact for artifact in artifacts_of_run(api, run_id) if artifact.name in names)
+    return (artifact for artifact in (artifacts_of_run(api, run_id) if names else ()) if artifact.name in names)
 
 
 @dataclass(frozen=True)
@@ -139,8 +139,8 @@ class StoredResults:
     """Trials of earlier runs."""
     knows_earlier: bool
     """Whether these were known when it was stored: GitHub could be asked for them."""
-    nights: NightlyHistory | None
-    """What suites showed night by night; absent where no scheduled run was before it."""
+    nights: NightlyHistory
+    """What suites showed in the scheduled runs before."""
     damage: str
     """Why its history cannot be read, if it has one."""
 
@@ -166,10 +166,10 @@ def read_stored(api: Api, artifact: Artifact, expected: Claims) -> StoredResults
     """
     if artifact.expired:
         raise ArtifactError("The artifact has expired.", code="ARTIFACT_EXPIRED")
-    blob = api.download(artifact.id, digest=artifact.digest, max_bytes=MAX_ARCHIVE_BYTES)
-    members = MemberReader(blob, max_members=MAX_MEMBERS).read(
-        (PROVENANCE, RESULTS, POOL, NIGHTS), max_member_bytes=MAX_MEMBER_BYTES, max_total_bytes=4 * MAX_MEMBER_BYTES
-    )
+    names, limit = (PROVENANCE, RESULTS, POOL, NIGHTS), MAX_MEMBER_BYTES
+    with api.download(artifact.id, digest=artifact.digest, max_bytes=MAX_ARCHIVE_BYTES) as file:
+        archive = MemberReader(file, max_members=MAX_MEMBERS)
+        members = archive.read(names, max_member_bytes=limit, max_total_bytes=4 * limit)
     for name in (PROVENANCE, RESULTS):
         if name not in members:
             raise ArtifactError(f"it holds no {name}", code="BASELINE_REFUSED")
@@ -181,9 +181,9 @@ def read_stored(api: Api, artifact: Artifact, expected: Claims) -> StoredResults
     # A push that changed nothing that a suite depends on has run none, and of a pull request all may have run before.
     if not batch.runs and not pool.suites and not pool.trials:
         raise StorageError("it holds no run", code="NO_RUNS")
-    nights, damage = None, ""
+    nights, damage = NightlyHistory(), ""
     try:
-        nights = codec.decode(NightlyHistory, members[NIGHTS], NIGHTS) if NIGHTS in members else None
+        nights = codec.decode(NightlyHistory, members[NIGHTS], NIGHTS) if NIGHTS in members else nights
     except StorageError as problem:
         # Results are worth keeping without it.
         damage = problem.message

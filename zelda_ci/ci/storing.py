@@ -25,7 +25,7 @@ from zelda_ci.ci.stored_artifacts import (
 from zelda_ci.compare.pool import is_usable
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.domain.outcome import Outcome, run_outcome
-from zelda_ci.domain.run import BatchResult, Pool
+from zelda_ci.domain.run import Pool
 from zelda_ci.errors import GitHubError
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import storage_errors, write_whole
@@ -59,33 +59,6 @@ def clear_files(case: CiContext) -> None:
             path.unlink(missing_ok=True)
 
 
-def provenance(case: CiContext, batch: BatchResult, base_commit: str | None) -> Provenance:
-    """Where results come from; complete, and so a baseline, if all of it was run and judged and something is valid."""
-    context, decision, pull = case.settings.context, case.decision, case.settings.event.pull_request
-    valid = batch.planned == 0 or any(run.status.is_valid for run in batch.runs)
-    judged = all(run_outcome(run) is not Outcome.INCOMPLETE for run in batch.runs)
-    return Provenance(
-        repository=context.repository,
-        repository_id=context.repository_id,
-        sha=case.commit,
-        head_sha=decision.head_sha or case.commit,
-        base_sha=base_commit,
-        base_branch=decision.target.branch if decision.target else None,
-        event=context.event_name,
-        run_id=context.run_id,
-        run_attempt=context.run_attempt,
-        pull_request=decision.pull_request or (pull.number if pull else None),
-        workflow=context.workflow or None,
-        job=context.job or None,
-        artifact=case.settings.artifact_name,
-        folder=case.settings.folder,
-        batch_id=batch.batch_id,
-        complete=valid and judged and not batch.interrupted and not batch.ended,
-        created_at=case.now(),
-        refused=case.refused,
-    )
-
-
 def store_results(result: CiResult) -> None:
     """Write and upload what later runs read; where GitHub does not take it, the files are in the workspace still."""
     case, members = result.case, _trials(result)
@@ -103,21 +76,18 @@ def store_results(result: CiResult) -> None:
             result.has_siblings = any(is_results_name(name, DEFAULT_ARTIFACT) for name in others)
 
 
-def store_transcripts(result: CiResult) -> None:
-    """Upload what people read: of every run its result, transcript, patch, logs and images."""
-    case = result.case
-    if case.settings.include_transcripts and "artifact-id" in result.outputs:
-        files = dict(run_files(case.results_dir, result.batch.runs, (result_store.RESULT, *FILES)))
-        if files:
-            members = {PROVENANCE: case.output / PROVENANCE, **files}
-            _store(result, "transcripts-artifact-id", case.artifact + TRANSCRIPTS, members)
+def store_pages(result: CiResult) -> None:
+    """Upload what people read: of every run its result, transcript, patch, logs and images; and the HTML report.
 
-
-def store_report(result: CiResult) -> None:
-    """Upload the HTML report, without the texts of sessions where the workflow does not want them to be stored."""
-    case = result.case
-    if result.head and "artifact-id" in result.outputs:
-        page, texts = case.output / REPORT, case.settings.include_transcripts
+    Where the workflow does not want the texts of sessions to be stored, the report alone, without them.
+    """
+    case, texts, page = result.case, result.case.settings.include_transcripts, result.case.output / REPORT
+    if "artifact-id" not in result.outputs:
+        return
+    if files := dict(run_files(case.results_dir, result.batch.runs if texts else (), (result_store.RESULT, *FILES))):
+        members = {PROVENANCE: case.output / PROVENANCE, **files}
+        _store(result, "transcripts-artifact-id", case.artifact + TRANSCRIPTS, members)
+    if result.head:
         write_html(page, result.report, RunHistory(case.results_dir), include_texts=texts)
         _store(result, "report-artifact-id", f"{case.artifact}.{REPORT}", page, NO_REPORT)
 
@@ -134,11 +104,39 @@ def store_trials(result: CiResult) -> None:
     if not trials or pull is None or pull_request_of(case) is None or not pull.head.is_of(own):
         return
     try:
-        stored = upload(case, case.artifact, _trials(result), case.hurried_artifacts)
-        result.outputs["artifact-id"] = str(stored)
+        result.outputs["artifact-id"] = str(upload(case, case.artifact, _trials(result), case.hurried_artifacts))
         result.note(words.cancelled_kept(trials))
     except GitHubError as problem:
         result.note(f"{words.CANCELLED_LOST} {problem.message}")
+
+
+def _provenance(result: CiResult) -> Provenance:
+    """Where results come from; complete, and so a baseline, if all of it was run and judged and something is valid."""
+    case, batch, decision = result.case, result.batch, result.case.decision
+    context, pull, target = case.settings.context, case.settings.event.pull_request, decision.target
+    valid = batch.planned == 0 or any(run.status.is_valid for run in batch.runs)
+    judged = all(run_outcome(run) is not Outcome.INCOMPLETE for run in batch.runs)
+    return Provenance(
+        repository=context.repository,
+        repository_id=context.repository_id,
+        sha=case.commit,
+        head_sha=decision.head_sha or case.commit,
+        base_sha=result.baseline.wanted or (target.commit if target else None),
+        base_branch=target.branch if target else None,
+        event=context.event_name,
+        run_id=context.run_id,
+        run_attempt=context.run_attempt,
+        pull_request=decision.pull_request or (pull.number if pull else None),
+        workflow=context.workflow or None,
+        job=context.job or None,
+        artifact=case.settings.artifact_name,
+        folder=case.settings.folder,
+        batch_id=batch.batch_id,
+        complete=valid and judged and not batch.interrupted and not batch.ended,
+        created_at=case.now(),
+        accepted=result.gate.accepted,
+        refused=case.refused,
+    )
 
 
 def _trials(result: CiResult) -> dict[str, bytes]:
@@ -147,14 +145,10 @@ def _trials(result: CiResult) -> dict[str, bytes]:
     Of the base branch, all trusted trials and the states of all suites; of a pull request, its own earlier trials.
     """
     case, found, runs = result.case, result.evidence, result.batch.runs
-    base = result.baseline.wanted or (case.decision.target.commit if case.decision.target else None)
-    origin = provenance(case, result.batch, base).replace(accepted=result.gate.accepted)
-    members = {PROVENANCE: json_of(origin).encode(), RESULTS: json_of(result.batch).encode()}
+    members = {PROVENANCE: json_of(_provenance(result)).encode(), RESULTS: json_of(result.batch).encode()}
     pool = Pool(trials=(*found.heads, *found.bases))
     if case.decision.is_of_base:
-        made = {(run.batch_id, run.run_id) for run in runs}
-        carried = tuple(run for run in found.pool if (run.batch_id, run.run_id) not in made)
-        pool = Pool(suites={**found.fingerprints, **heads_of(runs)}, trials=carried)
+        pool = Pool(suites={**found.fingerprints, **heads_of(runs)}, trials=found.pool)
         if found.nights.nights:
             members[NIGHTS] = encode_within(found.nights, MAX_HISTORY_BYTES)
     # Without a pool it does not carry the trials of those before it, which therefore have to be read as well.

@@ -38,7 +38,7 @@ def ci() -> int:
     below has every input and output.
     """
     # The runner looks for commands in both streams: from here on, whoever prints to either prints harmless text.
-    log = Log(sys.stdout, masking=os.environ.get("GITHUB_ACTIONS") == "true")
+    log = Log(sys.stdout, os.environ)
     sys.stdout = sys.stderr = text = cast("TextIO", log)
     with terminal.Progress(terminal.open_console(text), plain=True) as emit:
         try:
@@ -48,13 +48,13 @@ def ci() -> int:
                 log.report("error", problem.user_message, title="Zelda could not do its work")
             else:
                 log.say(f"error: {problem.user_message}")
-            publish.give_up(os.environ, log, problem.user_message, "broken")
+            publish.give_up(log, problem.user_message, "broken")
             return problem.exit_code
         except KeyboardInterrupt:
             log.report("error", CANCELLED, title="Zelda")
-            publish.give_up(os.environ, log, CANCELLED, "cancelled")
+            publish.give_up(log, CANCELLED, "cancelled")
             return EXIT_INTERRUPTED
         except BaseException as problem:
             log.report("error", f"{UNEXPECTED} ({type(problem).__name__}).", title="Zelda")
-            publish.give_up(os.environ, log, UNEXPECTED, "broken")
+            publish.give_up(log, UNEXPECTED, "broken")
             raise

@@ -31,7 +31,6 @@ from zelda_ci.report.model import Detail
 from zelda_ci.report.terminal.page import print_lines
 from zelda_ci.report.terminal.pages import print_run
 from zelda_ci.selection.evidence import coverage as covered
-from zelda_ci.storage import comparisons
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.references import LATEST, find_runs, read_results
 from zelda_ci.storage.result_store import ResultStore
@@ -203,7 +202,7 @@ def prune(*, project: Path, before: datetime, keep: int, yes: bool) -> None:
     store = ResultStore(results)
     for run in old:
         store.remove(run.run_id)
-    comparisons.forget(results, {run.run_id for run in old}, {run.batch_id for run in old})
+    store.forget_comparisons({run.run_id for run in old}, {run.batch_id for run in old})
     swept = anyio.run(Workspaces(find_root(project), results, os.environ, Redactor()).sweep)
     left = f", and what {format_count(len(swept), 'killed run')} left" if swept else ""
     echo(f"Removed {what}{left}; {len(runs) - len(old)} stored.")

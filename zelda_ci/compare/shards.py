@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from statistics import median
 
 from zelda_ci.domain.base import Record
+from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.run import RunOutline, RunResult
 from zelda_ci.domain.shards import PlannedSuite, ShardPlan
 
@@ -113,6 +114,5 @@ def difference(ours: ShardPlan, other: ShardPlan) -> str:
     for key, what in _OF_SUITES.items():
         here, there = ({suite.name: getattr(suite, key) for suite in plan.suites} for plan in (ours, other))
         if names := sorted(name for name in {**here, **there} if here.get(name) != there.get(name)):
-            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-            return f"Different {what} of {', '.join(names[:3])}{more}. {_FIX}"
+            return f"Different {what} of {some_of(names, 3)}. {_FIX}"
     return f"Different order of the suites. {_FIX}" if ours != other else ""

@@ -47,7 +47,7 @@ def format_count(number: int, noun: str, plural: str | None = None) -> str:
     return f"{whole(number)} {noun if number == 1 else plural or noun + 's'}"
 
 
-def some_of(names: Sequence[str], most: int) -> str:
+def some_of(names: Sequence[str], most: int = 5) -> str:
     """The first of some names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

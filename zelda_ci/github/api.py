@@ -6,11 +6,12 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http.cookiejar import DefaultCookiePolicy
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any
 from urllib.parse import unquote, urljoin, urlsplit
 
 import orjson
@@ -20,12 +21,11 @@ from urllib3.util import Retry
 
 from zelda_ci import __version__
 from zelda_ci.errors import ArtifactError, GitHubError
-from zelda_ci.redact import EMPTY, Redactor, SafeText, Secret
+from zelda_ci.redact import Redactor, SafeText, Secret
 
 MAX_ATTEMPTS = 5
 # GitHub asks for a minute at least where it names no time.
 SECONDARY_PAUSE = 60.0
-DOWNLOAD_SECONDS = 60.0
 CHUNK = 1 << 16
 MAX_DETAIL_LENGTH = 300
 MAX_HOPS = 3
@@ -34,8 +34,8 @@ QUOTA_WORDS = "insufficient usage"
 # Answers of a server that may be well again in a moment, whether or not it carried the request out.
 PASSING = frozenset({408, 500, 502, 503, 504})
 MOVED = frozenset({301, 302, 307, 308})
-# Methods that leave the same behind when they are carried out twice.
-REPEATABLE = frozenset({"GET", "PUT", "PATCH", "DELETE"})
+# Of a thing that is not there, or not any more.
+ABSENT = frozenset({"GITHUB_NOT_FOUND", "GITHUB_GONE"})
 
 
 @dataclass(frozen=True)
@@ -49,32 +49,28 @@ class HttpRequest:
     params: Mapping[str, Any] | None = None
     json: Any = None
     data: bytes | None = field(default=None, repr=False)
-    timeout: float = 30.0
+    timeout: float = 60.0
     """Seconds without a byte after which an attempt counts as failed."""
     max_bytes: int = 50_000_000
     """Most that the body of the answer may have."""
     repeatable: bool = False
-    """Whether it may be sent again even if it was carried out, although its method does not promise that."""
+    """Whether it may be sent again even if it was carried out, although it is a POST."""
     redirects: bool = True
     """Whether a redirect is an answer, or a refusal; it is followed in no case."""
-    into: io.BufferedIOBase | None = None
-    """A file that gets the body in place of the answer."""
-
-    @property
-    def is_repeatable(self) -> bool:
-        return self.repeatable or self.method in REPEATABLE
+    into: IO[bytes] | None = None
+    """A file for the body, where that may be large."""
 
     @property
     def asked(self) -> str:
         """Method and address, without what may be secret in it, for messages."""
         return f"{self.method} {self.url.partition('?')[0].rpartition('//')[2].rpartition('@')[2][:120]}"
 
-    def brief(self, text: str) -> SafeText:
-        """Words of the server for the middle of a sentence: one short printable line, without the token sent to it."""
-        redact = Redactor([Secret(self.headers.get("Authorization", "").rpartition(" ")[2])])
-        line = " ".join("".join(char if char.isprintable() else " " for char in redact(text)).split())
-        cut = line if len(line) <= MAX_DETAIL_LENGTH else f"{line[:MAX_DETAIL_LENGTH]}..."
-        return redact(cut.rstrip(".")) if cut else EMPTY
+    def lost(self, why: str, status: int | None = None) -> GitHubError | None:
+        """The error where it may have been carried out, and must not be sent again."""
+        if self.repeatable or self.method != "POST":
+            return None
+        message = f"{self.asked} may have been carried out, but its answer was lost: {why}."
+        return GitHubError(message, code="GITHUB_ANSWER_LOST", status=status)
 
 
 @dataclass(frozen=True)
@@ -84,7 +80,7 @@ class Answer:
     request: HttpRequest
     status: int
     headers: Mapping[str, str]
-    body: bytes = field(repr=False)
+    body: IO[bytes] = field(repr=False)
 
     def json(self) -> Any:
         """The value in the body.
@@ -93,55 +89,55 @@ class Answer:
             GitHubError: `GITHUB_REFUSED` where the body is no JSON.
         """
         try:
-            return orjson.loads(self.body)
+            self.body.seek(0)
+            return orjson.loads(self.body.read())
         except ValueError:
             message = f"The answer to {self.request.asked} cannot be used: it is not JSON."
             hint = "Something between here and GitHub, like a proxy, may have answered instead."
             raise GitHubError(message, hint=hint, code="GITHUB_REFUSED", status=self.status) from None
 
     @property
-    def fields(self) -> dict[str, Any]:
+    def told(self) -> dict[str, Any]:
         """The object in the body; empty where it holds anything else."""
-        try:
-            reply = orjson.loads(self.body)
-        except ValueError:
-            return {}
-        return reply if isinstance(reply, dict) else {}
+        with suppress(GitHubError):
+            if isinstance(reply := self.json(), dict):
+                return reply
+        return {}
 
     @property
-    def errors(self) -> list[dict[str, Any]]:
-        """What is listed under `errors`."""
-        errors = self.fields.get("errors")
-        return [error for error in errors if isinstance(error, dict)] if isinstance(errors, list) else []
+    def said(self) -> SafeText:
+        """What the server says went wrong: one short printable line for the middle of a sentence, without our token."""
+        errors = self.told.get("errors")
+        objects = [it for it in (self.told, *(errors if isinstance(errors, list) else ())) if isinstance(it, dict)]
+        words = (each.get(key) for each in objects for key in ("message", "msg"))
+        redact = Redactor([Secret(self.request.headers.get("Authorization", "").rpartition(" ")[2])])
+        text = redact(": ".join(word for word in words if isinstance(word, str)))
+        line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+        return redact((line if len(line) <= MAX_DETAIL_LENGTH else f"{line[:MAX_DETAIL_LENGTH]}...").rstrip("."))
 
     @property
-    def said(self) -> str:
-        """What the server says went wrong, in its own words; outside text."""
-        words = (self.fields.get("message"), self.fields.get("msg"), *(error.get("message") for error in self.errors))
-        return ": ".join(word for word in words if isinstance(word, str))
+    def graphql_errors(self) -> str:
+        """The errors of a query, which GraphQL answers with status 200; empty where there are none."""
+        return str(self.told.get("errors") or "") if self.status == 200 and self.request.method == "POST" else ""
+
+    @property
+    def is_taken(self) -> bool:
+        return self.status < (400 if self.request.redirects else 300) and not self.graphql_errors
 
     @property
     def is_limited(self) -> bool:
-        """Whether the server says "too much", and not "never"; GraphQL says it with status 200."""
+        """Whether the server says "too much", and not "never"."""
         if self.status == 403 and ("retry-after" in self.headers or self.headers.get("x-ratelimit-remaining") == "0"):
             return True
-        if self.status == 403 or (self.status == 200 and b'"errors"' in self.body):
-            is_typed = any(error.get("type") == "RATE_LIMITED" for error in self.errors)
-            return is_typed or "rate limit" in self.said.lower()
-        return self.status == 429
-
-    @property
-    def resets_at(self) -> int | None:
-        """Unix time at which the limit of the hour ends, where that is what was reached."""
-        reset = self.headers.get("x-ratelimit-reset", "")
-        is_reached = self.headers.get("x-ratelimit-remaining") == "0" and reset.isdecimal()
-        return int(reset[:10]) if is_reached else None
+        is_named = "RATE_LIMITED" in self.graphql_errors or "rate limit" in self.said.lower()
+        return self.status == 429 or (self.status in {200, 403} and is_named)
 
 
 class Http:
-    """Sends requests; one instance per process, since all of them share its patience.
+    """Sends requests; all of one process share its patience.
 
-    That is how long all waiting and all failed attempts may take together, and any single attempt.
+    That is how long all waiting and all failed attempts may take together, and any single attempt. `mask` is given the
+    signatures of addresses, for `::add-mask::`.
     """
 
     def __init__(
@@ -150,8 +146,9 @@ class Http:
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.time,
         patience_seconds: float = 300,
+        mask: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._sleep, self._clock = sleep, clock
+        self._sleep, self._clock, self._mask = sleep, clock, mask
         self._patience = self._left = patience_seconds
         # At debug level it writes down addresses with their signatures.
         logging.getLogger("urllib3").setLevel(logging.ERROR)
@@ -165,28 +162,28 @@ class Http:
 
         Raises:
             GitHubError: `GITHUB_NOT_PERMITTED`, `GITHUB_RATE_LIMITED`, `GITHUB_NOT_FOUND`, `GITHUB_GONE`,
-                `GITHUB_UNREACHABLE`, `GITHUB_TOO_LARGE`, `GITHUB_REFUSED` (anything else). And `GITHUB_ANSWER_LOST`
-                where a request that is not repeatable was sent and no usable answer came: what it asks for may or may
-                not have happened.
+                `GITHUB_UNREACHABLE`, `GITHUB_TOO_LARGE`, `ARTIFACT_QUOTA`, `GITHUB_REFUSED` (anything else);
+                `GITHUB_ANSWER_LOST` where something that must not happen twice may have happened.
         """
+        for signature in signatures(request.url):
+            self._mask(signature)
         attempt = 1
         while True:
-            began, answer = self._clock(), None
+            began = self._clock()
             try:
                 answer = self._attempt(request)
-                is_taken = answer.status < 300 or (answer.status < 400 and request.redirects)
-                if is_taken and not answer.is_limited:
+                if answer.is_taken:
                     return answer
-                error, is_worthwhile = refused(answer)
+                error, pause = refused(answer, attempt, self._clock())
             except (requests.RequestException, HTTPError, OSError, ValueError) as problem:
                 # Its text holds the whole address, signature included: only its kind is told.
                 error, is_worthwhile = _unanswered(problem, request)
+                pause = 2.0 ** (attempt - 1) if is_worthwhile else None
             self._left -= max(0.0, self._clock() - began)
-            wait = pause(answer, attempt, self._clock())
-            if not is_worthwhile or attempt == MAX_ATTEMPTS or wait > self._left:
+            if pause is None or attempt == MAX_ATTEMPTS or pause > self._left:
                 raise error
-            self._left -= wait
-            self._sleep(wait)
+            self._left -= pause
+            self._sleep(pause)
             attempt += 1
 
     def _attempt(self, request: HttpRequest) -> Answer:
@@ -213,10 +210,15 @@ class Http:
                     raise GitHubError(message, code="GITHUB_TOO_LARGE")
                 if time.monotonic() > deadline:
                     raise TimeoutError
-        body.seek(0)
-        content = b"" if request.into else body.read()
-        return Answer(request, response.status_code, response.headers, content)
+        return Answer(request, response.status_code, response.headers, body)
 
+
+# What an error of GraphQL holds in its type, code or message, the gravest first.
+GRAPHQL_CODES = {
+    "FORBIDDEN": "GITHUB_NOT_PERMITTED",
+    "INSUFFICIENT_SCOPES": "GITHUB_NOT_PERMITTED",
+    "NOT_FOUND": "GITHUB_NOT_FOUND",
+}
 
 # Why an attempt brought no answer: the words, whether the server never had the request, whether another ends the same.
 FAILURES: tuple[tuple[type[Exception], str, bool, bool], ...] = (
@@ -236,21 +238,34 @@ def _unanswered(problem: Exception, request: HttpRequest) -> tuple[GitHubError, 
     _, why, unsent, final = next(row for row in FAILURES if isinstance(problem, row[0]))
     if type(problem) is requests.ConnectionError and re.search("NewConnection|NameResolution", repr(problem)):
         why, unsent = "nothing listens there", True
-    if not unsent and not request.is_repeatable:
-        return _lost(request, why), False
+    if not unsent and (lost := request.lost(why)):
+        return lost, False
     hint = None if final else "Check the network and the proxy settings of the runner."
     return GitHubError(f"{request.asked} got no answer: {why}.", hint=hint, code="GITHUB_UNREACHABLE"), not final
 
 
-def refused(answer: Answer) -> tuple[GitHubError, bool]:
-    """What an answer of status 400 or more, or a limited query, means, and whether there should be another attempt."""
-    request, status = answer.request, answer.status
-    if status in PASSING and not request.is_repeatable:
-        return _lost(request, f"HTTP {status}", status), False
+def refused(answer: Answer, attempts: int, now: float) -> tuple[GitHubError, float | None]:
+    """What an answer that is not taken means, and seconds until the next attempt; absent where there should be none.
+
+    The server says how long to wait, or else it is longer after each attempt. `now` is Unix time.
+    """
+    request, status, headers, is_limited = answer.request, answer.status, answer.headers, answer.is_limited
+    if status in PASSING and (lost := request.lost(f"HTTP {status}", status)):
+        return lost, None
     hint: str | None
-    if answer.is_limited:
-        ends = f"after {datetime.fromtimestamp(answer.resets_at, UTC):%H:%M} UTC" if answer.resets_at else "later"
+    pause = 2.0 ** (attempts - 1)
+    if is_limited:
+        ends, pause = "later", SECONDARY_PAUSE * pause
+        reset = headers.get("x-ratelimit-reset", "")
+        # Where the limit of the hour is what was reached.
+        if headers.get("x-ratelimit-remaining") == "0" and reset.isdecimal():
+            resets_at = int(reset[:10])
+            # A second more, since clocks differ.
+            ends, pause = f"after {datetime.fromtimestamp(resets_at, UTC):%H:%M} UTC", max(0.0, resets_at - now) + 1
         code, hint = "GITHUB_RATE_LIMITED", f"GitHub limits how often it may be asked; run the job again {ends}."
+    elif status < 300:
+        code = next((code for sign, code in GRAPHQL_CODES.items() if sign in answer.graphql_errors), "GITHUB_REFUSED")
+        hint = None
     elif status < 400:
         code, hint = "GITHUB_REFUSED", "It is redirected, which is not followed."
     elif status >= 500:
@@ -258,19 +273,24 @@ def refused(answer: Answer) -> tuple[GitHubError, bool]:
     else:
         code, hint = {
             401: ("GITHUB_NOT_PERMITTED", "The token is missing, wrong or no longer valid."),
-            403: ("GITHUB_NOT_PERMITTED", _permission_hint(answer.headers.get("x-accepted-github-permissions", ""))),
+            403: ("GITHUB_NOT_PERMITTED", _permission_hint(headers.get("x-accepted-github-permissions", ""))),
             404: ("GITHUB_NOT_FOUND", "It does not exist, or the token may not see it."),
             410: ("GITHUB_GONE", None),
         }.get(status, ("GITHUB_REFUSED", None))
-    detail = request.brief(answer.said)
-    message = f"{request.asked} was answered with {status}{f' ({detail})' if detail else ''}."
-    is_passing = (status in PASSING or answer.is_limited) and QUOTA_WORDS not in answer.said.lower()
-    return GitHubError(message, hint=hint, code=code, status=status, detail=detail), is_passing
-
-
-def _lost(request: HttpRequest, why: str, status: int | None = None) -> GitHubError:
-    message = f"{request.asked} may have been carried out, but its answer was lost: {why}."
-    return GitHubError(message, code="GITHUB_ANSWER_LOST", status=status)
+    detail = answer.said
+    if QUOTA_WORDS in detail.lower():
+        message = "The storage for artifacts that this account has is used up."
+        hint = "Delete old artifacts or shorten their retention; GitHub counts anew every 6 to 12 hours."
+        return ArtifactError(message, hint=hint, code="ARTIFACT_QUOTA", status=status, detail=detail), None
+    how = "refused" if status < 300 else f"answered with {status}"
+    message = f"{request.asked} was {how}{f' ({detail})' if detail else ''}."
+    error = GitHubError(message, hint=hint, code=code, status=status, detail=detail)
+    if not (status in PASSING or is_limited):
+        return error, None
+    # Seconds or a date, or anything, since it is a server's.
+    with suppress(InvalidHeader, ValueError, OverflowError):
+        pause = Retry().parse_retry_after(headers.get("retry-after", ""))
+    return error, pause
 
 
 def _permission_hint(wanted: str) -> str:
@@ -282,50 +302,19 @@ def _permission_hint(wanted: str) -> str:
     return f"Give the job this under `permissions` in the workflow: {shown}."
 
 
-def pause(answer: Answer | None, attempts: int, now: float) -> float:
-    """Seconds before the next attempt, after so many, by Unix time: as the server says, else longer each time."""
-    backoff = 2.0 ** (attempts - 1)
-    if answer is None:
-        return backoff
-    # Seconds or a date, or anything, since it is a server's.
-    with suppress(InvalidHeader, ValueError, OverflowError):
-        return Retry().parse_retry_after(answer.headers.get("retry-after", ""))
-    if not answer.is_limited:
-        return backoff
-    if answer.resets_at is not None:
-        # A second more, since clocks differ.
-        return max(0.0, answer.resets_at - now) + 1
-    return SECONDARY_PAUSE * backoff
-
-
-# What an error of GraphQL holds in its type, code or message, the gravest first.
-GRAPHQL_CODES = {
-    "FORBIDDEN": "GITHUB_NOT_PERMITTED",
-    "INSUFFICIENT_SCOPES": "GITHUB_NOT_PERMITTED",
-    "NOT_FOUND": "GITHUB_NOT_FOUND",
-}
-
-
+@dataclass(frozen=True)
 class Api:
     """Asks about one repository; a path is relative to it unless it begins with `/`.
 
-    All methods raise `GitHubError` with the codes of `Http.send`. The token is sent to the two addresses only; `mask`
-    is given the signatures of others, for `::add-mask::`.
+    All methods raise `GitHubError` with the codes of `Http.send`. The token is sent to the two addresses only, which
+    end without a slash.
     """
 
-    def __init__(
-        self,
-        http: Http,
-        *,
-        base_url: str,
-        graphql_url: str,
-        token: Secret,
-        repository: str,
-        mask: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        self.repository = repository
-        self._http, self._mask, self._graphql = http, mask, graphql_url
-        self._base, self._token = base_url.rstrip("/"), token
+    http: Http
+    base_url: str
+    graphql_url: str
+    token: Secret
+    repository: str
 
     def get(self, path: str, **params: Any) -> Any:
         """The value at a path; parameters of None are left out."""
@@ -344,8 +333,8 @@ class Api:
             if not isinstance(items, list):
                 raise GitHubError(f"The answer to {answer.request.asked} is no list.", code="GITHUB_REFUSED")
             yield from items
-            link = requests.utils.parse_header_links(answer.headers.get("link", ""))
-            following = next((each["url"] for each in link if each.get("rel") == "next"), None)
+            links = requests.utils.parse_header_links(answer.headers.get("link", ""))
+            following = next((each["url"] for each in links if each.get("rel") == "next"), None)
             if following is None:
                 return
             # It has the parameters in it.
@@ -364,60 +353,47 @@ class Api:
     def graphql(self, query: str, **variables: Any) -> Any:
         """The `data` of the answer to a query; data beside an error is only a part of it, and counts as none."""
         body = {"query": query, "variables": variables}
-        answer = self._http.send(HttpRequest("POST", self._graphql, self._headers(), json=body, repeatable=True))
-        reply = answer.json()
-        if isinstance(reply, dict) and reply.get("errors") in (None, []):
-            return reply.get("data")
-        known = ((code, error) for sign, code in GRAPHQL_CODES.items() for error in answer.errors if sign in str(error))
-        code, error = next(known, ("GITHUB_REFUSED", next(iter(answer.errors), {})))
-        detail = answer.request.brief(str(error.get("message", "")))
-        message = f"{answer.request.asked} was refused{f' ({detail})' if detail else ''}."
-        raise GitHubError(message, code=code, status=answer.status, detail=detail)
+        reply = self.http.send(HttpRequest("POST", self.graphql_url, self._headers, json=body, repeatable=True)).json()
+        return reply.get("data") if isinstance(reply, dict) else None
 
-    def download(
-        self, artifact_id: int, *, digest: str | None, max_bytes: int, into: io.BufferedIOBase | None = None
-    ) -> bytes:
-        """The archive of an artifact, whose digest the API tells (`sha256:...`) unless an old client stored it.
-
-        A large one is better written `into` a file, and not returned.
+    @contextmanager
+    def download(self, artifact_id: int, *, digest: str | None, max_bytes: int) -> Iterator[IO[bytes]]:
+        """The archive of an artifact, whose digest the API tells (`sha256:...`), but on Enterprise Server.
 
         Raises:
             ArtifactError: `ARTIFACT_EXPIRED`, `ARTIFACT_TOO_LARGE` or `ARTIFACT_INVALID` (other than its digest).
             GitHubError: What else hinders.
         """
-        try:
-            blob = self._download(f"actions/artifacts/{artifact_id}/zip", max_bytes, into)
-        except GitHubError as exc:
-            match exc.code:
-                case "GITHUB_GONE":
+        with TemporaryFile(prefix="zelda-artifact-") as file:
+            try:
+                self._download(f"actions/artifacts/{artifact_id}/zip", file, max_bytes)
+            except GitHubError as exc:
+                if exc.code == "GITHUB_GONE":
                     raise ArtifactError("The artifact has expired.", code="ARTIFACT_EXPIRED", status=410) from None
-                case "GITHUB_TOO_LARGE":
+                if exc.code == "GITHUB_TOO_LARGE":
                     message = f"The artifact is too large: {exc.message}"
                     raise ArtifactError(message, code="ARTIFACT_TOO_LARGE") from None
-                case _:
-                    raise
-        needs_one = digest or not self._base.endswith("/api/v3")
-        if needs_one and (digest or "").lower() != f"sha256:{hashlib.sha256(blob).hexdigest()}":
-            why = "another one" if digest else "not known"
-            message = f"Artifact {artifact_id} may not be what was uploaded: its digest is {why}."
-            raise ArtifactError(message, code="ARTIFACT_INVALID")
-        return blob
+                raise
+            file.seek(0)
+            found = f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+            if found != (digest or "").lower() and (digest or not self.base_url.endswith("/api/v3")):
+                why = "another one" if digest else "not known"
+                message = f"Artifact {artifact_id} may not be what was uploaded: its digest is {why}."
+                raise ArtifactError(message, code="ARTIFACT_INVALID")
+            yield file
 
-    def _download(self, path: str, max_bytes: int, into: io.BufferedIOBase | None, *, again: bool = True) -> bytes:
+    def _download(self, path: str, file: IO[bytes], max_bytes: int, *, again: bool = True) -> None:
         answer = self._send("GET", path, follow=False)
         if answer.status not in MOVED or "location" not in answer.headers:
             raise GitHubError(f"{answer.request.asked} led nowhere.", code="GITHUB_REFUSED", status=answer.status)
-        signed = answer.headers["location"]
-        for signature in signatures(signed):
-            self._mask(signature)
         # Without our token: storage refuses requests that carry one, and has no business knowing it.
-        request = HttpRequest("GET", signed, timeout=DOWNLOAD_SECONDS, max_bytes=max_bytes, redirects=False, into=into)
+        storage = HttpRequest("GET", answer.headers["location"], max_bytes=max_bytes, redirects=False, into=file)
         try:
-            return self._http.send(request).body
+            self.http.send(storage)
         except GitHubError as exc:
             if exc.status == 403 and again:
                 # A signed address lives a minute, and may have died while storage was waited for.
-                return self._download(path, max_bytes, into, again=False)
+                return self._download(path, file, max_bytes, again=False)
             if exc.status == 403:
                 exc.hint = "The signed address that GitHub gave for it was not accepted."
             raise
@@ -427,19 +403,20 @@ class Api:
     ) -> Answer:
         """Follow what moved, like a repository of another name now; our token stays with GitHub's own address."""
         url = path
-        if not path.startswith(self._base):
-            url = f"{self._base}{path if path.startswith('/') else f'/repos/{self.repository}/{path}'}"
+        if not path.startswith(self.base_url):
+            url = f"{self.base_url}{path if path.startswith('/') else f'/repos/{self.repository}/{path}'}"
         for _ in range(MAX_HOPS):
-            answer = self._http.send(HttpRequest(method, url, self._headers(), params, json))
+            answer = self.http.send(HttpRequest(method, url, self._headers, params, json))
             # What is found elsewhere (302) is the caller's; what moved for good or for now is asked for there.
             if answer.status not in MOVED or "location" not in answer.headers or (not follow and answer.status == 302):
                 return answer
             url, params = self._own(answer.headers["location"]), None
         raise GitHubError(f"{method} {urlsplit(url).path} is redirected in circles.", code="GITHUB_REFUSED")
 
+    @property
     def _headers(self) -> dict[str, str]:
         return {
-            "Authorization": f"Bearer {self._token.reveal()}",
+            "Authorization": f"Bearer {self.token.reveal()}",
             "Accept": "application/vnd.github+json",
             "X-GitHub-Api-Version": "2022-11-28",
         }
@@ -447,8 +424,8 @@ class Api:
     def _own(self, link: str) -> str:
         """An address that GitHub points to, if our token may go there."""
         with suppress(ValueError):
-            url = urljoin(f"{self._base}/", link)
-            if urlsplit(url)[:2] == urlsplit(self._base)[:2]:
+            url = urljoin(f"{self.base_url}/", link)
+            if urlsplit(url)[:2] == urlsplit(self.base_url)[:2]:
                 return url
         raise GitHubError("GitHub points to an address that is not its own.", code="GITHUB_REFUSED")
 

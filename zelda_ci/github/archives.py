@@ -31,15 +31,14 @@ DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, Runt
 
 
 class MemberReader:
-    """An archive, in memory or a file, whose table of contents is checked once; nothing is written anywhere.
+    """An archive whose table of contents is checked once; nothing is written anywhere.
 
     Raises:
         ArtifactError: `ARTIFACT_INVALID` for no archive, a damaged one, one beyond the limits, or one that readers
             could understand differently.
     """
 
-    def __init__(self, archive: bytes | IO[bytes], *, max_members: int) -> None:
-        file = io.BytesIO(archive) if isinstance(archive, bytes) else archive
+    def __init__(self, file: IO[bytes], *, max_members: int) -> None:
         # Before anything reads the table of contents: a member in it costs 46 bytes there and a kilobyte here.
         file.seek(max(0, file.seek(0, io.SEEK_END) - END.size - LOCATOR_BYTES))
         tail = file.read()
@@ -56,24 +55,18 @@ class MemberReader:
             self._archive = zipfile.ZipFile(file)
         except DAMAGED:
             raise _refusal("it is damaged") from None
-        everything = self._archive.infolist()
-        if len(everything) > max_members:
+        self.names = frozenset(self._archive.namelist())
+        if len(self._archive.infolist()) > max_members:
             raise _refusal(f"it holds more than {max_members} files")
-        self._members = {member.filename: member for member in everything}
-        if len(self._members) != len(everything):
+        if len(self.names) != len(self._archive.infolist()):
             raise _refusal("two files in it have the same name")
-
-    @property
-    def names(self) -> Iterable[str]:
-        """Of everything that it holds."""
-        return self._members.keys()
 
     def read(self, wanted: Iterable[str], *, max_member_bytes: int, max_total_bytes: int) -> dict[str, bytes]:
         """Those of the wanted members that are there, by their exact names; others are not unpacked.
 
         The limits are of each wanted member and of all of them together; errors as for the archive.
         """
-        members = [self._members[name] for name in wanted if name in self._members]
+        members = [self._archive.getinfo(name) for name in wanted if name in self.names]
         for member in members:
             if member.flag_bits & REFUSED_FLAGS:
                 raise _refusal(f"{member.filename} is encrypted")
@@ -130,7 +123,7 @@ def packed(files: Mapping[str, Path | bytes]) -> Iterator[IO[bytes]]:
     """
     try:
         with tempfile.TemporaryFile(prefix="zelda-artifact-") as archive:
-            with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as target:
+            with zipfile.ZipFile(archive, "w") as target:
                 for name, content in sorted(files.items()):
                     _add(target, name, content)
             archive.seek(0)
@@ -140,9 +133,8 @@ def packed(files: Mapping[str, Path | bytes]) -> Iterator[IO[bytes]]:
 
 
 def _add(target: zipfile.ZipFile, name: str, content: Path | bytes) -> None:
-    info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
-    info.external_attr = 0o644 << 16
-    info.compress_type = zipfile.ZIP_DEFLATED
+    info = zipfile.ZipInfo(name)
+    info.external_attr, info.compress_type = 0o644 << 16, zipfile.ZIP_DEFLATED
     if isinstance(content, bytes):
         target.writestr(info, content)
         return
@@ -152,6 +144,6 @@ def _add(target: zipfile.ZipFile, name: str, content: Path | bytes) -> None:
     except untrusted.NotRegularError:
         raise ArtifactError(f"{content.name} is not a regular file and cannot be stored in the artifact.") from None
     with open(descriptor, "rb") as source:  # noqa: PTH123  # a descriptor
-        is_large = os.fstat(descriptor).st_size >= 1 << 31
-        with target.open(info, "w", force_zip64=is_large) as member:
+        info.file_size = os.fstat(descriptor).st_size
+        with target.open(info, "w") as member:
             shutil.copyfileobj(source, member, 1 << 20)

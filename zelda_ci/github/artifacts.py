@@ -3,25 +3,24 @@
 import base64
 import hashlib
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO
 from urllib.parse import quote, urlsplit
 
 import orjson
 
 from zelda_ci.errors import ArtifactError, GitHubError
-from zelda_ci.github.api import QUOTA_WORDS, Http, HttpRequest, signatures
+from zelda_ci.github.api import Http, HttpRequest
 from zelda_ci.github.archives import packed
 from zelda_ci.github.schemas import Described, understand
 from zelda_ci.redact import Secret
 
 SERVICE = "github.actions.results.api.v1.ArtifactService"
 VERSION = 7
-CALL_SECONDS = 60.0
 GONE, CONFLICT = 404, 409
 REFUSED_TWICE = frozenset({400, GONE, CONFLICT, 412})
 
@@ -37,18 +36,8 @@ class Uploaded:
 
     id: int
     """Of the REST API, and of its page."""
-    digest: str
-    """`sha256:` and 64 hexadecimal digits, over the archive."""
     size: int
-    """Of the archive, in bytes."""
-
-
-class _Created(Described):
-    signed_upload_url: str
-
-
-class _Finalized(Described):
-    artifact_id: int
+    """In bytes."""
 
 
 class _Stored(Described):
@@ -56,26 +45,25 @@ class _Stored(Described):
     digest: str = ""
 
 
-class _Listed(Described):
+class ArtifactReply(Described):
+    """What a method answers, each of them a part of it."""
+
+    ok: bool = False
+    signed_upload_url: str = ""
+    artifact_id: int = 0
     artifacts: tuple[_Stored, ...] = ()
-
-
-_Answer = TypeVar("_Answer", bound=Described)
 
 
 class ArtifactService:
     """Stores artifacts in the name of the job that runs us.
 
-    Args:
-        environ: `ACTIONS_RUNTIME_TOKEN`, `ACTIONS_RESULTS_URL`, `GITHUB_SERVER_URL`, `GITHUB_RETENTION_DAYS`.
-        http: Sends.
-        mask: Told the signatures of signed addresses, for `::add-mask::`.
+    It reads `ACTIONS_RUNTIME_TOKEN`, `ACTIONS_RESULTS_URL`, `GITHUB_SERVER_URL` and `GITHUB_RETENTION_DAYS`.
 
     Raises:
         ArtifactError: `ARTIFACTS_UNAVAILABLE` on GitHub Enterprise Server and outside a job.
     """
 
-    def __init__(self, environ: Mapping[str, str], http: Http, *, mask: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, environ: Mapping[str, str], http: Http) -> None:
         host = (urlsplit(environ.get("GITHUB_SERVER_URL") or "https://github.com").hostname or "").lower()
         if host != "github.com" and not host.endswith((".ghe.com", ".localhost")):
             raise ArtifactError(
@@ -88,26 +76,23 @@ class ArtifactService:
             message = "There is no artifact service here: ACTIONS_RUNTIME_TOKEN and ACTIONS_RESULTS_URL are not set."
             hint = "GitHub gives them to actions, not to `run` steps: use zelda-ci/zelda-ci/runner in place of one."
             raise ArtifactError(message, hint=hint, code="ARTIFACTS_UNAVAILABLE")
-        self._http, self._mask = http, mask
+        self._http, self._token, self._backend = http, Secret(token), _backend(token)
         self._service = f"{results.scheme}://{results.netloc}/twirp/{SERVICE}"
-        self._token, self._backend = Secret(token), _backend(token)
         longest = environ.get("GITHUB_RETENTION_DAYS", "")
         self._longest_days = int(longest) if longest.isascii() and longest.isdecimal() else 0
 
     def upload(self, name: str, content: Mapping[str, Path | bytes] | Path, *, retention_days: int | None) -> Uploaded:
         """Store an archive, or an HTML file as it is, so that a browser opens it; no other of the run has its name.
 
-        Args:
-            name: Of the artifact; see `artifact_name`. That of a file ends in `.html`.
-            content: Contents or places by path within the archive; or the file.
-            retention_days: How long it is kept; absent or beyond what the repository allows: as long as that.
+        The archive is of contents or places by path in it; the name of a file ends in `.html`. It is kept for so many
+        days, or as long as the repository allows.
 
         Raises:
-            ArtifactError: `ARTIFACT_QUOTA`, `ARTIFACT_EXISTS`, `ARTIFACT_REFUSED`, or `ARTIFACT_FAILED`.
+            ArtifactError: `ARTIFACT_EXISTS`, `ARTIFACT_REFUSED`, or `ARTIFACT_FAILED`.
             GitHubError: As `Http.send`; with status 400 where the service takes archives only.
         """
         mime_type = "text/html" if isinstance(content, Path) else "application/zip"
-        request: dict[str, Any] = {"name": name, "version": VERSION, "mime_type": mime_type}
+        request: dict[str, str | int] = {"name": name, "version": VERSION, "mime_type": mime_type}
         if retention_days is not None:
             days = min(max(retention_days, 1), self._longest_days or retention_days)
             request["expires_at"] = f"{datetime.now(UTC) + timedelta(days=days):%Y-%m-%dT%H:%M:%SZ}"
@@ -116,26 +101,14 @@ class ArtifactService:
         except OSError as exc:
             raise ArtifactError(f"{content} cannot be read: {exc.strerror or exc}.") from exc
         with opened as file:
-            try:
-                url = self._create(name, request)
-                for signature in signatures(url):
-                    self._mask(signature)
-                digest, size = self._send(url, file, mime_type)
-                return Uploaded(self._finish(name, digest, size), digest, size)
-            except GitHubError as exc:
-                if QUOTA_WORDS not in exc.detail.lower():
-                    raise
-                hint = "Delete old artifacts or shorten their retention; GitHub counts anew every 6 to 12 hours."
-                message = "The storage for artifacts that this account has is used up."
-                raise ArtifactError(
-                    message, hint=hint, code="ARTIFACT_QUOTA", status=exc.status, detail=exc.detail
-                ) from None
+            digest, size = self._send(self._create(name, request), file, mime_type)
+            return Uploaded(self._finish(name, digest, size), size)
 
-    def _create(self, name: str, request: Mapping[str, Any]) -> str:
+    def _create(self, name: str, request: Mapping[str, str | int]) -> str:
         """The signed address of a new artifact."""
         for attempt in (1, 2):
             try:
-                return self._demand(_Created, "CreateArtifact", request).signed_upload_url
+                return self._call("CreateArtifact", request).signed_upload_url
             except GitHubError as exc:
                 if exc.status != CONFLICT:
                     raise
@@ -157,8 +130,7 @@ class ArtifactService:
 
     def _finish(self, name: str, digest: str, size: int) -> int:
         try:
-            request = {"name": name, "size": str(size), "hash": digest}
-            return self._demand(_Finalized, "FinalizeArtifact", request).artifact_id
+            return self._call("FinalizeArtifact", {"name": name, "size": str(size), "hash": digest}).artifact_id
         except GitHubError as exc:
             # A second attempt is refused where the first was heard and its answer lost.
             stored = self._stored(name) if exc.status in REFUSED_TWICE else ()
@@ -167,28 +139,19 @@ class ArtifactService:
             raise
 
     def _stored(self, name: str) -> tuple[_Stored, ...]:
-        return understand(_Listed, self._call("ListArtifacts", {"name_filter": name})).artifacts
+        return self._call("ListArtifacts", {"name_filter": name}).artifacts
 
-    def _demand(self, kind: type[_Answer], method: str, request: Mapping[str, Any]) -> _Answer:
-        """A reply that says `ok`: refusals come with HTTP 200, too."""
-        reply = self._call(method, request)
-        if not isinstance(reply, dict) or reply.get("ok") is not True:
-            raise ArtifactError(f"GitHub's artifact service refused {method}.", code="ARTIFACT_REFUSED")
-        return understand(kind, reply)
-
-    def _call(self, method: str, request: Mapping[str, Any]) -> Any:
+    def _call(self, method: str, request: Mapping[str, str | int]) -> ArtifactReply:
         """The reply to a method; repeated like GET, because the service itself refuses to do a thing twice."""
-        return self._http.send(
-            HttpRequest(
-                "POST",
-                f"{self._service}/{method}",
-                {"Authorization": f"Bearer {self._token.reveal()}"},
-                json={**self._backend, **request},
-                timeout=CALL_SECONDS,
-                repeatable=True,
-                redirects=False,
-            )
-        ).json()
+        headers = {"Authorization": f"Bearer {self._token.reveal()}"}
+        body, url = {**self._backend, **request}, f"{self._service}/{method}"
+        answer = self._http.send(HttpRequest("POST", url, headers, json=body, repeatable=True, redirects=False))
+        reply = understand(ArtifactReply, answer.json())
+        made = {"CreateArtifact": reply.signed_upload_url, "FinalizeArtifact": reply.artifact_id}
+        # Refusals come with HTTP 200, too.
+        if method in made and not (reply.ok and made[method]):
+            raise ArtifactError(f"GitHub's artifact service refused {method}.", code="ARTIFACT_REFUSED")
+        return reply
 
     def _send(self, url: str, content: IO[bytes], mime_type: str) -> tuple[str, int]:
         """Send a file to a signed address, whose signature is all the authorization there is; its digest and size."""

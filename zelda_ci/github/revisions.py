@@ -1,11 +1,13 @@
-"""Commits, and the pull request that a run belongs to."""
+"""Commits, runs, and the pull request that a run belongs to."""
 
 from collections.abc import Iterator
 from urllib.parse import quote
 
+from pydantic import AliasPath, Field
+
 from zelda_ci.errors import GitHubError
 from zelda_ci.github.api import Api
-from zelda_ci.github.schemas import Described, GitHubRepository, PullRequest, WorkflowRun, understand
+from zelda_ci.github.schemas import Described, PullRequest, Revision, WorkflowRun, understand
 
 # Of 100 commits each.
 PAGES_OF_ANCESTORS = 3
@@ -23,18 +25,14 @@ def of_workflow_run(api: Api, own: int, run: WorkflowRun, hinted: int | None) ->
     Raises:
         GitHubError: A request failed.
     """
-    owner = run.head_repository.owner if run.head_repository else None
-    of_branch = api.pages("pulls", limit=1, state="open", head=f"{owner.login if owner else ''}:{run.head_branch}")
+    of_branch = api.pages("pulls", limit=1, state="open", head=f"{run.head_owner}:{run.head_branch}")
+    of_head = api.pages(f"commits/{run.head_sha}/pulls", limit=1)
     # A deleted fork is no repository on either side.
-    wanted = (run.head_sha, _id(run.head_repository), own)
-    for source in (of_branch if owner and run.head_branch else (), api.pages(f"commits/{run.head_sha}/pulls", limit=1)):
-        pulls = (understand(PullRequest, each) for each in source)
-        fitting = {
-            each.number
-            for each in pulls
-            if each.state == "open" and (each.head.sha, _id(each.head.repo), _id(each.base.repo)) == wanted
-        }
-        if fitting:
+    wanted = ("open", run.head_sha, run.head_repository_id, own)
+    for source in (of_branch if run.head_owner and run.head_branch else (), of_head):
+        pulls = [understand(PullRequest, each) for each in source]
+        told = {it.number: (it.state, it.head.sha, it.head.repository_id, it.base.repository_id) for it in pulls}
+        if fitting := {number for number, each in told.items() if each == wanted}:
             return hinted if hinted in fitting else _only(fitting)
     return None
 
@@ -45,21 +43,8 @@ def of_commit(api: Api, sha: str) -> int | None:
     return _only({pull.number for pull in pulls if pull.state == "open" and pull.head.sha == sha})
 
 
-def _id(repository: GitHubRepository | None) -> int | None:
-    return repository.id if repository else None
-
-
 def _only(numbers: set[int]) -> int | None:
     return numbers.pop() if len(numbers) == 1 else None
-
-
-class _Commit(Described):
-    sha: str
-
-
-class _Comparison(Described):
-    behind_by: int
-    merge_base_commit: _Commit
 
 
 def ancestors(api: Api, start: str) -> Iterator[str]:
@@ -69,10 +54,21 @@ def ancestors(api: Api, start: str) -> Iterator[str]:
     """
     try:
         for commit in api.pages("commits", limit=PAGES_OF_ANCESTORS, sha=start):
-            yield understand(_Commit, commit).sha
+            yield understand(Revision, commit).sha
     except GitHubError as error:
         if error.code != "GITHUB_NOT_FOUND":
             raise
+
+
+class _Comparison(Described):
+    behind_by: int
+    merge_base: str = Field(validation_alias=AliasPath("merge_base_commit", "sha"))
+
+
+def _compare(api: Api, base: str, head: str) -> _Comparison:
+    path = f"compare/{quote(base, safe='')}...{quote(head, safe='')}"
+    # The changed files come with the first page whatever its size; commits need not.
+    return understand(_Comparison, api.get(path, per_page=1))
 
 
 def behind(api: Api, commit: str, wanted: str) -> int:
@@ -86,13 +82,11 @@ def merge_base(api: Api, base: str, head: str) -> str:
     Raises:
         GitHubError: `GITHUB_NOT_FOUND` where they have none, or GitHub does not know one of them.
     """
-    return _compare(api, base, head).merge_base_commit.sha
+    return _compare(api, base, head).merge_base
 
 
-def _compare(api: Api, base: str, head: str) -> _Comparison:
-    path = f"compare/{quote(base, safe='')}...{quote(head, safe='')}"
-    # The changed files come with the first page whatever its size; commits need not.
-    return understand(_Comparison, api.get(path, per_page=1))
+def read_run(api: Api, run_id: int) -> WorkflowRun:
+    return understand(WorkflowRun, api.get(f"actions/runs/{run_id}"))
 
 
 def newest_run(api: Api, workflow: str, pull_request: PullRequest) -> WorkflowRun | None:
@@ -105,15 +99,5 @@ def newest_run(api: Api, workflow: str, pull_request: PullRequest) -> WorkflowRu
     listed = api.pages(path, key="workflow_runs", limit=1, head_sha=pull_request.head.sha)
     runs = (understand(WorkflowRun, each) for each in listed)
     # Another repository may have a pull request with the very same head.
-    own = (run for run in runs if run.event in EVENTS and _id(run.head_repository) == _id(pull_request.head.repo))
+    own = (it for it in runs if it.event in EVENTS and it.head_repository_id == pull_request.head.repository_id)
     return max(own, key=lambda run: run.id, default=None)
-
-
-def run_again(api: Api, run_id: int, *, only_failed: bool) -> None:
-    """Have a finished run run again as its next attempt: the jobs that failed with those that need them, or all.
-
-    Raises:
-        GitHubError: `GITHUB_NOT_PERMITTED` without `actions: write`, or where it runs already, is too old or was run
-            too often; `detail` says which.
-    """
-    api.post(f"actions/runs/{run_id}/{'rerun-failed-jobs' if only_failed else 'rerun'}", {})

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AliasChoices, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, AliasPath, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from zelda_ci.errors import GitHubError
 
@@ -30,28 +30,17 @@ class User(Described):
     kind: str = Field("User", validation_alias=AliasChoices("__typename", "type"))
 
 
-class GitHubRepository(Described):
-    """One repository among a network of forks."""
-
-    id: int
-    owner: User | None = None
-
-
-class BranchHead(Described):
-    """Head or base of a pull request."""
+class Revision(Described):
+    """A commit, such as head and base of a pull request."""
 
     ref: str = ""
     sha: Commit
-    repo: GitHubRepository | None = None
+    repository_id: int | None = Field(None, validation_alias=AliasPath("repo", "id"))
     """Absent where the fork was deleted."""
 
     def is_of(self, repository_id: int) -> bool:
-        """Whether it is a branch of that repository, and no fork's."""
-        return self.repo is not None and self.repo.id == repository_id
-
-
-class PullRequestLabel(Described):
-    name: str
+        """Whether it is of that repository, and no fork's."""
+        return self.repository_id == repository_id
 
 
 class PullRequest(Described):
@@ -59,9 +48,9 @@ class PullRequest(Described):
 
     number: int
     state: str
-    head: BranchHead
-    base: BranchHead
-    labels: tuple[PullRequestLabel, ...] = ()
+    head: Revision
+    base: Revision
+    labels: tuple[dict[str, Any], ...] = ()
 
 
 class WorkflowRun(Described):
@@ -74,12 +63,14 @@ class WorkflowRun(Described):
     event: str
     head_branch: str | None = None
     head_sha: str
-    head_repository: GitHubRepository | None = None
-    """Absent where the fork was deleted."""
+    head_repository_id: int | None = Field(None, validation_alias=AliasPath("head_repository", "id"))
+    """Absent where the fork was deleted, like its owner."""
+    head_owner: str = Field("", validation_alias=AliasPath("head_repository", "owner", "login"))
     run_attempt: int = 1
     status: str | None = None
     conclusion: str | None = None
     """Absent as long as it runs."""
+    updated_at: AwareDatetime | None = None
     url: str = Field("", alias="html_url")
 
     @property
@@ -89,8 +80,7 @@ class WorkflowRun(Described):
 
     def is_of(self, branch: str, repository_id: int) -> bool:
         """Whether it was for a branch of the repository itself, and not for a fork's of the same name."""
-        is_own = self.head_repository is not None and self.head_repository.id == repository_id
-        return is_own and self.head_branch == branch
+        return (self.head_repository_id, self.head_branch) == (repository_id, branch)
 
 
 _Described = TypeVar("_Described", bound=Described)

@@ -6,24 +6,22 @@ import re
 import threading
 import unicodedata
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, Literal, TextIO
+from typing import BinaryIO, Literal, TextIO, get_args
 
 from zelda_ci.files import untrusted
 from zelda_ci.redact import MIN_SECRET_LENGTH, Secret
 
 Severity = Literal["error", "warning", "notice"]
-SEVERITIES: tuple[Severity, ...] = ("error", "warning", "notice")
-
 # The runner keeps ten of each level per step; the tenth says how many more there are.
 MAX_PER_LEVEL = 9
 
 MAX_MESSAGE_LENGTH = 4000
-
-# Severity, message, title, and file (relative to the workspace) and line: what `Log.report` takes.
-Remark = tuple[Severity, str, str, str, int | None]
+# Bytes; from 1 MiB on the runner takes nothing at all.
+MAX_SUMMARY_BYTES = 1_000_000
+CUT = "\n\n(The rest did not fit; the results of this run have everything.)\n"
 
 # The runner compares as people read: what cannot be seen may stand between two signs of a command.
 _DOUBLE_COLON = re.compile(r":(?=[^ -~]*:)")
@@ -57,14 +55,16 @@ def neutralise(line: str) -> str:
 
 
 class Log(io.TextIOBase):
-    """The log of a step: whatever is printed stays text, and commands are made here and nowhere else.
+    """The log of a step: whatever is printed stays text, in whole lines, and commands are made here and nowhere else.
 
-    Whole lines only reach the real stream.
+    `environ` says where the files are in which the step speaks to the runner, and whether a runner listens.
     """
 
-    def __init__(self, stream: TextIO, *, masking: bool = True) -> None:
-        self._stream, self._masking = stream, masking
-        self._rest, self._grouped, self._lock = "", False, threading.RLock()
+    def __init__(self, stream: TextIO, environ: Mapping[str, str]) -> None:
+        self._stream, self._masking = stream, environ.get("GITHUB_ACTIONS") == "true"
+        names = ("STEP_SUMMARY", "OUTPUT", "ENV", "PATH", "STATE")
+        self._files = {name: Path(path) for name in names if (path := environ.get(f"GITHUB_{name}"))}
+        self._rest, self._lock = "", threading.RLock()
 
     def write(self, text: str) -> int:
         """Print text; an unfinished line waits for its end."""
@@ -104,19 +104,43 @@ class Log(io.TextIOBase):
         """A remark that the run's page shows, too; one on a file also beside its line."""
         self._command(level, message[:MAX_MESSAGE_LENGTH], title=title, file=file, line=line if file else None)
 
+    def report_worst(self, remarks: Sequence[tuple[Severity, str, str, str, int | None]]) -> None:
+        """As many remarks of each level as the runner keeps, in their order, and how many more there are."""
+        for level in get_args(Severity):
+            of_level = [remark for remark in remarks if remark[0] == level]
+            for remark in of_level[:MAX_PER_LEVEL]:
+                self.report(*remark)
+            if (more := len(of_level) - MAX_PER_LEVEL) > 0:
+                self.report(level, f"and {more} more: the summary of this run has all of them")
+
+    def record(
+        self, markdown: str = "", outputs: Mapping[str, str] | None = None, *, anew: bool = False, quiet: bool = False
+    ) -> None:
+        """Write to the step's summary, and outputs for later steps; what cannot be written costs a warning."""
+        for name, path in self._files.items():
+            try:
+                if name == "STEP_SUMMARY" and markdown:
+                    write_summary(path, markdown, anew=anew)
+                elif name == "OUTPUT" and outputs:
+                    write_outputs(path, outputs)
+            except OSError as problem:
+                why = problem.strerror or problem
+                if not quiet:
+                    self.report("warning", f"GITHUB_{name} could not be written: {why}.", title="Zelda")
+
+    def forget_files(self) -> None:
+        """Empty what others wrote for the runner in this step's name: a session may have found the files."""
+        for path in self._files.values():
+            with suppress(OSError), _opened(path, 0) as file:
+                file.truncate(0)
+
     @contextmanager
     def group(self, title: str) -> Iterator[None]:
-        """Fold what is printed meanwhile; groups do not nest, so an inner one only prints its title."""
-        if self._grouped:
-            self.say(title)
-            yield
-            return
-        self._grouped = True
+        """Fold what is printed meanwhile; the runner does not nest groups."""
         self._command("group", neutralise(title))
         try:
             yield
         finally:
-            self._grouped = False
             self._command("endgroup")
 
     def _command(self, name: str, message: str = "", **properties: object) -> None:
@@ -127,37 +151,19 @@ class Log(io.TextIOBase):
             self.flush()
 
 
-def worst(remarks: Sequence[Remark]) -> Iterator[Remark]:
-    """As many of each level as the runner keeps, in their order, and how many more there are."""
-    for severity in SEVERITIES:
-        of_level = [remark for remark in remarks if remark[0] == severity]
-        yield from of_level[:MAX_PER_LEVEL]
-        more = len(of_level) - MAX_PER_LEVEL
-        if more > 0:
-            yield severity, f"and {more} more: the summary of this run has all of them", "", "", None
-
-
-# Bytes; from 1 MiB on the runner takes nothing at all.
-MAX_SUMMARY_BYTES = 1_000_000
-
-CUT = "\n\n(The rest did not fit; the results of this run have everything.)\n"
-
-
-def write_output(path: Path | None, name: str, value: str) -> None:
-    """Add an output to GITHUB_OUTPUT, as a here document whose end nobody can guess; outside a workflow, nothing."""
-    if path is not None:
-        end, text = f"ghadelimiter_{uuid.uuid4()}", value.replace("\r\n", "\n")
-        with _opened(path, os.O_APPEND | os.O_CREAT) as file:
+def write_outputs(path: Path, outputs: Mapping[str, str]) -> None:
+    """Add outputs to GITHUB_OUTPUT, as here documents whose ends nobody can guess."""
+    with _opened(path, os.O_APPEND | os.O_CREAT) as file:
+        for name, value in outputs.items():
+            end, text = f"ghadelimiter_{uuid.uuid4()}", value.replace("\r\n", "\n")
             file.write(f"{name}<<{end}\n{text}\n{end}\n".encode("utf-8", "replace"))
 
 
-def write_summary(path: Path | None, markdown: str, *, anew: bool = False, limit: int = MAX_SUMMARY_BYTES) -> None:
+def write_summary(path: Path, markdown: str, *, anew: bool = False, limit: int = MAX_SUMMARY_BYTES) -> None:
     """Add Markdown to GITHUB_STEP_SUMMARY, cut between two lines where it is too much: that would be taken as nothing.
 
-    Outside a workflow nothing happens. `anew` takes the place of what is there; at no time is there nothing.
+    `anew` takes the place of what is there; at no time is there nothing.
     """
-    if path is None:
-        return
     with _opened(path, os.O_CREAT | (0 if anew else os.O_APPEND)) as file:
         room = limit - (0 if anew else os.fstat(file.fileno()).st_size)
         data = (markdown.rstrip("\n") + "\n").encode("utf-8", "replace")
@@ -167,13 +173,6 @@ def write_summary(path: Path | None, markdown: str, *, anew: bool = False, limit
         file.write(data)
         if anew:
             file.truncate()
-
-
-def empty(paths: Iterable[Path]) -> None:
-    """Forget what others wrote for the runner in this step's name: a session may have found the files."""
-    for path in paths:
-        with suppress(OSError), _opened(path, 0) as file:
-            file.truncate(0)
 
 
 def _opened(path: Path, flags: int) -> BinaryIO:

@@ -56,39 +56,32 @@ Name = tuple[str, Command, Command | None]
 """A command among those with the same surroundings: its key, itself, and for tests the build before them."""
 Planned = tuple[ResolvedSuite, Check]
 """The first suite that has a command, and what is said of that where nothing speaks against it."""
+Way = ModelProxy | ZeldaError
+"""The way to the models, or why there is none: that is one finding among others."""
 
 
 class Checker:
-    """The checks of one invocation.
+    """The checks of one invocation, whose sessions and judges have ways of their own to the models."""
 
-    Sessions and judges have a way to the models, or a reason why there is none: that is one finding among others.
-    `fresh`: everything is tried, whatever earlier checks found, and also where one fails. `only_commands`: no model is
-    asked, and tests are tried even where the build does not succeed.
-    """
-
-    def __init__(
-        self,
-        prepared: Prepared,
-        session: ModelProxy | ZeldaError,
-        judge: ModelProxy | ZeldaError,
-        emit: Emit,
-        *,
-        fresh: bool = False,
-        only_commands: bool = False,
-    ) -> None:
-        self._prepared, self._emit, self._fresh, self._only_commands = prepared, emit, fresh, only_commands
-        self._proxies = {"model": session, "judge": judge}
+    def __init__(self, prepared: Prepared, session: Way, judge: Way, emit: Emit) -> None:
+        self._prepared, self._redact, self._emit = prepared, prepared.redact, emit
+        self._fresh, self._only_commands = False, False
+        self._ways = {"model": session, "judge": judge}
         self._memory = CheckMemory(prepared.loaded.results_dir)
         self._checks: list[Check] = []
         self.failing: Mapping[str, SafeText] = {}
         """What of build and tests fails before any session, by suite."""
 
-    async def alone(self) -> CheckReport:
-        """Check without a run to follow."""
+    async def alone(self, *, only_commands: bool) -> CheckReport:
+        """Check without a run to follow: everything, whatever earlier checks found, and also where something fails.
+
+        Commands only: no model is asked, and tests are tried even where the build does not succeed.
+        """
+        self._fresh, self._only_commands = True, only_commands
         async with AsyncExitStack() as stack:
-            for proxy in self._proxies.values():
-                if isinstance(proxy, ModelProxy):
-                    await stack.enter_async_context(proxy)
+            for way in self._ways.values():
+                if isinstance(way, ModelProxy):
+                    await stack.enter_async_context(way)
             return await self._report()
 
     async def check_first(self) -> None:
@@ -106,14 +99,14 @@ class Checker:
         self.failing = report.failing
 
     async def _report(self) -> CheckReport:
-        """Try everything, the cheapest first; without `fresh`, only until something fails."""
+        """Try everything, the cheapest first; before a run, only until something fails."""
         began = time.monotonic()
         try:
             source = await self._git()
             if source:
                 self._disks()
                 self._levels()
-                for each in refused_settings(self._prepared.loaded.root, self._prepared.redact):
+                for each in refused_settings(self._prepared.loaded.root, self._redact):
                     hint = "Correct it: in a session Claude Code says nothing of it."
                     self._add("settings", "warning", each.file, f"{each.file} is {each.effect}.", hint=hint)
             if not self._only_commands and self._goes_on:
@@ -130,7 +123,7 @@ class Checker:
         return self._fresh or not any(check.status == "failed" for check in self._checks)
 
     def _add(self, subject: str, status: Status, about: str, message: str | None = None, **facts: object) -> None:
-        self._checks.append(made(self._prepared.redact, subject, status, about, message, **facts))
+        self._checks.append(made(self._redact, subject, status, about, message, **facts))
 
     async def _git(self) -> WorkspaceSource | None:
         began = time.monotonic()
@@ -152,7 +145,7 @@ class Checker:
         return source
 
     def _disks(self) -> None:
-        """Of the workspaces, and of the results where they lie on another."""
+        """Check the room on the disk of the workspaces, and on that of the results where it is another."""
         places = (self._prepared.workspaces.location, self._prepared.loaded.root)
         for place in {place.stat().st_dev: place for place in reversed(places)}.values():
             free = shutil.disk_usage(place).free
@@ -161,7 +154,7 @@ class Checker:
             self._add("disk", status, f"{free / (1 << 30):,.1f} GiB free in {place}", hint=hint)
 
     def _levels(self) -> None:
-        """How runs are confined; and where they find other programs than the user's shell, or not those they need."""
+        """Check how runs are confined, and whether they find the programs that they need and the user's shell finds."""
         prepared, isolation, root = self._prepared, self._prepared.isolation, self._prepared.loaded.root
         usual = environment.search_path(prepared.environ.get("PATH", ""), root)
         for level, suites in grouped(prepared.chosen, lambda suite: isolation.of(suite.resolved)).items():
@@ -172,7 +165,7 @@ class Checker:
                 grounds = PathPolicy.of(root, prepared.workspaces.location, prepared.environ)
                 reaches = partial(is_within_reach, grounds=grounds, covers=levels.covers())
                 path = environment.within_reach({"PATH": usual}, reaches)["PATH"]
-            planned = planned_commands(suites, prepared.redact)
+            planned = planned_commands(suites, self._redact)
             if others := [*found_elsewhere([command for _, command, _ in planned], usual, path)]:
                 closed = next(filter(None, map(barrier, map(Path, usual.split(os.pathsep)))), None)
                 about, hint = f"{len(others)} found elsewhere", way_out(closed) if closed else None
@@ -185,20 +178,20 @@ class Checker:
                     self._checks.append(self._without(check, program, inside))
 
     def _without(self, check: Check, program: str, path: str, **facts: object) -> Check:
-        """Of a command whose program is not there: which one, where it was looked for, and how to get it."""
-        redact, environ, why = self._prepared.redact, self._prepared.environ, f"cannot be run: {program} is missing."
-        message = redact(f"{check.subject} `{check.about}` {why} PATH in the run: {path}")
-        failing, hint = redact(f"{check.subject} {why}"), how_to_get(program, environ, path)
+        """The check of a command whose program is missing: which one, where it was looked for, and how to get it."""
+        why, hint = f"cannot be run: {program} is missing.", how_to_get(program, self._prepared.environ, path)
+        message = self._redact(f"{check.subject} `{check.about}` {why} PATH in the run: {path}")
+        failing = self._redact(f"{check.subject} {why}")
         return check.replace(status="failed", message=message, failing=failing, hint=hint, **facts)
 
     async def _models(self) -> None:
-        """One request for all who ask the same model at the same address."""
+        """Ask each model once, whoever needs it at the same address."""
         asked: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
         for suite in self._prepared.suites:
             models = [("model", model) for model in (suite.execution.model, *suite.execution.extra_models)]
             for subject, model in (*models, *(("judge", model) for model in judge_models(suite))):
-                proxy = self._proxies[subject]
-                address = proxy.address if isinstance(proxy, ModelProxy) else str(proxy)
+                way = self._ways[subject]
+                address = way.address if isinstance(way, ModelProxy) else str(way)
                 asked[address, model][subject].add(suite.name)
         found: dict[tuple[str, str], Check] = {}
 
@@ -217,15 +210,15 @@ class Checker:
                 self._checks.append(check.replace(subject="judge", status="failed", hint=NO_JUDGE, suites=judged))
 
     async def _model(self, subject: str, model: str) -> Check:
-        proxy = self._proxies[subject]
-        if isinstance(proxy, ZeldaError):
-            return made(self._prepared.redact, subject, "failed", model, proxy.message, hint=proxy.hint)
+        way = self._ways[subject]
+        if isinstance(way, ZeldaError):
+            return made(self._redact, subject, "failed", model, way.message, hint=way.hint)
         # The answers of models depend on the credentials.
         identity = "".join(secret.fingerprint() for secret in self._prepared.settings.secrets())
-        key = json.dumps([__version__, "model", proxy.address, model, identity])
+        key = json.dumps([__version__, "model", way.address, model, identity])
         if not self._fresh and (known := self._memory.recall(key, MODEL_SECONDS)):
             return known
-        check = await probed(subject, model, proxy, self._emit)
+        check = await probed(subject, model, way, self._emit)
         # What was busy may answer in a moment.
         if check.status == "passed":
             self._memory.remember(key, check)
@@ -234,7 +227,7 @@ class Checker:
     async def _commands(self, source: WorkspaceSource) -> None:
         """Try each command once, on the tested commit, in the sandbox, checkout and environment of a session's end."""
         for key, suites in grouped(self._prepared.chosen, lambda suite: self._surroundings(suite.resolved)).items():
-            planned, found = planned_commands(suites, self._prepared.redact), dict[Name, Check]()
+            planned, found = planned_commands(suites, self._redact), dict[Name, Check]()
             place = [__version__, source.commit, source.contents.key, key]
             # Without a commit nobody knows whether the files are the same.
             texts = {name: json.dumps([*place, name]) for name in planned if source.commit}
@@ -269,7 +262,7 @@ class Checker:
                     before = ((key, commands_of(suite).get(key), None) for key in needed)
                     broken = next((it[0] for it in before if it in found and found[it].status != "passed"), None)
                     if broken:
-                        why = self._prepared.redact(f"not tried, since {broken} did not succeed")
+                        why = self._redact(f"not tried, since {broken} did not succeed")
                         found[name] = check.replace(status="skipped", message=why)
                     else:
                         found[name] = await self._tried(name[1], suite, check, checked)
@@ -282,7 +275,7 @@ class Checker:
         return found
 
     async def _tried(self, command: Command, suite: ResolvedSuite, check: Check, checked: CheckedOut) -> Check:
-        key, redact, workspace = check.subject, self._prepared.redact, checked.workspace
+        key, redact, workspace = check.subject, self._redact, checked.workspace
         variables, details = workspace.confinement.environment, None
         path = variables.get("PATH", "")
         self._emit(Checking(f"{key} {check.about}"))
@@ -330,7 +323,7 @@ T = TypeVar("T")
 
 
 def grouped(suites: Iterable[LoadedSuite], key: Callable[[LoadedSuite], T]) -> dict[T, list[LoadedSuite]]:
-    """Suites by what they have in common, in their order."""
+    """Suites by their key, in their order."""
     found: dict[T, list[LoadedSuite]] = defaultdict(list)
     for suite in suites:
         found[key(suite)].append(suite)
@@ -340,7 +333,7 @@ def grouped(suites: Iterable[LoadedSuite], key: Callable[[LoadedSuite], T]) -> d
 def made(
     redact: Redactor, subject: str, status: Status, about: str, message: str | None = None, **facts: object
 ) -> Check:
-    """A check, with what is said of it made safe."""
+    """A check whose texts are masked."""
     check = Check(subject=subject, status=status, about=redact(about), message=redact(message) if message else None)
     return check.replace(**facts)
 
@@ -371,7 +364,7 @@ def commands_of(suite: ResolvedSuite) -> Mapping[str, Command]:
 
 
 def judge_models(suite: ResolvedSuite) -> Iterable[str]:
-    """Those that judge its runs."""
+    """Models that judge the runs of a suite."""
     return models_of(suite) if metrics.ask_judge(suite.metrics) else ()
 
 
@@ -392,7 +385,7 @@ MEANINGS = {
 
 
 async def probed(subject: str, model: str, proxy: ModelProxy, emit: Emit) -> Check:
-    """What the smallest request to a model comes to."""
+    """The check of a model, by the smallest request to it."""
     about = f"{subject} {model}"
     emit(Checking(about))
     probe = await proxy.probe(model, lambda why: emit(Checking(proxy.redact(f"{about}: {why}"))))
@@ -443,7 +436,7 @@ def _stop(checks: Sequence[Check], hint: str, *, code: str) -> None:
 
 
 def sentence_of(check: Check) -> str:
-    """A check that did not go well: where, what and why."""
+    """Sentence on a check that did not go well: where, what and why."""
     # A command's message names it already.
     return f"{check.origin or f'{check.subject} {check.about}'}: {check.message or 'failed'}"
 

@@ -21,10 +21,9 @@ from zelda_ci.domain.trials import PoolSettings
 from zelda_ci.errors import StorageError
 from zelda_ci.report.told import CiReport, PullRequestChanges
 from zelda_ci.selection.choice import line_changes
-from zelda_ci.storage import comparisons
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.references import SideReference, find_runs
-from zelda_ci.storage.result_store import is_run_id
+from zelda_ci.storage.result_store import ResultStore, is_run_id
 
 
 @dataclass(frozen=True)
@@ -115,12 +114,12 @@ def keep_comparison(results_dir: Path, batch: BatchResult, stored: Mapping[str, 
 
     without_runs = batch.replace(runs=(), base_runs=())
     kept = StoredComparison(batch=without_runs, head=ids("head"), base=ids("base"), stored=ids("stored"))
-    comparisons.keep(results_dir, kept)
+    ResultStore(results_dir).keep_comparison(kept)
 
 
 def kept_comparison(results_dir: Path, batch_id: str) -> tuple[BatchResult, Compared] | None:
     """A stored invocation with two arms, compared again; nothing where it or trials that were counted are not there."""
-    kept = comparisons.read(results_dir, batch_id)
+    kept = ResultStore(results_dir).comparison(batch_id)
     if kept is None:
         return None
     history = RunHistory(results_dir)

@@ -31,8 +31,8 @@ _MANIFESTS = {"package.json", "pyproject.toml", "setup.py", "Pipfile", "go.mod",
 _MANIFESTS |= {"composer.json", "mix.exs", "Package.swift", "requirements.txt", "build.gradle", "build.gradle.kts"}
 _TEST_FILE = re.compile(r"(test_[^/]*|[^/]*_test)\.py")
 _PYPROJECT = "pyproject.toml"
-# What says that packages below share lock files.
-_WORKSPACES = (("package.json", "workspaces"), ("Cargo.toml", "workspace"), (_PYPROJECT, "tool", "uv", "workspace"))
+# By manifest, the keys that say that packages below share its lock file.
+_WORKSPACES = {"package.json": ("workspaces",), "Cargo.toml": ("workspace",), _PYPROJECT: ("tool", "uv", "workspace")}
 
 
 @dataclass(frozen=True)
@@ -121,13 +121,14 @@ class Place:
         value = self.value(name, *keys)
         return value if isinstance(value, dict) else {}
 
-    def lock(self, names: Iterable[str]) -> str | None:
-        """The path of the first of these lock files here, or in the nearest folder above that shares its own."""
+    def lock(self, names: Iterable[str], manifest: str) -> str | None:
+        """The path of the first of these lock files here, or in the nearest folder above whose manifest shares it."""
         for at in upwards(self.folder):
             if found := next((path for name in names if (path := join(at, name)) in self.files), None):
-                above = Place(at, self.files, self.read)
-                is_workspace = any(above.value(*keys) is not None for keys in _WORKSPACES)
-                if at == self.folder or "pnpm-workspace.yaml" in above.here or is_workspace:
+                above, keys = Place(at, self.files, self.read), _WORKSPACES.get(manifest)
+                is_shared = bool(keys and above.value(manifest, *keys) is not None)
+                is_shared |= manifest == "package.json" and "pnpm-workspace.yaml" in above.here
+                if at == self.folder or is_shared:
                     return found
         return None
 
@@ -168,12 +169,12 @@ def _node(place: Place) -> Iterator[ProjectKind]:
     if "package.json" not in place.here:
         return
     package, scripts = place.table("package.json"), place.table("package.json", "scripts")
-    lock = place.lock(_NODE_LOCKS)
+    lock = place.lock(_NODE_LOCKS, "package.json")
     wrote = _NODE_LOCKS[basename(lock)] if lock else "npm"
     named = re.match(r"(npm|pnpm|yarn|bun)@(\d{0,4})", str(package.get("packageManager", "")))
     manager, setup = named[1] if named else wrote, ""
     if lock and wrote == manager:
-        is_new_yarn = bool(named and int(named[2] or 0) > 1) or place.lock([".yarnrc.yml"])
+        is_new_yarn = bool(named and int(named[2] or 0) > 1) or place.lock([".yarnrc.yml"], "package.json")
         flag = "--immutable" if manager == "yarn" and is_new_yarn else "--frozen-lockfile"
         setup = "npm ci" if manager == "npm" else f"{manager} install {flag}"
     elif lock or any(map(package.get, _NEEDS_SETUP)):
@@ -204,7 +205,7 @@ def _python(place: Place) -> Iterator[ProjectKind]:
     manifest = next((place.path(name) for name in ordered if name in place.here), None)
     if manifest is None and not {file.split("/")[0] for file in tests} & {"test", "tests", *place.here}:
         return
-    lock = place.lock(_PYTHON_LOCKS)
+    lock = place.lock(_PYTHON_LOCKS, _PYPROJECT)
     named = next((tool for tool in ("uv", "poetry", "pdm") if tool in place.table(_PYPROJECT, "tool")), "pip")
     manager = _PYTHON_LOCKS[basename(lock)] if lock else "pipenv" if "Pipfile" in place.here else named
     runner = _python_runner(place, tests, pinned)
@@ -280,7 +281,7 @@ def _tools(place: Place) -> Iterator[ProjectKind]:
         names = (name for pattern in manifests.split() for name in place.here if fnmatchcase(name, pattern))
         if (manifest := next(names, None)) is None:
             continue
-        lock = place.lock(locks.split())
+        lock = place.lock(locks.split(), manifest)
         test = next((command for name, command in _TESTS.get(tool, {}).items() if name in place.here), test)
         if tool == "composer" and place.value("composer.json", "scripts", "test"):
             test = "composer test"

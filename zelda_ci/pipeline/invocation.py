@@ -87,6 +87,7 @@ class Prepared:
     def __init__(self, loaded: LoadedProject, order: RunOrder, settings: EnvironmentSettings) -> None:
         self.loaded, self.order, self.settings = loaded, order, settings
         self.environ, self.replayed = settings.environ, order.replay is not None
+        self._is_unsafe = order.unsafe or settings.unsafe
         self.history = RunHistory(loaded.results_dir)
         self.given = order.overrides.above(given_by(settings))
         self.known_secrets: dict[frozenset[str], FoundSecrets] = {}
@@ -142,10 +143,6 @@ class Prepared:
         for suite in self.suites:
             isolation.of(suite)
         return isolation
-
-    @property
-    def _is_unsafe(self) -> bool:
-        return self.order.unsafe or self.settings.unsafe
 
     def weak_isolation(self) -> str | None:
         """What the level `WEAK` means, where runs have it and nobody who decides over this machine has accepted it."""

@@ -20,7 +20,7 @@ from zelda_ci.pipeline.fingerprints import digest, system_name
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.redact import Redactor
 from zelda_ci.selection.choice import SuiteChoice, choose
-from zelda_ci.selection.effects import ProjectFiles, SuiteEvidence, own_places
+from zelda_ci.selection.effects import ChangeSet, ProjectFiles, SuiteEvidence, own_places
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.workspace.git import for_status, prepare, read_commit
 
@@ -30,21 +30,21 @@ MAX_TRIALS = 30
 MAX_COMMITS = 20
 
 
-def project_files(loaded: LoadedProject, prefix: str) -> ProjectFiles:
-    """Where a project has its files; `prefix` is its folder in the repository, empty at the top."""
+def project_files(loaded: LoadedProject, folder: str) -> ProjectFiles:
+    """Where a project has its files; `folder` is its own in the repository."""
     # Spelled as the changes are, which are printed: names need not be text.
-    prefix = printable(prefix)
-    return ProjectFiles(prefix, join(prefix, CONFIG_FILE), join(prefix, loaded.config.test_dir))
+    folder = "" if folder == "." else printable(folder)
+    return ProjectFiles(folder, join(folder, CONFIG_FILE), join(folder, loaded.config.test_dir))
 
 
 def evidence(
-    suites: Iterable[LoadedSuite], prefix: str, trials: Sequence[RunResult], environ: Mapping[str, str]
+    suites: Iterable[LoadedSuite], folder: str, trials: Sequence[RunResult], environ: Mapping[str, str]
 ) -> list[SuiteEvidence]:
-    """Each suite with its files and its trials, and what it would run on today."""
+    """Each suite with its files and its trials, and what it would run on today; of a project with this folder."""
     platform, known = {"agentSdk": version("claude-agent-sdk"), "system": system_name(environ)}, []
     for suite in suites:
         it, prompt = suite.resolved, suite.provenance.get("prompt")
-        files = own_places(it, printable(prefix), (it.file, *([prompt.file] if prompt and prompt.file else [])))
+        files = own_places(it, folder, (it.file, *([prompt.file] if prompt and prompt.file else [])))
         today = {**platform, EVALUATORS: digest(metrics.versions(it.metrics))}
         known.append(SuiteEvidence(it, files, tuple(run for run in trials if run.suite == it.name), today))
     return known
@@ -93,14 +93,17 @@ async def changed_since(
         known = evidence(suites, project.folder, _stored_trials(loaded, suites), environ)
         # Trials tell of the commit that is compared with, if none of what they felt has changed up to it. What was not
         # committed, nobody knows later.
-        commits = dict.fromkeys(it for suite in known for run in suite.trials if (it := _tested(run)))
-        later = {it: await read_changes(git, it, before, project.folder) for it in [*commits][:MAX_COMMITS]}
-
-        def lasts(suite: SuiteEvidence, run: RunResult) -> bool:
-            since, one = later.get(_tested(run) or ""), replace(suite, trials=(run,))
-            return since is not None and not choose(since, [one], project, min_trials=1)[0].runs
-
-        lasting = [replace(it, trials=tuple(run for run in it.trials if lasts(it, run))) for it in known]
+        lasting, later = list[SuiteEvidence](), dict[str, ChangeSet]()
+        for suite in known:
+            kept = []
+            for run in suite.trials:
+                tested = run.source.commit if run.source and run.source.parent is None else None
+                if tested and tested not in later and len(later) < MAX_COMMITS:
+                    later[tested] = await read_changes(git, tested, before, project.folder)
+                since, one = later.get(tested or ""), replace(suite, trials=(run,))
+                if since and not choose(since, [one], project, min_trials=1)[0].runs:
+                    kept.append(run)
+            lasting.append(replace(suite, trials=tuple(kept)))
         return choose(changes, lasting, project)
 
 
@@ -115,8 +118,3 @@ def _stored_trials(loaded: LoadedProject, suites: Iterable[LoadedSuite]) -> list
     except StorageError:
         return []
     return trials
-
-
-def _tested(run: RunResult) -> str | None:
-    """The commit of the user's that was tested."""
-    return run.source.commit if run.source and run.source.parent is None else None

@@ -62,9 +62,6 @@ _MEMBER = re.compile(
 )
 
 
-# --- the plan --------------------------------------------------------------------------------------------------------
-
-
 def make_plan(
     order: RunOrder,
     suites: Sequence[ResolvedSuite],
@@ -76,13 +73,8 @@ def make_plan(
 ) -> ShardPlan:
     """Plan who runs what; whoever plans the same makes the same plan.
 
-    Args:
-        order: What the base, the stored trials that count and the budget are taken from.
-        suites: All that run, as results hold them, in their order.
-        commit: The tested commit; absent outside git.
-        seconds: By suite, how long a trial takes, as far as that is known.
-        shards: How many there are.
-        at_most: Whether there may be fewer, so that none has nothing to do.
+    The suites are all that run, as results hold them; the seconds are those of a trial of each, as far as known. There
+    may be fewer shards where that is the most of them, so that none has nothing to do.
     """
     # What runs as often as it takes to compare both sides, as `Batch` does it.
     is_compared = order.needs_base or any(isinstance(plan_of(suite.trials), TrialPlan) for suite in suites)
@@ -140,9 +132,6 @@ def order_of(order: RunOrder, plan: ShardPlan, shard: int) -> RunOrder:
     own = plan.names_of(shard)
     others = [suite.name for suite in plan.suites if suite.shard != shard]
     return replace(order, names=own, tags=(), elsewhere=others, budget_usd=budget_of(plan, shard))
-
-
-# --- what a shard hands in -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -231,22 +220,15 @@ def _damages(name: str) -> Iterator[None]:
         raise StorageError(f"{name} is no part of a run: {why}", code="PART_DAMAGED") from None
 
 
-# --- all parts as one run --------------------------------------------------------------------------------------------
-
 # What to do where a part is missing or cannot be used.
 RUN_AGAIN = "Run that shard again (on GitHub: Re-run failed jobs), then merge again."
 
 
 def check_parts(parts: Sequence[PartFile], pinned: ShardPlan | None = None) -> tuple[PartFile, ...]:
-    """One part of each shard, in their order.
-
-    Args:
-        parts: All that were found.
-        pinned: The plan that a job has made for all; without one, that of most parts is meant.
+    """One part of each shard, in their order, by the plan that was made for all, or the one that most of them have.
 
     Raises:
-        StorageError: A part is missing, doubled or foreign, or does not hold what its shard was to run. All of it is
-            named.
+        StorageError: A part is missing, doubled or foreign, or not what its shard was to run. All of it is named.
     """
     if not parts and pinned is None:
         hint = "Name the folder with the files zelda-shard-*.zip."

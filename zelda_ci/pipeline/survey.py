@@ -44,7 +44,7 @@ class Survey:
     kinds: tuple[ProjectKind, ...]
     items: tuple[ManifestItem, ...]
     refused: tuple[RefusedSetting, ...]
-    """What Claude Code does not load of the settings files."""
+    """Settings files and plugins, or parts of them, that Claude Code does not load."""
 
     def commands(self) -> list[CommandLine]:
         """The commands to try, each with the file that suggests it."""
@@ -115,7 +115,7 @@ def not_loaded(top: Path, folder: Path, redact: Redactor) -> tuple[RefusedSettin
 
 
 def all_refused(offered: ToolsManifest, redact: Redactor) -> tuple[RefusedSetting, ...]:
-    """The same, of what was read already."""
+    """The same as `not_loaded`, of a tree that was scanned already."""
     plugins = [item for item in offered.items if item.kind is ItemKind.PLUGIN and item.problem]
     wanted = [item for item in plugins if item.problem not in (SWITCHED_OFF, IS_MOD)]
     lost = (RefusedSetting(file=it.file, key=it.name, problem=it.problem or redact("")) for it in wanted)

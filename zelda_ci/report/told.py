@@ -77,7 +77,7 @@ class CiReport:
     cancelled: bool = False
     """Whether the run was ended before its time, be it after its last session."""
     project: str = ""
-    """The project's folder, from the top of the repository; empty at the top."""
+    """The project's folder, from the top of the repository."""
     nightly: bool = False
     notes: tuple[str, ...] = ()
     """What happened on the way and readers should know, in sentences."""

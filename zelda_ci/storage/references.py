@@ -77,8 +77,8 @@ def _latest(history: RunHistory, match: re.Match[str], key: str, nouns: tuple[st
         suites = sorted({run.suite for run in runs})
         near = get_close_matches(suite, suites, n=1)
         guess = f"Did you mean latest:{near[0]}?" if near else f"There are runs of {some_of(suites, MAX_NAMED)}."
-        message, hint = f"There is no stored run of the suite {suite!r}. {guess}", "`zelda list` shows all stored runs."
-        raise NotStoredError(message, hint=hint, code="RUN_UNKNOWN")
+        hint = "`zelda list` shows all stored runs."
+        raise NotStoredError(f"There is no stored run of the suite {suite!r}. {guess}", hint=hint, code="RUN_UNKNOWN")
     if back >= len(found):
         there = f"There is one stored {nouns[0]}" if len(found) == 1 else f"There are {len(found)} stored {nouns[1]}"
         of = f" of the suite {suite}" if suite else ""

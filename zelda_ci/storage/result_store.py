@@ -4,7 +4,7 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import count
@@ -14,7 +14,7 @@ from typing import Self
 import orjson
 
 from zelda_ci.domain.manifest import ToolsManifest
-from zelda_ci.domain.run import Failure, RunResult
+from zelda_ci.domain.run import Failure, RunResult, StoredComparison
 from zelda_ci.domain.session import AssistantSaid, SessionRecord, SessionStatus, SessionTranscript, Started, ToolCalled
 from zelda_ci.errors import StorageError, ZeldaError
 from zelda_ci.files import locks, ownership, untrusted
@@ -231,7 +231,7 @@ class ResultStore:
     """
 
     def __init__(self, results_dir: Path) -> None:
-        self._runs = results_dir / RUNS
+        self._runs, self._comparisons = results_dir / RUNS, results_dir / "comparisons"
 
     def begin(self, suite: str, started_at: datetime) -> RunFolder:
         """Make a folder for a new run, and lock its journal; where the name is taken, the next number is used."""
@@ -260,6 +260,29 @@ class ResultStore:
         """Keep what a command of a run printed beside the run's result."""
         # Not flushed to the disk: a log is worth less than the second that takes on a busy machine.
         write_whole(self._runs / run_id / log_name(step), [output.encode()], durable=False)
+
+    def keep_comparison(self, comparison: StoredComparison) -> None:
+        """Store what a comparison rests on, so that later commands show the very same one."""
+        target = self._comparisons / f"{comparison.batch.batch_id}.json"
+        write_whole(target, [codec.encode(comparison)], durable=False)
+
+    def comparison(self, batch_id: str) -> StoredComparison | None:
+        """Read what the comparison of a batch rests on; None where it compared nothing, or that cannot be read."""
+        # A result may come from elsewhere: an id is no path that leads elsewhere.
+        if Path(batch_id).name == batch_id:
+            with suppress(StorageError):
+                path = self._comparisons / f"{batch_id}.json"
+                return codec.decode(StoredComparison, read_file(path), str(path))
+        return None
+
+    def forget_comparisons(self, run_ids: Collection[str], batch_ids: Collection[str]) -> None:
+        """Remove comparisons that rest on runs or batches that are gone."""
+        for path in self._comparisons.glob("*.json"):
+            kept = self.comparison(path.stem)
+            if kept is None or path.stem in batch_ids or not set(kept.all).isdisjoint(run_ids):
+                # What cannot be removed is not shown either, since its runs are gone.
+                with suppress(OSError):
+                    path.unlink()
 
     def unfinished(self) -> Generator[tuple[RunFolder, RunResult], None, None]:
         """Runs that were killed, as announced, one at a time, each locked for us until the next is asked for.

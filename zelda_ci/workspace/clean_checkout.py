@@ -16,6 +16,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
+from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Confinement, Workspace
 from zelda_ci.errors import WorkspaceError
@@ -138,12 +139,10 @@ class UnderWay:
 async def restored(protected: ProtectedFiles | None) -> list[str]:
     """Put back what is different, and say so in a sentence."""
     names = await anyio.to_thread.run_sync(protected.restore) if protected else []
-    listing = ", ".join(names[:MAX_NAMED]) + (f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else "")
-    return (
-        [f"Protected files that an earlier command had changed were restored before this one: {listing}"]
-        if names
-        else []
-    )
+    if not names:
+        return []
+    listing = some_of(names, MAX_NAMED)
+    return [f"Protected files that an earlier command had changed were restored before this one: {listing}"]
 
 
 def _is_same(name: bytes, folder: int, kept: Path) -> bool:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import anyio.to_thread
 
+from zelda_ci.domain.numbers import some_of
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.workspace import credential_files, large_files, repositories, source
 from zelda_ci.workspace.git import Git
@@ -95,7 +96,7 @@ async def of_folder(project: Project, results_dir: Path, home: Path, plumbing: G
         await anyio.to_thread.run_sync(repositories.keep, draft, trees / commit)
     left_out = {" (unreadable)": skipped, ", since credentials may be in them": private}
     left_out[", since a .gitignore names them"] = ignored
-    notes = (f"Left out of the copy{why}: {source.some(files)}." for why, files in left_out.items() if files)
+    notes = (f"Left out of the copy{why}: {some_of(files)}." for why, files in left_out.items() if files)
     held = Repository(trees / commit, top, "sha1", {})
     return replace(project, repository=held, objects=trees / commit, held=commit, notes=tuple(notes))
 

@@ -1,7 +1,7 @@
 """What the user's project is: a commit in a repository, or a plain folder. Nothing of it is ever written."""
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -243,9 +243,3 @@ async def check_committed(project: Project, plumbing: Git) -> None:
             hint="Commit the folder, or let `zelda run` without --commit test it as it is.",
             code="NOT_COMMITTED",
         )
-
-
-def some(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
-    listing = ", ".join(names[:5])
-    return f"{listing} and {len(names) - 5} more" if len(names) > 5 else listing

@@ -16,12 +16,13 @@ from pathlib import Path
 
 import anyio.to_thread
 
+from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.workspace import SuiteFinder, Withheld
 from zelda_ci.errors import LockError, WorkspaceError
 from zelda_ci.files import locks, untrusted
 from zelda_ci.process import removal
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
-from zelda_ci.workspace import contents, history, repositories, source
+from zelda_ci.workspace import contents, history, repositories
 from zelda_ci.workspace.folder import CheckoutIndex
 from zelda_ci.workspace.git import FETCH, Git
 from zelda_ci.workspace.source import Repository, TreeParts
@@ -222,17 +223,17 @@ async def _filters(git: Git) -> list[str]:
 def notes(withheld: Withheld) -> Iterator[str]:
     """What nobody may expect to be gone; that suites are is no news."""
     if withheld.beside:
-        yield f"Not in the workspace, since they lie in a folder of suites: {source.some(withheld.beside)}."
+        yield f"Not in the workspace, since they lie in a folder of suites: {some_of(withheld.beside)}."
 
 
 def _notes(filters: Sequence[str], submodules: Sequence[str], pointers: Sequence[str]) -> Iterator[str]:
     if submodules:
-        yield f"Submodules are empty folders in the workspace: {source.some(submodules)}."
+        yield f"Submodules are empty folders in the workspace: {some_of(submodules)}."
     if pointers:
-        yield f"Files of Git LFS are pointers in the workspace: {source.some(pointers)}."
+        yield f"Files of Git LFS are pointers in the workspace: {some_of(pointers)}."
     others = [name for name in filters if name != LFS]
     if others:
-        yield f"Files with the content filter {source.some(others)} are as Git stores them."
+        yield f"Files with the content filter {some_of(others)} are as Git stores them."
 
 
 def _seal(draft: Path, contents: Mapping[str, str | Sequence[str]]) -> None:

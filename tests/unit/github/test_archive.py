@@ -33,7 +33,9 @@ def archive(files: Mapping[str, bytes], method: int = zipfile.ZIP_DEFLATED, comm
 
 
 def read(blob: bytes, *wanted: str, member: int = 10_000, total: int = 20_000, members: int = 20) -> dict[str, bytes]:
-    return MemberReader(blob, max_members=members).read(wanted, max_member_bytes=member, max_total_bytes=total)
+    return MemberReader(io.BytesIO(blob), max_members=members).read(
+        wanted, max_member_bytes=member, max_total_bytes=total
+    )
 
 
 def refusal(blob: bytes, *wanted: str, **limits: int) -> str:

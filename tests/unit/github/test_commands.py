@@ -14,12 +14,10 @@ from zelda_ci.github.workflow_commands import (
     CUT,
     MAX_PER_LEVEL,
     Log,
-    Remark,
+    Severity,
     command,
-    empty,
     neutralise,
-    worst,
-    write_output,
+    write_outputs,
     write_summary,
 )
 from zelda_ci.redact import Secret
@@ -36,8 +34,7 @@ def ignoring_the_invisible(line: str) -> str:
 
 @given(HOSTILE)
 def test_no_text_becomes_a_command(text: str) -> None:
-    stream = io.StringIO()
-    log = Log(stream)
+    log = Log(stream := io.StringIO(), {})
     log.say(text)
     printed = stream.getvalue()
     assert commands(printed) == []
@@ -55,8 +52,7 @@ def test_a_command_says_exactly_what_was_meant(message: str, title: str, file: s
 
 @given(HOSTILE.filter(lambda text: "%" not in text))
 def test_text_that_waits_for_its_end_does_not_run_into_a_command(text: str) -> None:
-    stream = io.StringIO()
-    log = Log(stream)
+    log = Log(stream := io.StringIO(), {})
     log.write(text)
     log.report("notice", "here")
     assert commands(stream.getvalue()) == [Command("notice", {}, "here")]
@@ -79,22 +75,22 @@ def test_what_could_be_a_command_is_pulled_apart(line: str, shown: str) -> None:
 
 
 def test_keys_are_masked_whole_and_short_values_not_at_all() -> None:
-    stream = io.StringIO()
-    Log(stream).mask([Secret("line one\nline two"), Secret(""), Secret("1"), Secret("  a \n ")])
+    log = Log(stream := io.StringIO(), {"GITHUB_ACTIONS": "true"})
+    log.mask([Secret("line one\nline two"), Secret(""), Secret("1"), Secret("  a \n ")])
     assert commands(stream.getvalue()) == [Command("add-mask", {}, "line one\nline two")]
     # Where no runner listens, no key is printed.
-    stream = io.StringIO()
-    Log(stream, masking=False).mask([Secret("sk-ant-fake-key")])
+    Log(stream := io.StringIO(), {}).mask([Secret("sk-ant-fake-key")])
     assert stream.getvalue() == ""
 
 
 def test_the_worst_nine_of_each_level_are_kept_and_the_rest_counted() -> None:
-    remarks: list[Remark] = [("warning", f"w{n}", "", "", None) for n in range(30)]
-    remarks += [("error", f"e{n}", "", "", None) for n in range(9)]
-    kept = list(worst(remarks))
-    assert [remark[1] for remark in kept[:9]] == [f"e{n}" for n in range(9)]
+    kinds: list[tuple[Severity, int]] = [("warning", 30), ("error", 9)]
+    remarks = [(level, f"{level} {n}", "", "", None) for level, count in kinds for n in range(count)]
+    Log(stream := io.StringIO(), {}).report_worst(remarks)
+    kept = [command.data for command in commands(stream.getvalue())]
+    assert kept[:9] == [f"error {n}" for n in range(9)]
     assert len(kept) == 9 + MAX_PER_LEVEL + 1
-    assert kept[-1][1].startswith("and 21 more")
+    assert kept[-1].startswith("and 21 more")
 
 
 @given(st.lists(st.tuples(st.sampled_from(["verdict", "score", "junit-path"]), HOSTILE), max_size=5))
@@ -103,7 +99,7 @@ def test_outputs_arrive_whatever_they_hold(values: list[tuple[str, str]]) -> Non
         path = Path(folder) / "output"
         path.touch()
         for name, value in values:
-            write_output(path, name, value)
+            write_outputs(path, {name: value})
         found = outputs(path.read_bytes().decode())
     assert found == {name: value.replace("\r\n", "\n").encode("utf-8", "replace").decode() for name, value in values}
 
@@ -119,18 +115,21 @@ def test_a_summary_takes_the_place_of_an_earlier_one(tmp_path: Path, before: str
 
 
 def test_what_a_session_wrote_for_the_runner_is_forgotten(tmp_path) -> None:
-    plain, linked, elsewhere = (tmp_path / name for name in ("env", "path", "precious"))
+    plain, linked, elsewhere, output = (tmp_path / name for name in ("env", "path", "precious", "output"))
     plain.write_text("LD_PRELOAD=evil.so\n")
     elsewhere.write_text("keep")
     linked.symlink_to(elsewhere)
-    empty([plain, linked, tmp_path / "missing"])
+    places = {"ENV": plain, "STEP_SUMMARY": linked, "PATH": tmp_path / "missing", "OUTPUT": output}
+    log = Log(stream := io.StringIO(), {f"GITHUB_{name}": str(path) for name, path in places.items()})
+    log.forget_files()
     assert plain.read_text() == ""
-    assert elsewhere.read_text() == "keep"
     for anew in (False, True):
-        with pytest.raises(OSError, match="symbolic"):
-            write_summary(linked, "text", anew=anew)
+        log.record("text", {"verdict": "passed"}, anew=anew)
+    assert stream.getvalue().count("GITHUB_STEP_SUMMARY could not be written: ") == 2
+    assert elsewhere.read_text() == "keep"
+    assert outputs(output.read_text()) == {"verdict": "passed"}
 
 
 def test_outside_a_workflow_there_is_nothing_to_write_to() -> None:
-    write_output(None, "verdict", "improved")
-    write_summary(None, "text")
+    Log(stream := io.StringIO(), {}).record("text", {"verdict": "improved"})
+    assert stream.getvalue() == ""

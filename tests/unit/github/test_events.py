@@ -33,7 +33,7 @@ def test_a_pull_request_is_compared_with_what_it_is_merged_into() -> None:
     assert (found.pull_request, found.head_sha) == (7, HEAD)
     assert f"main@{BASE[:7]}" in found.sentence
     found = decided("pull_request", payload("pull_request"), comment="off", baseline="none")
-    assert (found.target, found.comments) == (None, False)
+    assert (found.target, found.comments, "compared with nothing" in found.sentence) == (None, False, True)
 
 
 @pytest.mark.parametrize("checkout", [Checkout(HEAD, (BASE,)), Checkout(), Checkout(MERGE, (BASE, TIP))])
@@ -185,8 +185,8 @@ def test_a_payload_that_lies_about_its_types_is_refused() -> None:
     for event in ({"pull_request": 7}, {"pull_request": {"number": True, "head": {"sha": []}}}, {}):
         with pytest.raises(ConfigError):
             decided("pull_request", event)
-    with pytest.raises(ConfigError, match=r"cannot be used: before, repository\."):
-        decided("push", {"before": 7, "repository": []})
+    with pytest.raises(ConfigError, match=r"cannot be used: before, head_commit\.id, repository\.id\."):
+        decided("push", {"before": 7, "head_commit": {"id": {}}, "repository": {"id": []}})
 
 
 @pytest.mark.parametrize(("mode", "activity"), [("auto", "converse"), ("run", "request")])

@@ -1,5 +1,6 @@
 """When a request is sent again, and what a refusal tells the user."""
 
+import io
 import json
 from dataclasses import replace
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 
 from zelda_ci.errors import GitHubError
-from zelda_ci.github.api import MAX_ATTEMPTS, Answer, HttpRequest, pause, refused
+from zelda_ci.github.api import MAX_ATTEMPTS, Answer, HttpRequest, refused
 
 NOW = 1_800_000_000.0
 TOKEN = "token-of-the-workflow"
@@ -17,12 +18,12 @@ GET = HttpRequest("GET", "https://api.github.com/x", {"Authorization": f"Bearer 
 def answer(status: int, body: Any = b"", **headers: str) -> Answer:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Answer(GET, status, named, data)
+    return Answer(GET, status, named, io.BytesIO(data))
 
 
 def pause_after(outcome: Answer, attempts: int = 1) -> float | None:
     """Seconds before the next attempt after so many, None where the answer is final."""
-    return pause(outcome, attempts, NOW) if refused(outcome)[1] else None
+    return refused(outcome, attempts, NOW)[1]
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 410, 422, 501])
@@ -40,7 +41,7 @@ def test_a_server_in_trouble_gets_time(status: int) -> None:
 def test_what_may_have_happened_is_not_done_again(status: int) -> None:
     lost = replace(answer(status), request=HttpRequest("POST", GET.url))
     assert pause_after(lost) is None
-    assert refused(lost)[0].code == "GITHUB_ANSWER_LOST"
+    assert refused(lost, 1, NOW)[0].code == "GITHUB_ANSWER_LOST"
     assert pause_after(replace(answer(status), request=HttpRequest("POST", GET.url, repeatable=True))) == 1
 
 
@@ -70,7 +71,7 @@ def test_a_used_up_quota_is_not_waited_for() -> None:
 
 
 def told(status: int, body: Any = b"", **headers: str) -> GitHubError:
-    return refused(answer(status, body, **headers))[0]
+    return refused(answer(status, body, **headers), 1, NOW)[0]
 
 
 @pytest.mark.parametrize(

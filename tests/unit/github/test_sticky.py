@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zelda_ci.github.comments import CommentOrder, is_marked, marker, order_in, sealed, visible_text
+from zelda_ci.github.kept_text import CommentOrder, is_marked, marker, order_in, sealed, visible_text
 
 HEAD = "a" * 40
 ORDER = CommentOrder(run_id=12, run_attempt=1, head_sha=HEAD)
@@ -71,6 +71,8 @@ def test_a_spoilt_order_is_none(line: str) -> None:
         (CommentOrder(13, 1, ""), ORDER),
         (CommentOrder(13, 1, HEAD), CommentOrder(12, 1, "")),
         (CommentOrder(12, 2, HEAD, made_at=5), CommentOrder(13, 1, HEAD, made_at=4)),
+        # Within a run nobody can make the results of an attempt newer than those of the next.
+        (CommentOrder(12, 2, HEAD, made_at=4), CommentOrder(12, 1, HEAD, made_at=5)),
     ],
 )
 def test_a_later_run_or_attempt_is_after_an_earlier_one(later: CommentOrder, earlier: CommentOrder) -> None:
@@ -80,4 +82,5 @@ def test_a_later_run_or_attempt_is_after_an_earlier_one(later: CommentOrder, ear
 
 def test_nothing_is_after_itself_and_a_run_of_another_head_after_nothing() -> None:
     assert not ORDER.is_after(ORDER)
+    assert not CommentOrder(12, 1, HEAD, made_at=5).is_after(ORDER)
     assert not CommentOrder(13, 1, "b" * 40).is_after(ORDER)

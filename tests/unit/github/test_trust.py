@@ -7,7 +7,7 @@ import pytest
 
 from zelda_ci.ci.stored_artifacts import JobIdentity, distrust, is_results_name
 from zelda_ci.domain.ci import Provenance
-from zelda_ci.github.schemas import GitHubRepository, WorkflowRun
+from zelda_ci.github.schemas import WorkflowRun
 
 HERE, FORK = 100, 200
 SHA = "a" * 40
@@ -19,7 +19,7 @@ RUN = WorkflowRun(
     event="push",
     head_branch="main",
     head_sha=SHA,
-    head_repository=GitHubRepository(id=HERE),
+    head_repository_id=HERE,
 )
 TOLD = Provenance(
     repository="o/r",
@@ -36,8 +36,8 @@ TOLD = Provenance(
 def test_a_run_for_anything_else_is_not_of_the_branch() -> None:
     assert RUN.is_of("main", HERE)
     # A fork's branch called main, that of a deleted fork, another branch, none.
-    for repository in (GitHubRepository(id=FORK), None):
-        assert not RUN.model_copy(update={"head_repository": repository}).is_of("main", HERE)
+    for repository in (FORK, None):
+        assert not RUN.model_copy(update={"head_repository_id": repository}).is_of("main", HERE)
     for branch in ("Main", None):
         assert not RUN.model_copy(update={"head_branch": branch}).is_of("main", HERE)
 

@@ -81,7 +81,7 @@ PIP = "python3 -m venv .venv && .venv/bin/pip install -q "
          (f"{PIP}-r requirements.txt", None, ".venv/bin/python manage.py test")),
         ({"go.mod": "", "go.sum": ""}, "Go", "go", ("go mod download", "go build ./...", "go test ./...")),
         ({"Cargo.toml": "", "Cargo.lock": ""}, "Rust", "cargo", ("cargo fetch --locked", "cargo build", "cargo test")),
-        ({"Gemfile": "", "Gemfile.lock": "", ".rspec": ""}, "Ruby", "bundler",
+        ({"Gemfile": "", "Gemfile.lock": "", ".rspec": "", "w": ""}, "Ruby", "bundler",
          ("bundle config set --local path vendor/bundle && bundle install", None, "bundle exec rspec")),
         ({"pom.xml": "", "mvnw": ""}, "Java", "maven", (None, "./mvnw -B -q compile", "./mvnw -B -q test")),
         ({"build.gradle.kts": ""}, "Java", "gradle",
@@ -120,6 +120,8 @@ def test_a_package_of_a_workspace_shares_its_lock_file_and_no_other(files, setup
     files = {**files, "packages/web/package.json": package()}
     found = kind(files, "packages/web")
     assert (found.setup, found.lock) == (setup, lock)
+    go = kinds({**files, "go.sum": "", "packages/web/go.mod": ""}, "packages/web")[1]
+    assert (go.language, go.lock) == ("Go", None)
 
 
 def test_packages_below_are_found_but_not_those_of_others():

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from zelda_ci.domain.arms import Forecast, MoreTrials, SuiteArms
 from zelda_ci.domain.comparison import BUDGET_ENDED
-from zelda_ci.domain.numbers import brief_money, format_count
+from zelda_ci.domain.numbers import brief_money, format_count, some_of
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.trials import DoneReason
 from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
@@ -41,8 +41,7 @@ def forecast_lines(forecast: Forecast) -> Iterator[str]:
         yield f"Plan: {count}; what they cost is not known before the first"
     unpriced = [visible(suite.suite) for suite in forecast.suites if suite.price is None]
     if most and trials and unpriced:
-        more = f" and {len(unpriced) - MAX_NAMED} more" if len(unpriced) > MAX_NAMED else ""
-        yield f"Without a stored trial, so not in these sums: {', '.join(unpriced[:MAX_NAMED])}{more}"
+        yield f"Without a stored trial, so not in these sums: {some_of(unpriced, MAX_NAMED)}"
     limits = sorted({each.limit_usd for each in forecast.suites if each.most and each.limit_usd is not None})
     if limits and not forecast.replayed:
         spread = " to ".join(dict.fromkeys(map(brief_money, (limits[0], limits[-1]))))
