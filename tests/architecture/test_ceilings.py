@@ -16,7 +16,7 @@ SLACK = 0.1
 
 CEILINGS = {
     "zelda_ci": 1176,
-    "zelda_ci/ci": 3703,
+    "zelda_ci/ci": 3702,
     "zelda_ci/cli": 2272,
     "zelda_ci/compare": 2420,
     "zelda_ci/config": 2466,
@@ -25,9 +25,9 @@ CEILINGS = {
     "zelda_ci/files": 922,
     "zelda_ci/github": 1492,
     "zelda_ci/judge": 1735,
-    "zelda_ci/metrics": 2270,
+    "zelda_ci/metrics": 2262,
     "zelda_ci/model_proxy": 4278,
-    "zelda_ci/pipeline": 3825,
+    "zelda_ci/pipeline": 3810,
     "zelda_ci/process": 646,
     "zelda_ci/report": 6156,
     "zelda_ci/sandbox": 2964,
@@ -42,11 +42,11 @@ CEILINGS = {
     "tests/architecture": 903,
     "tests/golden": 1424,
     "tests/hostile": 3389,
-    "tests/integration": 19134,
+    "tests/integration": 19131,
     "tests/scenarios": 3478,
     "tests/slow": 506,
     "tests/support": 7094,
-    "tests/unit": 18767,
+    "tests/unit": 18755,
 }
 
 
