@@ -32,13 +32,13 @@ from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.pipeline.invocation import SETUP, Prepared
 from zelda_ci.pipeline.named_contents import about_the_tree
 from zelda_ci.pipeline.needed_programs import absent_program, found_elsewhere, how_to_get, missing_program
-from zelda_ci.pipeline.survey import refused_settings
 from zelda_ci.pipeline.tools import WorkspaceCommandRunner
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox import levels
 from zelda_ci.sandbox.closed_folders import barrier, is_within_reach, way_out
 from zelda_ci.sandbox.readable_paths import PathPolicy
 from zelda_ci.storage.checks import CheckMemory
+from zelda_ci.survey.folder import refused_settings
 from zelda_ci.workspace import environment
 from zelda_ci.workspace.clean_checkout import CheckedOut
 

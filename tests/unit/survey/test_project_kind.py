@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zelda_ci.pipeline import detect
-from zelda_ci.pipeline.detect import ProjectKind, packages
+from zelda_ci.survey import project_kind
+from zelda_ci.survey.project_kind import ProjectKind, packages
 
 
 def kinds(files: Mapping[str, str], folder: str = "") -> tuple[ProjectKind, ...]:
-    return detect.kinds(files, lambda name: files.get(name, ""), folder)
+    return project_kind.kinds(files, lambda name: files.get(name, ""), folder)
 
 
 def kind(files: Mapping[str, str], folder: str = "") -> ProjectKind:
