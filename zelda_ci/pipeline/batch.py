@@ -27,11 +27,10 @@ from zelda_ci.files import locks
 from zelda_ci.metrics.base import run_evaluator
 from zelda_ci.pipeline import money
 from zelda_ci.pipeline.arms import Rounds
-from zelda_ci.pipeline.checking import Checker
+from zelda_ci.pipeline.checking import Checker, about_contents, about_the_tree, check_fair
 from zelda_ci.pipeline.evaluation import with_results
 from zelda_ci.pipeline.fingerprints import steering_between
 from zelda_ci.pipeline.money import Budget
-from zelda_ci.pipeline.named_contents import about_contents, about_the_tree, check_fair
 from zelda_ci.pipeline.run import SuiteRun
 from zelda_ci.pipeline.tools import Tools
 from zelda_ci.redact import SafeText

@@ -1,4 +1,4 @@
-"""Before anything is spent: everything that a run needs is tried once, without a session."""
+"""Before anything is spent: what a run needs is tried once, without a session, and what it leaves out is said."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import shlex
 import shutil
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from hashlib import sha256
@@ -21,9 +21,10 @@ from zelda_ci import __version__, metrics
 from zelda_ci.config.merge import LoadedSuite
 from zelda_ci.domain.check import Check, CheckReport, Status
 from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.numbers import format_count, some_of
 from zelda_ci.domain.suite import Command, ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult
-from zelda_ci.domain.workspace import WorkspaceSource
+from zelda_ci.domain.workspace import NamedContents, WorkspaceSource
 from zelda_ci.errors import ConfigError, StorageError, WorkspaceError, ZeldaError
 from zelda_ci.events import Checking, Emit, Warned, ignore
 from zelda_ci.files import untrusted
@@ -34,7 +35,6 @@ from zelda_ci.metrics.base import Services
 from zelda_ci.metrics.functional_correctness import FunctionalCorrectness, check_usable, ending, reasoning, weigh
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.pipeline.invocation import SETUP, Prepared
-from zelda_ci.pipeline.named_contents import about_the_tree
 from zelda_ci.pipeline.needed_programs import absent_program, found_elsewhere, how_to_get, missing_program
 from zelda_ci.pipeline.tools import WorkspaceCommandRunner
 from zelda_ci.process import removal
@@ -45,12 +45,17 @@ from zelda_ci.sandbox.readable_paths import PathPolicy
 from zelda_ci.storage import codec
 from zelda_ci.survey.folder import refused_settings
 from zelda_ci.workspace import environment
+from zelda_ci.workspace.base_commit import UNAVAILABLE
 from zelda_ci.workspace.clean_checkout import CheckedOut
 
 NOTHING_SPENT = "Nothing was run and nothing spent."
 MODEL_SECONDS, COMMAND_SECONDS = 86_400.0, 7 * 86_400.0
 MAX_REMEMBERED_BYTES = 100_000
 MIN_FREE_BYTES, FEW_FREE_BYTES = 64 << 20, 1 << 30
+MAX_NAMED, MAX_FILES = 5, 10
+SUBMODULES = "Give actions/checkout `submodules: recursive`; elsewhere run `git submodule update --init --recursive`."
+FETCH = "Fetch submodules with their history, and Git LFS files with `git lfs fetch` and the name of the other commit."
+LFS = "Give actions/checkout `lfs: true`; elsewhere run `git lfs pull`."
 # Of a command's last lines, beside the sentence about it.
 MAX_PRINTED = 5
 BUILD, TEST = "buildCommand", "testCommand"
@@ -481,3 +486,54 @@ def sentence_of(check: Check) -> str:
 
 def _last_lines(check: Check) -> str:
     return "\n".join((check.output or "").splitlines()[-MAX_PRINTED:])
+
+
+def about_the_tree(source: WorkspaceSource) -> Iterator[str]:
+    """What is not tested, and how it would be."""
+    if source.changed and not source.parent:
+        count = format_count(len(source.changed), "uncommitted file")
+        listing = some_of(source.changed, MAX_FILES)
+        yield f"{count} will not be tested, since a commit is: {listing}. Commit what matters."
+    if source.left_out:
+        listing = some_of(source.left_out, MAX_FILES)
+        yield f"Left out of the working tree, since credentials may be in them: {listing}. Commit what is none."
+    yield from about_contents(source.contents)
+
+
+def about_contents(contents: NamedContents) -> Iterator[str]:
+    """What of them no session sees, and how it would."""
+    if absent := contents.submodules.missing:
+        yield f"{_lacking(absent, 'submodule', ', so sessions find empty folders')} {SUBMODULES}"
+    if absent := contents.lfs.missing:
+        yield f"{_lacking(absent, 'file', ' of Git LFS, so sessions find pointers')} {LFS}"
+    if contents.changed:
+        count, listing = format_count(len(contents.changed), "submodule"), some_of(sorted(contents.changed), MAX_NAMED)
+        yield (
+            f"What is changed in {count} will not be tested, but the commit that the project names: {listing}. "
+            "Commit what matters there and in the project."
+        )
+
+
+def check_fair(base: NamedContents, head: NamedContents) -> None:
+    """See to it that neither side is tested without what the other has.
+
+    What neither has is fair: a workflow that checks out no submodules does so for both.
+
+    Raises:
+        WorkspaceError: One of them lacks something.
+    """
+    found = []
+    for noun, old, new in (("submodule", base.submodules, head.submodules), ("Git LFS file", base.lfs, head.lfs)):
+        if not new.missing or new.present or old.present:
+            lost = {path: why for path, why in old.missing.items() if path not in new.missing}
+            new_lost = {path: why for path, why in new.missing.items() if path in old.present}
+            found += [_lacking(lost, noun, " of the base commit")] if lost else []
+            found += [_lacking(new_lost, noun, " of the tested commit that the base has")] if new_lost else []
+    if found:
+        raise WorkspaceError(f"It would not be a fair comparison. {' '.join(found)}", hint=FETCH, code=UNAVAILABLE)
+
+
+def _lacking(paths: Mapping[str, str], noun: str, more: str) -> str:
+    """The first of what the checkout lacks, each with the reason where there is a special one, in a sentence."""
+    listing = some_of([f"{path} ({why})" if why else path for path, why in sorted(paths.items())], MAX_NAMED)
+    return f"The checkout lacks {format_count(len(paths), noun)}{more}: {listing}."
