@@ -83,7 +83,7 @@ class Batch:
         self._base: BaseSide | None = None
         self._notes: tuple[SafeText, ...] = ()
         self._runs: list[SuiteRun] = []
-        self._failures = 0
+        self._failures, self._failing = 0, dict[str, SafeText]()
 
     async def run(self, preload: threading.Thread) -> BatchResult:
         """From the first look at what is tested to the last result."""
@@ -98,7 +98,7 @@ class Batch:
             async with self._tools.proxy, self._tools.judge_proxy:
                 if self._checker:
                     with self._until_stopped():
-                        await self._checker.check_first()
+                        self._failing = await self._checker.check_first()
                 self._started_at = datetime.now(UTC)
                 self._id = f"{self._started_at:%Y-%m-%dT%H-%M-%S}-{uuid.uuid4().hex[:4]}"
                 self._schedule()
@@ -265,7 +265,7 @@ class Batch:
             ended=self._budget.closed if self._budget.skipped else None,
             budget_usd=self._budget.limit_usd,
             notes=self._notes,
-            failing_before=dict(self._checker.failing) if self._checker else {},
+            failing_before=self._failing,
         )
 
 

@@ -112,8 +112,6 @@ class Checker:
         self._ways = {"model": session, "judge": judge}
         self._memory = CheckMemory(prepared.loaded.results_dir)
         self._checks: list[Check] = []
-        self.failing: Mapping[str, SafeText] = {}
-        """What of build and tests fails before any session, by suite."""
 
     async def alone(self, *, only_commands: bool) -> CheckReport:
         """Check without a run to follow: everything, whatever earlier checks found, and also where something fails.
@@ -127,8 +125,8 @@ class Checker:
                     await stack.enter_async_context(way)
             return await self._report()
 
-    async def check_first(self) -> None:
-        """Try what the runs need; raises `ConfigError` where no run could go well, or not as it was ordered."""
+    async def check_first(self) -> dict[str, SafeText]:
+        """Sentences on what fails already, by suite; raises `ConfigError` where no run could go well or as ordered."""
         report = await self._report()
         refuse(report)
         if not self._prepared.order.despite_failing:
@@ -139,7 +137,7 @@ class Checker:
         for check in report.warnings:
             if check.subject not in {"git", "isolation"}:
                 self._emit(Warned(sentence_of(check), output=_last_lines(check)))
-        self.failing = report.failing
+        return report.failing
 
     async def _report(self) -> CheckReport:
         """Try everything, the cheapest first; before a run, only until something fails."""
