@@ -30,9 +30,9 @@ from zelda_ci.errors import GitHubError
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import storage_errors, write_whole
 from zelda_ci.github.artifacts import ArtifactService
-from zelda_ci.pipeline.html_report import write_html
 from zelda_ci.pipeline.shards import FILES, run_files
 from zelda_ci.report.comment.view import NO_REPORT, NOT_STORED
+from zelda_ci.report.html.writer import PageOptions, write_report
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.text import json_of
 from zelda_ci.storage import result_store
@@ -88,7 +88,7 @@ def store_pages(result: CiResult) -> None:
         members = {PROVENANCE: case.output / PROVENANCE, **files}
         _store(result, "transcripts-artifact-id", case.artifact + TRANSCRIPTS, members)
     if result.head:
-        write_html(page, result.report, RunHistory(case.results_dir), include_texts=texts)
+        write_report(page, result.report, RunHistory(case.results_dir), PageOptions(include_transcripts=texts))
         _store(result, "report-artifact-id", f"{case.artifact}.{REPORT}", page, NO_REPORT)
 
 
