@@ -206,11 +206,7 @@ def rejudge(
     *,
     check: bool = True,
 ) -> BatchResult:
-    """Judge stored runs again, one after the other; first see whether the judge answers, if that is wanted.
-
-    Raises:
-        ZeldaError: A run is not there or cannot be read or written, or there is no key.
-    """
+    """Judge stored runs again, one by one, the judge tried first if wanted; raises `ZeldaError` where that fails."""
     # The gateway is today's, whatever a run was judged through.
     above = overrides.above(given_by(settings))
     gateway = apply(loaded.suites[0].resolved, above).gateway_url

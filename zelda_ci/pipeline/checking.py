@@ -71,38 +71,6 @@ Way = ModelProxy | ZeldaError
 """The way to the models, or why there is none: that is one finding among others."""
 
 
-class CheckMemory:
-    """Checks that went well, so that a second run on the same commit need not pay for them again.
-
-    They lie in the project's results, each in a file named by a digest of all that the check depends on.
-    """
-
-    def __init__(self, results_dir: Path) -> None:
-        self._folder = results_dir / "checks"
-
-    def recall(self, key: str, max_seconds: float) -> Check | None:
-        """Read what an earlier check of the same found, unless that is too long ago."""
-        file = self._file(key)
-        try:
-            if time.time() - file.lstat().st_mtime > max_seconds:
-                return None
-            found = Check.model_validate_json(untrusted.read(file, MAX_REMEMBERED_BYTES))
-        except (OSError, ValidationError):
-            return None
-        return found.replace(remembered=True, cost_usd=0.0)
-
-    def remember(self, key: str, check: Check) -> None:
-        """Keep a check that stops nothing; where that is not possible, the next run checks again."""
-        if check.status in {"passed", "warning"}:
-            with suppress(StorageError, OSError):
-                write_whole(self._file(key), [codec.encode(check)], durable=False)
-                for file in removal.older_than(self._folder, COMMAND_SECONDS):
-                    file.unlink(missing_ok=True)
-
-    def _file(self, key: str) -> Path:
-        return self._folder / f"{sha256(key.encode('utf-8', 'surrogateescape')).hexdigest()[:32]}.json"
-
-
 class Checker:
     """The checks of one invocation, whose sessions and judges have ways of their own to the models."""
 
@@ -110,7 +78,7 @@ class Checker:
         self._prepared, self._redact, self._emit = prepared, prepared.redact, emit
         self._fresh, self._only_commands = False, False
         self._ways = {"model": session, "judge": judge}
-        self._memory = CheckMemory(prepared.loaded.results_dir)
+        self._remembered = prepared.loaded.results_dir / "checks"
         self._checks: list[Check] = []
 
     async def alone(self, *, only_commands: bool) -> CheckReport:
@@ -257,12 +225,12 @@ class Checker:
         # The answers of models depend on the credentials.
         identity = "".join(secret.fingerprint() for secret in self._prepared.settings.secrets())
         key = json.dumps([__version__, "model", way.address, model, identity])
-        if not self._fresh and (known := self._memory.recall(key, MODEL_SECONDS)):
+        if known := self._recall(key, MODEL_SECONDS):
             return known
         check = await probed(subject, model, way, self._emit)
         # What was busy may answer in a moment.
         if check.status == "passed":
-            self._memory.remember(key, check)
+            self._remember(key, check)
         return check
 
     async def _commands(self, source: WorkspaceSource) -> None:
@@ -273,7 +241,7 @@ class Checker:
             # Without a commit nobody knows whether the files are the same.
             texts = {name: json.dumps([*place, name]) for name in planned if source.commit}
             for name, text in texts.items():
-                if not self._fresh and (known := self._memory.recall(text, COMMAND_SECONDS)):
+                if known := self._recall(text, COMMAND_SECONDS):
                     _, check = planned[name]
                     found[name] = known.replace(suites=check.suites, origin=check.origin)
             unknown = planned.keys() - found.keys()
@@ -283,7 +251,7 @@ class Checker:
                 found |= await self._try(tried, suites)
             self._checks += (found[name] for name in planned if name in found)
             for name in tried.keys() & texts.keys() & found.keys():
-                self._memory.remember(texts[name], found[name])
+                self._remember(texts[name], found[name])
 
     def _surroundings(self, suite: ResolvedSuite) -> str:
         """What the result of a command depends on beside the command."""
@@ -358,6 +326,29 @@ class Checker:
         purpose = "That is right only for a suite whose task is to mend it."
         message = f"on the tested commit, before any session: {why} {purpose}"
         return check.replace(status="warning", message=redact(message), **known)
+
+    def _recall(self, key: str, max_seconds: float) -> Check | None:
+        """Read what an earlier run found, so that nobody pays for the same again, unless that is too long ago."""
+        file = self._file(key)
+        try:
+            if self._fresh or time.time() - file.lstat().st_mtime > max_seconds:
+                return None
+            found = Check.model_validate_json(untrusted.read(file, MAX_REMEMBERED_BYTES))
+        except (OSError, ValidationError):
+            return None
+        return found.replace(remembered=True, cost_usd=0.0)
+
+    def _remember(self, key: str, check: Check) -> None:
+        """Keep a check that stops nothing; where that is not possible, the next run checks again."""
+        if check.status in {"passed", "warning"}:
+            with suppress(StorageError, OSError):
+                write_whole(self._file(key), [codec.encode(check)], durable=False)
+                for file in removal.older_than(self._remembered, COMMAND_SECONDS):
+                    file.unlink(missing_ok=True)
+
+    def _file(self, key: str) -> Path:
+        """The file of a check, named by a digest of all that the check depends on."""
+        return self._remembered / f"{sha256(key.encode('utf-8', 'surrogateescape')).hexdigest()[:32]}.json"
 
 
 T = TypeVar("T")
@@ -513,12 +504,9 @@ def about_contents(contents: NamedContents) -> Iterator[str]:
 
 
 def check_fair(base: NamedContents, head: NamedContents) -> None:
-    """See to it that neither side is tested without what the other has.
+    """Raise `WorkspaceError` where a side would be tested without what the other has.
 
     What neither has is fair: a workflow that checks out no submodules does so for both.
-
-    Raises:
-        WorkspaceError: One of them lacks something.
     """
     found = []
     for noun, old, new in (("submodule", base.submodules, head.submodules), ("Git LFS file", base.lfs, head.lfs)):
