@@ -10,7 +10,7 @@ from tests.support.projects import Project, repository
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import StorageError
 from zelda_ci.events import Event, Phase, PhaseStarted
-from zelda_ci.metrics.base import CommandRequest, Ran, Step
+from zelda_ci.metrics.base import CommandRequest, Ran
 from zelda_ci.pipeline.tools import WorkspaceCommandRunner
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.workspaces import Workspaces
@@ -35,7 +35,7 @@ def ordered(project: Project, order: CommandRequest, *, spoiled: bool = False) -
 
 
 def test_an_order_is_told_carried_out_and_kept(project: Project) -> None:
-    order = CommandRequest(Step.TEST, "echo '<a/>' > junit.xml; echo done; exit 3", 60, {"test": ("junit.xml",)})
+    order = CommandRequest("test", "echo '<a/>' > junit.xml; echo done; exit 3", 60, {"test": ("junit.xml",)})
     ran, told, folder = ordered(project, order)
     assert (ran.result.exit_code, ran.result.output) == (3, "done\n")
     assert [(file.path, file.raw) for file in ran.written["test"]] == [("junit.xml", b"<a/>\n")]
@@ -45,4 +45,4 @@ def test_an_order_is_told_carried_out_and_kept(project: Project) -> None:
 
 def test_a_result_whose_log_cannot_be_written_is_none(project: Project) -> None:
     with pytest.raises(StorageError, match=r"test.log cannot be made: Is a directory"):
-        ordered(project, CommandRequest(Step.TEST, "echo done", PATIENCE), spoiled=True)
+        ordered(project, CommandRequest("test", "echo done", PATIENCE), spoiled=True)

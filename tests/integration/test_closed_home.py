@@ -225,8 +225,8 @@ def test_a_program_that_is_out_of_reach_ends_everything_before_it_begins_with_th
 def test_a_program_that_is_another_one_in_the_run_is_a_warning_with_both_places_and_versions(
     place: Path, home: Path, tmp_path: Path
 ) -> None:
-    tool(home / ".local/bin/uv", "uv 2.0")
-    tool(tmp_path / "open/uv", "uv 1.0")
+    tool(home / ".local/bin/uv", "uv 2.0 in $PWD")
+    tool(tmp_path / "open/uv", "uv 1.0 in $PWD")
     project = project_of(place, home, *BOTH)
     project.environ["PATH"] = f"{home}/.local/bin:{tmp_path}/open:{os.environ['PATH']}"
     project.write({"zelda/test-a.yaml": "prompt: Go.\ntestCommand: 'true'\nmetrics: {requirementFulfillment: false}\n"})
@@ -235,7 +235,8 @@ def test_a_program_that_is_another_one_in_the_run_is_a_warning_with_both_places_
         done = without_mounts(project, "zelda_ci", "check", "--isolation", "uid", "--json", api_url=api.url)
         mounting = zelda(project, "check", "--isolation", "uid", "--json", api=api.url)
     warning = next(row for row in json.loads(done.stdout)["checks"] if row["subject"] == "programs")
-    both = f"uv is {tmp_path}/open/uv (uv 1.0) in the run, {home}/.local/bin/uv (uv 2.0) in your shell"
+    # Not in the project, whose files may steer them.
+    both = f"uv is {tmp_path}/open/uv (uv 1.0 in /) in the run, {home}/.local/bin/uv (uv 2.0 in /) in your shell"
     assert (warning["status"], both in warning["message"]) == ("warning", True)
     assert not [row for row in json.loads(mounting.stdout)["checks"] if row["subject"] == "programs"]
 

@@ -13,7 +13,7 @@ from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.session import ApiUsage, SessionStatus
 from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails, TestSummary
 from zelda_ci.domain.workspace import Confinement, Workspace, WorkspaceSource
-from zelda_ci.metrics.base import CommandRequest, Outcome, Ran, Scored, Services, Step, Unscored
+from zelda_ci.metrics.base import CommandRequest, Outcome, Ran, Scored, Services, Unscored
 from zelda_ci.metrics.functional_correctness import FunctionalCorrectness
 from zelda_ci.test_output.reports import ReportFile
 
@@ -54,7 +54,7 @@ class Bench:
     async def run(self, workspace: Workspace, order: CommandRequest) -> Ran:
         await anyio.lowlevel.checkpoint()
         self.orders.append(order)
-        if order.step is Step.BUILD:
+        if order.step == "build":
             return Ran(self.build)
         return Ran(self.test, self.written, self.notes)
 
@@ -80,8 +80,8 @@ def test_build_and_tests_run_in_this_order_with_the_limit_of_the_suite() -> None
     bench = Bench()
     outcome = evaluated(bench, **BOTH)
     assert [(order.step, order.command, order.timeout_seconds) for order in bench.orders] == [
-        (Step.BUILD, "make", 7),
-        (Step.TEST, ("make", "test"), 7),
+        ("build", "make", 7),
+        ("test", ("make", "test"), 7),
     ]
     assert details(outcome).passed
 
@@ -89,7 +89,7 @@ def test_build_and_tests_run_in_this_order_with_the_limit_of_the_suite() -> None
 def test_tests_are_not_run_where_the_build_failed() -> None:
     bench = Bench(build=ran(2))
     outcome = evaluated(bench, **BOTH)
-    assert [order.step for order in bench.orders] == [Step.BUILD]
+    assert [order.step for order in bench.orders] == ["build"]
     assert isinstance(outcome, Scored)
     assert "testCommand was not run" in outcome.reasoning
 

@@ -41,11 +41,7 @@ def with_execution(**keys: Any) -> ResolvedSuite:
     return made.replace(execution=made.execution.replace(**keys))
 
 
-CERTAIN = {
-    "npm ci": "npm",
-    "go test ./... --tags=a,b\n": "go",
-    "clang-18 --version": "clang-18",
-}
+CERTAIN = {"npm ci": "npm", "go test ./... --tags=a,b\n": "go", "clang-18 --version": "clang-18"}
 DOUBTFUL = (
     *("npm ci && npm test", "npm ci\nnpm test", "npm ci; true", "npm ci || yarn", "npm ci > log.txt", "npm ci &"),
     *("npm ci | tee log.txt", "command -v uv || pip install uv", "! npm ci", "if npm ci", "npm() { true; }; npm ci"),

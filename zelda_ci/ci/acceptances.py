@@ -71,7 +71,7 @@ def may_write(api: Api, login: str) -> bool:
         if error.code != "GITHUB_NOT_FOUND":
             raise
         return False
-    return found.get("permission") in {"admin", "maintain", "write"}
+    return isinstance(found, dict) and found.get("permission") in {"admin", "maintain", "write"}
 
 
 def read_acceptances(api: Api, number: int) -> tuple[Acceptance, ...]:

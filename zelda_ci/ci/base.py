@@ -25,9 +25,9 @@ from zelda_ci.domain.kinds import PLUGIN_PARTS, may_steer
 from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.workspace import SettingFinding
 from zelda_ci.errors import ConfigError, WorkspaceError
-from zelda_ci.pipeline.survey import not_loaded, refused_settings
 from zelda_ci.process import git_settings
 from zelda_ci.redact import Redactor
+from zelda_ci.survey.folder import not_loaded, refused_settings
 from zelda_ci.workspace.base_commit import UNAVAILABLE
 from zelda_ci.workspace.git import FETCH, Git, prepare
 from zelda_ci.workspace.history import read_objects

@@ -23,8 +23,8 @@ from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestItem
 from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.pipeline.invocation import RunOrder
-from zelda_ci.pipeline.survey import Survey, survey
 from zelda_ci.report import terminal
+from zelda_ci.survey.folder import Survey, survey
 
 MAX_CHOICES = 9
 MAX_SHOWN = 400

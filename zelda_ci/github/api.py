@@ -177,8 +177,7 @@ class Http:
                 error, pause = refused(answer, attempt, self._clock())
             except (requests.RequestException, HTTPError, OSError, ValueError) as problem:
                 # Its text holds the whole address, signature included: only its kind is told.
-                error, is_worthwhile = _unanswered(problem, request)
-                pause = 2.0 ** (attempt - 1) if is_worthwhile else None
+                error, pause = _unanswered(problem, request, attempt)
             self._left -= max(0.0, self._clock() - began)
             if pause is None or attempt == MAX_ATTEMPTS or pause > self._left:
                 raise error
@@ -233,15 +232,16 @@ FAILURES: tuple[tuple[type[Exception], str, bool, bool], ...] = (
 )
 
 
-def _unanswered(problem: Exception, request: HttpRequest) -> tuple[GitHubError, bool]:
-    """Why an attempt brought no answer, and whether there should be another."""
+def _unanswered(problem: Exception, request: HttpRequest, attempts: int) -> tuple[GitHubError, float | None]:
+    """Why an attempt brought no answer, and seconds until the next; absent where there should be none."""
     _, why, unsent, final = next(row for row in FAILURES if isinstance(problem, row[0]))
     if type(problem) is requests.ConnectionError and re.search("NewConnection|NameResolution", repr(problem)):
         why, unsent = "nothing listens there", True
     if not unsent and (lost := request.lost(why)):
-        return lost, False
+        return lost, None
     hint = None if final else "Check the network and the proxy settings of the runner."
-    return GitHubError(f"{request.asked} got no answer: {why}.", hint=hint, code="GITHUB_UNREACHABLE"), not final
+    error = GitHubError(f"{request.asked} got no answer: {why}.", hint=hint, code="GITHUB_UNREACHABLE")
+    return error, None if final else 2.0 ** (attempts - 1)
 
 
 def refused(answer: Answer, attempts: int, now: float) -> tuple[GitHubError, float | None]:

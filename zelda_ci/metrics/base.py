@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Protocol
 
 from zelda_ci.domain.base import Record
@@ -12,7 +11,7 @@ from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.suite import Command
 from zelda_ci.domain.test_run import CommandResult
-from zelda_ci.domain.workspace import Workspace
+from zelda_ci.domain.workspace import CommandPhase, Workspace
 from zelda_ci.errors import ZeldaError
 from zelda_ci.judge.base import Judge
 from zelda_ci.process.spool import Spool
@@ -79,13 +78,6 @@ async def run_evaluator(evaluator: Evaluator, context: EvalContext, redact: Reda
     )
 
 
-class Step(StrEnum):
-    """The commands that decide."""
-
-    BUILD = "build"
-    TEST = "test"
-
-
 @dataclass(frozen=True)
 class CommandRequest:
     """A command to run; `reports` are globs by kind, relative to the folder where commands work.
@@ -93,7 +85,7 @@ class CommandRequest:
     All that it prints goes to the `spool`, where there is one.
     """
 
-    step: Step
+    step: CommandPhase
     command: Command
     timeout_seconds: float
     reports: Mapping[str, Sequence[str]] = field(default_factory=dict)

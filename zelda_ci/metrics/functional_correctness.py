@@ -10,7 +10,7 @@ from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails, CoverageSummary, TestSummary
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import ConfigError
-from zelda_ci.metrics.base import CommandRequest, Outcome, Scored, Services, Step, Unscored
+from zelda_ci.metrics.base import CommandRequest, Outcome, Scored, Services, Unscored
 from zelda_ci.process.spool import spooled
 from zelda_ci.test_output.coverage import COVERAGE_REPORTS
 from zelda_ci.test_output.findings import COVERAGE, TESTS, find
@@ -174,7 +174,7 @@ class FunctionalCorrectness:
         """Run the build, where the suite has one; raises ConfigError where it cannot be run here."""
         if suite.build_command is None:
             return None
-        order = CommandRequest(Step.BUILD, suite.build_command, suite.command_timeout_seconds)
+        order = CommandRequest("build", suite.build_command, suite.command_timeout_seconds)
         build = (await self._bench.run(workspace, order)).result.in_brief(self._redact)
         check_usable("buildCommand", build, workspace.confinement.environment)
         return build
@@ -188,7 +188,7 @@ class FunctionalCorrectness:
             COVERAGE: suite.coverage_report or COVERAGE_REPORTS,
         }
         with spooled(workspace.base) as spool:
-            order = CommandRequest(Step.TEST, suite.test_command, suite.command_timeout_seconds, reports, spool)
+            order = CommandRequest("test", suite.test_command, suite.command_timeout_seconds, reports, spool)
             ran = await self._bench.run(workspace, order)
             result, notes = ran.result.in_brief(self._redact), tuple(str(self._redact(note)) for note in ran.notes)
             evidence = CommandEvidence(build, result, notes=notes)

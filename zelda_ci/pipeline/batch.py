@@ -28,6 +28,7 @@ from zelda_ci.metrics.base import run_evaluator
 from zelda_ci.pipeline import money
 from zelda_ci.pipeline.arms import Rounds
 from zelda_ci.pipeline.checking import Checker
+from zelda_ci.pipeline.evaluation import with_results
 from zelda_ci.pipeline.fingerprints import steering_between
 from zelda_ci.pipeline.money import Budget
 from zelda_ci.pipeline.named_contents import about_contents, about_the_tree, check_fair
@@ -185,8 +186,7 @@ class Batch:
                 evaluators = tools.evaluators(run.config) if transcript.entries else ()
                 context = EvalContext(run.config, None, transcript, run.api, None)
                 results = [await run_evaluator(evaluator, context, tools.redact) for evaluator in evaluators]
-                evaluations = {result.metric: result for result in results}
-                run = run.replace(finished_at=remains.last_heard, evaluations=evaluations)
+                run = with_results(run, results, finished_at=remains.last_heard)
             await anyio.to_thread.run_sync(remains.finish, run, transcript)
         except StorageError as exc:
             self._emit(Warned(f"{run.run_id} was killed, and its result could not be stored: {exc.message}"))

@@ -2,7 +2,7 @@
 
 import os
 import posixpath
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from zelda_ci.domain.fingerprint import Steers
@@ -13,7 +13,7 @@ from zelda_ci.selection.reach import RECIPES, Graph, described
 from zelda_ci.selection.repository_files import RepositoryFiles
 from zelda_ci.workspace.git import Git
 from zelda_ci.workspace.history import read_small
-from zelda_ci.workspace.store import ABSENT, LINK, SUBMODULE, TestedFiles, TreeFile, tree_files
+from zelda_ci.workspace.store import LINK, SUBMODULE, TestedFiles, TreeFile, tree_files
 
 # A repository of skills may have thousands; what all of them lead to is no longer looked for then.
 MAX_FILES = 20_000
@@ -28,11 +28,12 @@ async def read_changes(git: Git, before: str, after: str, folder: str, dirty: It
     The repository has both commits, and of both the files that steer; `folder` is the project's, from the top of it.
     Of files in `dirty`, nothing is known but that they differ, too.
     """
-    listing = await git.attempt("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", before, after)
-    tree = await git.attempt("ls-tree", "-r", "-z", "--full-tree", after)
-    if any(it.exit_code or it.truncated for it in (listing, tree)):
+    listings = [await git.attempt("ls-tree", "-r", "-z", "--full-tree", commit) for commit in (before, after)]
+    if any(it.exit_code or it.truncated for it in listings):
         return ChangeSet(problem=f"what changed since {before[:7]} could not be read")
-    raw, texts = list(_changes(listing.stdout)), _Texts(git)
+    olds, news = [{file.path: file for file in tree_files(it.stdout)} for it in listings]
+    raw = [(printable(path), olds.get(path), news.get(path)) for path in sorted({*olds, *news})]
+    raw, texts = [each for each in raw if each[1] != each[2]], _Texts(git)
     await texts.load(it for path, *sides in raw if may_steer(path) for it in sides if it and _has_text(it))
     changes = []
     for path, old, new in raw:
@@ -45,7 +46,7 @@ async def read_changes(git: Git, before: str, after: str, folder: str, dirty: It
         return ChangeSet()
     # What is gone was drawn in by those who still name it.
     gone = [path for path, _, new in raw if new is None]
-    reached = await _reach(texts, {printable(file.path): file for file in tree_files(tree.stdout)}, folder, gone)
+    reached = await _reach(texts, {printable(path): file for path, file in news.items()}, folder, gone)
     return reached if reached.problem else replace(reached, files=tuple(changes))
 
 
@@ -105,16 +106,6 @@ async def _reach(texts: "_Texts", files: Mapping[str, TreeFile], folder: str, go
 
 def _has_text(file: TreeFile) -> bool:
     return file.mode not in (LINK, SUBMODULE)
-
-
-def _changes(listing: bytes) -> Iterator[tuple[str, TreeFile | None, TreeFile | None]]:
-    """Path and both sides of each entry of `git diff-tree --raw -z`."""
-    fields = listing.split(b"\0")
-    for about, name in zip(fields[::2], fields[1::2], strict=False):
-        mode, new_mode, content, new, _ = about.decode().lstrip(":").split(" ")
-        sides = [TreeFile(os.fsdecode(name), *it) for it in ((mode, content), (new_mode, new))]
-        before, after = [side if side.mode != ABSENT else None for side in sides]
-        yield printable(sides[0].path), before, after
 
 
 def _side(path: str, file: TreeFile | None, texts: "_Texts") -> FileText | None:

@@ -8,12 +8,14 @@ import shutil
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
+from pydantic import ValidationError
 
 from zelda_ci import __version__, metrics
 from zelda_ci.config.merge import LoadedSuite
@@ -22,8 +24,10 @@ from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.suite import Command, ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.workspace import WorkspaceSource
-from zelda_ci.errors import ConfigError, WorkspaceError, ZeldaError
+from zelda_ci.errors import ConfigError, StorageError, WorkspaceError, ZeldaError
 from zelda_ci.events import Checking, Emit, Warned, ignore
+from zelda_ci.files import untrusted
+from zelda_ci.files.atomic import write_whole
 from zelda_ci.judge.base import models_of
 from zelda_ci.judge.failures import NO_CREDIT
 from zelda_ci.metrics.base import Services
@@ -32,18 +36,20 @@ from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.pipeline.invocation import SETUP, Prepared
 from zelda_ci.pipeline.named_contents import about_the_tree
 from zelda_ci.pipeline.needed_programs import absent_program, found_elsewhere, how_to_get, missing_program
-from zelda_ci.pipeline.survey import refused_settings
 from zelda_ci.pipeline.tools import WorkspaceCommandRunner
+from zelda_ci.process import removal
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox import levels
 from zelda_ci.sandbox.closed_folders import barrier, is_within_reach, way_out
 from zelda_ci.sandbox.readable_paths import PathPolicy
-from zelda_ci.storage.checks import CheckMemory
+from zelda_ci.storage import codec
+from zelda_ci.survey.folder import refused_settings
 from zelda_ci.workspace import environment
 from zelda_ci.workspace.clean_checkout import CheckedOut
 
 NOTHING_SPENT = "Nothing was run and nothing spent."
 MODEL_SECONDS, COMMAND_SECONDS = 86_400.0, 7 * 86_400.0
+MAX_REMEMBERED_BYTES = 100_000
 MIN_FREE_BYTES, FEW_FREE_BYTES = 64 << 20, 1 << 30
 # Of a command's last lines, beside the sentence about it.
 MAX_PRINTED = 5
@@ -58,6 +64,38 @@ Planned = tuple[ResolvedSuite, Check]
 """The first suite that has a command, and what is said of that where nothing speaks against it."""
 Way = ModelProxy | ZeldaError
 """The way to the models, or why there is none: that is one finding among others."""
+
+
+class CheckMemory:
+    """Checks that went well, so that a second run on the same commit need not pay for them again.
+
+    They lie in the project's results, each in a file named by a digest of all that the check depends on.
+    """
+
+    def __init__(self, results_dir: Path) -> None:
+        self._folder = results_dir / "checks"
+
+    def recall(self, key: str, max_seconds: float) -> Check | None:
+        """Read what an earlier check of the same found, unless that is too long ago."""
+        file = self._file(key)
+        try:
+            if time.time() - file.lstat().st_mtime > max_seconds:
+                return None
+            found = Check.model_validate_json(untrusted.read(file, MAX_REMEMBERED_BYTES))
+        except (OSError, ValidationError):
+            return None
+        return found.replace(remembered=True, cost_usd=0.0)
+
+    def remember(self, key: str, check: Check) -> None:
+        """Keep a check that stops nothing; where that is not possible, the next run checks again."""
+        if check.status in {"passed", "warning"}:
+            with suppress(StorageError, OSError):
+                write_whole(self._file(key), [codec.encode(check)], durable=False)
+                for file in removal.older_than(self._folder, COMMAND_SECONDS):
+                    file.unlink(missing_ok=True)
+
+    def _file(self, key: str) -> Path:
+        return self._folder / f"{sha256(key.encode('utf-8', 'surrogateescape')).hexdigest()[:32]}.json"
 
 
 class Checker:

@@ -22,12 +22,12 @@ from zelda_ci.errors import ConfigError, ExecutionError, StorageError
 from zelda_ci.execution import launch
 from zelda_ci.files.secret_files import FoundSecrets, find_secrets
 from zelda_ci.overrides import Overrides, apply, read
-from zelda_ci.pipeline import detect
 from zelda_ci.redact import Redactor
 from zelda_ci.sandbox import daemons, levels
 from zelda_ci.sandbox.confine import Isolation
 from zelda_ci.sandbox.readable_paths import NARROW, PathPolicy, asked_for, refusal
 from zelda_ci.storage.history import RunHistory
+from zelda_ci.survey import project_kind
 from zelda_ci.workspace.base_commit import BaseOrder
 from zelda_ci.workspace.environment import search_path
 from zelda_ci.workspace.workspaces import Workspaces
@@ -225,7 +225,7 @@ def settled(root: Path, suites: Sequence[LoadedSuite], environ: Mapping[str, str
         raise ConfigError("\n".join(problems), hint=NARROW, code="READ_PATH_REFUSED")
     if all(suite.provenance.get(SETUP, DEFAULT) != DEFAULT for suite in suites):
         return list(suites)
-    *_, kinds = detect.look(Path(os.path.realpath(root)))
+    *_, kinds = project_kind.look(Path(os.path.realpath(root)))
     path = search_path(environ.get("PATH", os.defpath), root)
     # Without a lock file nobody knows what would be installed: that is for people to decide.
     usable = (kind for kind in kinds if kind.setup and kind.lock and shutil.which(kind.program, path=path))

@@ -94,9 +94,9 @@ def _version(path: str, program: str) -> str:
 
 
 def _answer(path: str, *argv: str) -> str | None:
-    """What a program says; absent where it does not end well."""
+    """What a program says; absent where it does not end well. Of the project, which may steer it, it sees nothing."""
     try:
-        said = process.answer(argv, timeout_seconds=ANSWER_SECONDS, environment={"PATH": path})
+        said = process.answer(argv, timeout_seconds=ANSWER_SECONDS, cwd=Path("/"), environment={"PATH": path})
     except (OSError, TimeoutError):
         return None
     return (said.stdout or said.stderr).decode("utf-8", "replace").strip() if said.exit_code == 0 else None

@@ -39,7 +39,7 @@ from zelda_ci.github.archives import MemberReader, packed
 from zelda_ci.pipeline import money
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.storage import codec, result_store
-from zelda_ci.storage.images import IMAGES, image_files
+from zelda_ci.storage.images import FILE_NAME, IMAGES, image_files
 from zelda_ci.storage.result_store import RUNS
 
 PART = "zelda-shard.json"
@@ -57,9 +57,7 @@ LIMITS: Final = {"max_member_bytes": MAX_MEMBER_BYTES, "max_total_bytes": 2 * MA
 MAX_NAMED = 10
 
 # What is taken from an archive for the folder of a run.
-_MEMBER = re.compile(
-    rf"{RUNS}/(?P<run>[^/]+)/(?P<name>{'|'.join(map(re.escape, FILES))}|{IMAGES}/[0-9a-f]{{64}}\.(?:png|jpg|gif|webp))"
-)
+_MEMBER = re.compile(rf"{RUNS}/(?P<run>[^/]+)/(?P<name>{'|'.join(map(re.escape, FILES))}|{IMAGES}/{FILE_NAME.pattern})")
 
 
 def make_plan(

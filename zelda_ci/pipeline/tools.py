@@ -1,30 +1,26 @@
 """What runs share: the services of one side, commands in a workspace, and the plan of a run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import anyio
 import anyio.to_thread
 
 from zelda_ci import metrics
-from zelda_ci.domain.suite import Command, ResolvedSuite
+from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.trials import Side
-from zelda_ci.domain.workspace import CommandPhase, Workspace
+from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import StorageError
 from zelda_ci.events import Emit, Phase, PhaseStarted, Warned
-from zelda_ci.metrics.base import CommandRequest, Evaluator, Ran, Services, Step
+from zelda_ci.metrics.base import CommandRequest, Evaluator, Ran, Services
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.pipeline.invocation import Prepared
-from zelda_ci.process.spool import Spool
 from zelda_ci.redact import Redactor
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.clean_checkout import CheckedOut
 from zelda_ci.workspace.reports import Watch
 from zelda_ci.workspace.workspaces import Workspaces
-
-# How each command is confined, by the name of its log.
-PHASES: Mapping[str, CommandPhase] = {"setup": "setup", "setup-again": "setup", Step.BUILD: "build", Step.TEST: "test"}
 
 
 class WorkspaceCommandRunner:
@@ -39,18 +35,19 @@ class WorkspaceCommandRunner:
 
     async def run(self, workspace: Workspace, order: CommandRequest) -> Ran:
         """Run a command that decides, and collect the reports it wrote."""
-        self._emit(PhaseStarted(workspace.run_id, Phase(order.step.value)))
+        self._emit(PhaseStarted(workspace.run_id, Phase(order.step)))
         watch = await anyio.to_thread.run_sync(Watch, workspace, order.reports, abandon_on_cancel=True)
-        result = await self._command(workspace, order.step, order.command, order.timeout_seconds, order.spool)
+        result = await self._command(workspace, order, order.step)
         written = await anyio.to_thread.run_sync(watch.written, abandon_on_cancel=True)
         return Ran(result, written.files, written.notes)
 
     async def set_up(self, workspace: Workspace, suite: ResolvedSuite, log: str = "setup") -> CommandResult:
         """Run a suite's setup command where nothing has run yet."""
-        return await self._command(workspace, log, suite.setup_command or (), suite.command_timeout_seconds)
+        order = CommandRequest("setup", suite.setup_command or (), suite.command_timeout_seconds)
+        return await self._command(workspace, order, log)
 
     async def set_up_again(self, checked: CheckedOut, suite: ResolvedSuite) -> CommandResult:
-        """Run it in a fresh checkout, and bring the checkout to the session's files; the first that failed counts."""
+        """Run setup in a fresh checkout, and bring that to the session's files; the first that failed counts."""
         done = await self.set_up(checked.workspace, suite, "setup-again")
         if done.exit_code == 0 and checked.update:
             limit = suite.command_timeout_seconds
@@ -58,9 +55,7 @@ class WorkspaceCommandRunner:
             return done if updated.exit_code == 0 else updated
         return done
 
-    async def _command(
-        self, workspace: Workspace, log: str, command: Command, timeout_seconds: float, spool: Spool | None = None
-    ) -> CommandResult:
+    async def _command(self, workspace: Workspace, order: CommandRequest, log: str) -> CommandResult:
         """Run a command; its output becomes a file, also where Zelda is interrupted."""
 
         def keep(done: CommandResult) -> None:
@@ -73,8 +68,9 @@ class WorkspaceCommandRunner:
             except StorageError as problem:
                 self._emit(Warned(f"what the {log} command printed is not kept: {problem.message}", workspace.run_id))
 
+        command, limit = order.command, order.timeout_seconds
         done = await self._workspaces.run_command(
-            workspace, command, timeout_seconds, phase=PHASES[log], spool=spool, when_cut_short=keep_rest
+            workspace, command, limit, phase=order.step, spool=order.spool, when_cut_short=keep_rest
         )
         await anyio.to_thread.run_sync(keep, done)
         return done

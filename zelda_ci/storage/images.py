@@ -22,7 +22,7 @@ MAX_IMAGES = 100
 # On disk, of one run.
 MAX_TOTAL_BYTES = 50_000_000
 
-_FILE_NAME = re.compile(r"[0-9a-f]{64}\.(?:png|jpg|gif|webp)")
+FILE_NAME = re.compile(r"[0-9a-f]{64}\.(?:png|jpg|gif|webp)")
 
 # Text in the bytes of an image: its metadata, or what somebody has hidden behind the first bytes of one.
 _TEXT = re.compile(rb"[\x20-\x7e]{6,}")
@@ -35,7 +35,7 @@ def image_files(run: Path) -> tuple[str, ...]:
     folder = run / IMAGES
     if folder.is_symlink() or not folder.is_dir():
         return ()
-    return tuple(sorted(f"{IMAGES}/{path.name}" for path in folder.iterdir() if _FILE_NAME.fullmatch(path.name)))
+    return tuple(sorted(f"{IMAGES}/{path.name}" for path in folder.iterdir() if FILE_NAME.fullmatch(path.name)))
 
 
 class ImageFolder:

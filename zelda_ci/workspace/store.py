@@ -168,7 +168,7 @@ async def _fetch_objects(git: Git, order: CheckoutOrder, number: int) -> None:
 
 
 # Modes of entries that are no regular files.
-LINK, SUBMODULE, ABSENT = "120000", "160000", "000000"
+LINK, SUBMODULE = "120000", "160000"
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from zelda_ci.execution.doctor import refusals
 from zelda_ci.execution.manifest.plugins import IS_MOD, SWITCHED_OFF
 from zelda_ci.execution.manifest.scan import scan_folder
 from zelda_ci.files.secret_files import find_secrets
-from zelda_ci.pipeline.detect import ProjectKind, look, packages
 from zelda_ci.redact import Redactor
+from zelda_ci.survey.project_kind import ProjectKind, look, packages
 
 MAX_NAMED = 5
 COUNTED = (

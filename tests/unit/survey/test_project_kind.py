@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zelda_ci.pipeline import detect
-from zelda_ci.pipeline.detect import ProjectKind, packages
+from zelda_ci.survey import project_kind
+from zelda_ci.survey.project_kind import ProjectKind, packages
 
 
 def kinds(files: Mapping[str, str], folder: str = "") -> tuple[ProjectKind, ...]:
-    return detect.kinds(files, lambda name: files.get(name, ""), folder)
+    return project_kind.kinds(files, lambda name: files.get(name, ""), folder)
 
 
 def kind(files: Mapping[str, str], folder: str = "") -> ProjectKind:
@@ -38,30 +38,18 @@ PIP = "python3 -m venv .venv && .venv/bin/pip install -q "
     [
         ({**NODE, "package-lock.json": ""}, "JavaScript", "npm", ("npm ci", None, "npm test")),
         (NODE, "JavaScript", "npm", ("npm install", None, "npm test")),
-        (
-            {"package.json": package(scripts={"build": "a", "test": "b"}), "pnpm-lock.yaml": "", "tsconfig.json": ""},
-            "TypeScript", "pnpm", ("pnpm install --frozen-lockfile", "pnpm run build", "pnpm test"),
-        ),
-        (
-            {**NODE, "yarn.lock": "", ".yarnrc.yml": ""},
-            "JavaScript", "yarn", ("yarn install --immutable", None, "yarn test"),
-        ),
-        (
-            {"package.json": package(packageManager="yarn@4.1.0"), "yarn.lock": ""},
-            "JavaScript", "yarn", ("yarn install --immutable", None, "yarn test"),
-        ),
-        (
-            {"package.json": package(packageManager="pnpm@9.1.0"), "package-lock.json": ""},
-            "JavaScript", "pnpm", ("pnpm install", None, "pnpm test"),
-        ),
-        (
-            {"package.json": package(scripts={"test": 'echo "Error: no test specified" && exit 1'})},
-            "JavaScript", "npm", ("npm install", None, None),
-        ),
-        (
-            {"package.json": package(scripts={"test": "jest --watch", "test:ci": "jest --watchAll=false"})},
-            "JavaScript", "npm", ("npm install", None, "npm run test:ci"),
-        ),
+        ({"package.json": package(scripts={"build": "a", "test": "b"}), "pnpm-lock.yaml": "", "tsconfig.json": ""},
+         "TypeScript", "pnpm", ("pnpm install --frozen-lockfile", "pnpm run build", "pnpm test")),
+        ({**NODE, "yarn.lock": "", ".yarnrc.yml": ""}, "JavaScript", "yarn",
+         ("yarn install --immutable", None, "yarn test")),
+        ({"package.json": package(packageManager="yarn@4.1.0"), "yarn.lock": ""}, "JavaScript", "yarn",
+         ("yarn install --immutable", None, "yarn test")),
+        ({"package.json": package(packageManager="pnpm@9.1.0"), "package-lock.json": ""}, "JavaScript", "pnpm",
+         ("pnpm install", None, "pnpm test")),
+        ({"package.json": package(scripts={"test": 'echo "Error: no test specified" && exit 1'})}, "JavaScript", "npm",
+         ("npm install", None, None)),
+        ({"package.json": package(scripts={"test": "jest --watch", "test:ci": "jest --watchAll=false"})},
+         "JavaScript", "npm", ("npm install", None, "npm run test:ci")),
         ({"pyproject.toml": UV, "uv.lock": ""}, "Python", "uv",
          ("uv sync --frozen --extra test", None, "uv run --no-sync python -m pytest")),
         ({"pyproject.toml": "[tool.poetry]\n", "poetry.lock": "", "conftest.py": ""}, "Python", "poetry",

@@ -1,0 +1,1 @@
+"""What a folder is before anything runs in it."""
