@@ -190,13 +190,11 @@ def comment_key(case: CiContext) -> str:
 
 def _workflow(case: CiContext) -> str:
     """Path of the workflow of whose runs the comment tells."""
-    settings, workflow = case.settings, case.settings.context.workflow
+    settings, context = case.settings, case.settings.context
     if case.decision.activity == "comment" and settings.event.workflow_run:
-        workflow = settings.event.workflow_run.workflow or workflow
-    elif settings.context.event_name == "issue_comment":
-        # What a comment asks for is told where the pull request's own workflow tells its results.
-        workflow = f".github/workflows/{settings.workflow}"
-    return workflow
+        return settings.event.workflow_run.workflow or context.workflow
+    # What a comment asks for is told where the pull request's own workflow tells its results.
+    return f".github/workflows/{settings.workflow}" if context.event_name == "issue_comment" else context.workflow
 
 
 def give_up(log: Log, why: str, verdict: str) -> None:

@@ -17,7 +17,7 @@ from zelda_ci.ci.baseline import pull_request_of
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.evidence import Evidence, PinnedPlan
 from zelda_ci.ci.stored_artifacts import RESULTS, artifacts_of_run, identity_of
-from zelda_ci.ci.storing import clear_files, upload
+from zelda_ci.ci.storing import HURRY_SECONDS, clear_files, upload
 from zelda_ci.compare.pool import is_usable
 from zelda_ci.compare.shards import difference, digest_of
 from zelda_ci.domain.numbers import format_count
@@ -124,7 +124,7 @@ def run_shard(
         is_cancelled = True
     with evaluate.undisturbed():
         # A cancelled job has seconds left: its trials are what counts.
-        artifact_id = artifact_id or upload(case, name, members(with_files=False), case.hurried_artifacts)
+        artifact_id = artifact_id or upload(case, name, members(with_files=False), HURRY_SECONDS)
         # What can be judged, whatever it shows, is judged when all parts are there.
         outcome = Outcome.INTERRUPTED if is_cancelled else batch_outcome(batch)
         code = outcome.exit_code if outcome >= Outcome.INCOMPLETE else 0

@@ -16,7 +16,7 @@ from zelda_ci.domain.numbers import brief_count
 from zelda_ci.domain.run import batch_of
 from zelda_ci.domain.trials import Side
 from zelda_ci.pipeline.comparing import kept_comparison, report_of
-from zelda_ci.pipeline.html_report import write_html
+from zelda_ci.report.html.writer import PageOptions, write_report
 from zelda_ci.report.told import CiReport
 from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.references import LATEST, SideReference, read_side
@@ -59,8 +59,8 @@ def report(
     made = replace(_report_of(project, history, sides, allow_mixed=allow_mixed), subject=find_root(project).name)
     target = output or results_dir / "report.html"
     options.check_folder(target)
-    size = write_html(target, made, history, include_texts=not no_transcripts, all_transcripts=all_transcripts)
-    echo(f"{typed_path(target)} ({brief_count(size)}B)")
+    write_report(target, made, history, PageOptions(not no_transcripts, all_transcripts))
+    echo(f"{typed_path(target)} ({brief_count(target.stat().st_size)}B)")
     if is_opened and not webbrowser.open(target.resolve().as_uri()):
         echo("No browser could be started: open the file yourself.", err=True)
 

@@ -14,18 +14,23 @@ from zelda_ci import __version__
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.history import History, SkippedRun, StoredRun, at_a_glance
 from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.session import MAX_IMAGE_BYTES, SessionImage, SessionTranscript
 from zelda_ci.errors import StorageError
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import read_file, write_whole
 from zelda_ci.storage import codec
 from zelda_ci.storage.codec import UnreadableError
-from zelda_ci.storage.result_store import MAX_RESULT_BYTES, RESULT, RUNS, RunFolder, is_run_id
+from zelda_ci.storage.images import IMAGES
+from zelda_ci.storage.result_store import MAX_RESULT_BYTES, PATCH, RESULT, RUNS, TRANSCRIPT, RunFolder, is_run_id
 
 INDEX = "index.json"
 FORMAT = f"zelda {__version__} index 5"
 
 # The coarsest clock of a common file system ticks every two seconds.
 YOUNG_NS = 2_000_000_000
+
+# A larger transcript is not shown: it would take the memory of many.
+MAX_TRANSCRIPT_BYTES, MAX_PATCH_BYTES = 500_000_000, 5_000_000
 
 # Times of change, size and inode of a file: another one when the file changes.
 Stamp = tuple[int, int, int, int]
@@ -80,6 +85,33 @@ class RunHistory:
     def result(self, run_id: str) -> RunResult:
         """The whole result of a run."""
         return self.run(run_id).result()
+
+    def size(self, run_id: str) -> int:
+        """Bytes of a transcript; zero where there is none that is shown."""
+        with suppress(OSError):
+            # Results may come from a file that somebody else has made: an id is no path that leads elsewhere.
+            size = (self._runs / run_id / TRANSCRIPT).stat().st_size if is_run_id(run_id) else 0
+            return size if size <= MAX_TRANSCRIPT_BYTES else 0
+        return 0
+
+    def transcript(self, run_id: str) -> SessionTranscript | None:
+        """A transcript; nothing where it is not stored, cannot be read, or is too large to be shown."""
+        with suppress(StorageError):
+            return self.run(run_id).transcript() if self.size(run_id) else None
+        return None
+
+    def patch(self, run_id: str) -> bytes:
+        """The patch of a session; empty where it is not known, or too large to be shown."""
+        return self._kept(run_id, PATCH, MAX_PATCH_BYTES)
+
+    def image(self, run_id: str, image: SessionImage) -> bytes:
+        """An image that a tool returned; empty where it is not kept."""
+        return self._kept(run_id, f"{IMAGES}/{image.file_name}", MAX_IMAGE_BYTES)
+
+    def _kept(self, run_id: str, name: str, max_bytes: int) -> bytes:
+        with suppress(StorageError):
+            return read_file(self._runs / run_id / name, max_bytes) if is_run_id(run_id) else b""
+        return b""
 
     def _folders(self) -> Iterator[os.DirEntry[str]]:
         try:
