@@ -6,8 +6,7 @@ import pytest
 
 from tests.support.github_clients import api_of
 from tests.support.github_server import GitHubServer, Repository, answered
-from zelda_ci.github.revisions import merge_base, of_workflow_run
-from zelda_ci.github.schemas import WorkflowRun
+from zelda_ci.github.repository import WorkflowRun, merge_base, of_workflow_run
 
 HEAD, OTHER = "a" * 40, "b" * 40
 

@@ -23,8 +23,7 @@ from zelda_ci.domain.run import RunResult, batch_of
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ArtifactError, ConfigError, GitHubError, StorageError, ZeldaError
 from zelda_ci.github.api import Api
-from zelda_ci.github.revisions import ancestors, behind, merge_base, read_run
-from zelda_ci.github.schemas import WorkflowRun
+from zelda_ci.github.repository import WorkflowRun, ancestors, behind, merge_base, read_run
 from zelda_ci.storage.references import read_results
 
 # What runs on commits that are already on a branch of this repository; pull requests are not.

@@ -12,10 +12,9 @@ from zelda_ci.ci.baseline import resolve_baseline
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.evaluate import compare
 from zelda_ci.ci.event import BaselineTarget
-from zelda_ci.ci.stored_artifacts import artifacts_of_run, identity_of, is_results_name, read_stored
+from zelda_ci.ci.stored_artifacts import identity_of, is_results_name, read_stored
 from zelda_ci.errors import ArtifactError, StorageError
-from zelda_ci.github.revisions import of_workflow_run
-from zelda_ci.github.schemas import PullRequest, understand
+from zelda_ci.github.repository import PullRequest, artifacts_of_run, of_workflow_run, understand
 from zelda_ci.report.comment.view import FOREIGN, ci_view
 from zelda_ci.report.markdown import render_comment
 

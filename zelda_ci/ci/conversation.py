@@ -13,7 +13,7 @@ from zelda_ci.ci.acceptances import RECORD, AcceptanceRecord, may_write, record_
 from zelda_ci.ci.commands import AcceptCriteria, AskHelp, RunAgain, RunCommit, parse_command
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.settings import ActionSettings, Event
-from zelda_ci.ci.stored_artifacts import StoredResults, artifacts_of_run, read_stored
+from zelda_ci.ci.stored_artifacts import StoredResults, read_stored
 from zelda_ci.compare.gate import failing_criteria
 from zelda_ci.domain.comparison import Acceptance
 from zelda_ci.errors import ArtifactError, ConfigError, GitHubError, StorageError
@@ -28,8 +28,15 @@ from zelda_ci.github.kept_text import (
     sealed,
     visible_text,
 )
-from zelda_ci.github.revisions import EVENTS, newest_run, read_run
-from zelda_ci.github.schemas import PullRequest, WorkflowRun, understand
+from zelda_ci.github.repository import (
+    EVENTS,
+    PullRequest,
+    WorkflowRun,
+    artifacts_of_run,
+    newest_run,
+    read_run,
+    understand,
+)
 from zelda_ci.redact import Redactor
 from zelda_ci.report.markdown import render_reply
 from zelda_ci.report.text import json_of

@@ -17,7 +17,7 @@ from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import write_whole
 from zelda_ci.github.kept_text import CommentOrder, Published, keep_comment, read_thread
-from zelda_ci.github.revisions import of_commit
+from zelda_ci.github.repository import of_commit
 from zelda_ci.github.workflow_commands import Log
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.comment.annotations import annotations, closing_line, log_lines

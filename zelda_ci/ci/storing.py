@@ -18,7 +18,6 @@ from zelda_ci.ci.stored_artifacts import (
     POOL,
     PROVENANCE,
     RESULTS,
-    artifacts_of_run,
     identity_of,
     is_results_name,
 )
@@ -30,6 +29,7 @@ from zelda_ci.errors import GitHubError
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import storage_errors, write_whole
 from zelda_ci.github.artifacts import ArtifactService
+from zelda_ci.github.repository import artifacts_of_run
 from zelda_ci.pipeline.html_report import write_html
 from zelda_ci.pipeline.shards import FILES, run_files
 from zelda_ci.report.comment.view import NO_REPORT, NOT_STORED

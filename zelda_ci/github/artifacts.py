@@ -16,7 +16,7 @@ import orjson
 from zelda_ci.errors import ArtifactError, GitHubError
 from zelda_ci.github.api import Http, HttpRequest
 from zelda_ci.github.archives import packed
-from zelda_ci.github.schemas import Described, understand
+from zelda_ci.github.repository import Described, understand
 from zelda_ci.redact import Secret
 
 SERVICE = "github.actions.results.api.v1.ArtifactService"

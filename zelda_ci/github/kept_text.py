@@ -12,8 +12,7 @@ from pydantic import AliasChoices, AliasPath, AwareDatetime, BeforeValidator, Fi
 
 from zelda_ci.errors import GitHubError
 from zelda_ci.github.api import ABSENT, Api
-from zelda_ci.github.revisions import read_run
-from zelda_ci.github.schemas import Artifact, Described, User, understand
+from zelda_ci.github.repository import Described, User, artifacts_of_run, read_run, understand
 
 # UTF-16 code units, as GitHub counts.
 MAX_BODY_LENGTH = 65_536
@@ -275,8 +274,8 @@ def _is_real(api: Api, claim: CommentOrder, head_sha: str, workflow: str, stored
         is_ours = run.head_sha == head_sha and workflow in {"", run.workflow}
         if run.event == "issue_comment":
             # Its head is the default branch's. But a fork stores nothing in it, and others have no such artifact.
-            stored = api.pages(f"actions/runs/{claim.run_id}/artifacts", key="artifacts")
-            is_ours = any(understand(Artifact, each).name == stored_as(claim.run_attempt) for each in stored)
+            name = stored_as(claim.run_attempt)
+            is_ours = any(each.name == name for each in artifacts_of_run(api, claim.run_id))
     except GitHubError as error:
         if error.code not in ABSENT | {"GITHUB_NOT_PERMITTED"}:
             raise
