@@ -23,7 +23,7 @@ from zelda_ci.domain.base import Record
 from zelda_ci.domain.comparison import Acceptance
 from zelda_ci.errors import ArtifactError, GitHubError
 from zelda_ci.github.api import ABSENT, Api
-from zelda_ci.github.kept_text import Comment, ListedComment, order_in, read_thread
+from zelda_ci.github.kept_text import Comment, ListedComment, read_thread
 from zelda_ci.github.repository import artifacts_of_run, read_run
 from zelda_ci.report.builders.gate import gate_sentence
 from zelda_ci.report.text import sentence
@@ -87,7 +87,7 @@ def read_acceptances(api: Api, number: int) -> tuple[Acceptance, ...]:
 
 def _record(api: Api, answer: ListedComment, asked: Comment) -> AcceptanceRecord | None:
     """What the run of which an answer tells has stored for the comment that was answered."""
-    order = order_in(answer.body)
+    order = answer.order
     if order is None or answer.edited_at:
         return None
     try:

@@ -13,7 +13,7 @@ from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ArtifactError, StorageError
 from zelda_ci.github.api import Api
 from zelda_ci.github.archives import MemberReader
-from zelda_ci.github.repository import Artifact, WorkflowRun, artifacts_of_run, understand
+from zelda_ci.github.repository import Artifact, WorkflowRun, artifacts_of_run
 from zelda_ci.storage import codec
 
 PROVENANCE = "zelda-ci.json"
@@ -104,7 +104,7 @@ def runs_of(
     """
     for path, is_own in ((f"actions/workflows/{own.workflow_id}/runs", True), ("actions/runs", False)):
         listed = (
-            understand(WorkflowRun, entry)
+            WorkflowRun.of(entry)
             for event in events
             for entry in api.pages(path, key="workflow_runs", limit=PAGES_OF_RUNS, branch=branch, event=event)
         )

@@ -12,7 +12,7 @@ from pydantic import AliasChoices, AliasPath, AwareDatetime, BeforeValidator, Fi
 
 from zelda_ci.errors import GitHubError
 from zelda_ci.github.api import ABSENT, Api
-from zelda_ci.github.repository import Described, User, artifacts_of_run, read_run, understand
+from zelda_ci.github.repository import Described, User, artifacts_of_run, read_run
 
 # UTF-16 code units, as GitHub counts.
 MAX_BODY_LENGTH = 65_536
@@ -75,12 +75,6 @@ def is_marked(text: str, key: str) -> bool:
     return _lines(text)[0] == marker(key)
 
 
-def order_in(text: str) -> CommentOrder | None:
-    """Which run a marked comment claims to tell of; None where somebody spoilt the line."""
-    match = _ORDER.fullmatch(_lines(text)[1])
-    return CommentOrder(int(match[1]), int(match[2]), match[3], int(match[4])) if match else None
-
-
 def visible_text(text: str) -> str:
     """What readers see of a marked text."""
     return _lines(text)[2]
@@ -114,6 +108,12 @@ class KeptText(Described):
     def author(self) -> str:
         """Login of the author; empty where the account was deleted."""
         return self.user.login if self.user else ""
+
+    @property
+    def order(self) -> CommentOrder | None:
+        """Which run it claims to tell of; None where somebody spoilt the line."""
+        match = _ORDER.fullmatch(_lines(self.body)[1])
+        return CommentOrder(int(match[1]), int(match[2]), match[3], int(match[4])) if match else None
 
 
 class Comment(KeptText):
@@ -165,7 +165,7 @@ def read_thread(api: Api, number: int) -> Thread:
     found: list[ListedComment] = []
     cursor = None
     while True:
-        page = understand(_ThreadPage, api.graphql(QUERY, owner=owner, name=name, number=number, cursor=cursor))
+        page = _ThreadPage.of(api.graphql(QUERY, owner=owner, name=name, number=number, cursor=cursor))
         found += page.comments
         if not page.more:
             break
@@ -181,12 +181,12 @@ def post_once(api: Api, number: int, key: str, text: str) -> Comment:
     """Post a comment for a key; where the answer was lost, it may be there already."""
     path = f"issues/{number}/comments"
     try:
-        return understand(Comment, api.post(path, {"body": text}))
+        return Comment.of(api.post(path, {"body": text}))
     except GitHubError as error:
         if error.code != "GITHUB_ANSWER_LOST":
             raise
     posted = read_thread(api, number).marked(key)
-    return posted[0] if posted else understand(Comment, api.post(path, {"body": text}))
+    return posted[0] if posted else Comment.of(api.post(path, {"body": text}))
 
 
 # `outdated` where the pull request has moved on, or a newer run was there first; `taken` where another job of the same
@@ -236,9 +236,9 @@ def keep_comment(
         by_id = {each.id: each for each in (created, *read_thread(api, number).marked(key))}
         ours = [by_id[each] for each in sorted(by_id)]
     oldest, *spare = ours
-    is_same, told = visible_text(oldest.body) == visible_text(text), order_in(oldest.body)
+    is_same, told = visible_text(oldest.body) == visible_text(text), oldest.order
     # Nobody makes results in the future: who says so wants to be the last for ever.
-    claims = {claim for each in ours if (claim := order_in(each.body)) and claim.made_at <= time.time()}
+    claims = {claim for each in ours if (claim := each.order) and claim.made_at <= time.time()}
     newer = (claim for claim in claims if claim.is_after(order))
     if any(_is_real(api, claim, thread.head_sha, workflow, stored_as) for claim in newer):
         action = "outdated"
@@ -299,7 +299,7 @@ class Issue(KeptText):
 def _own_login(api: Api) -> str:
     """A workflow's token may not ask who it is, and is refused; any other failure says nothing."""
     try:
-        return understand(User, api.get("/user")).login
+        return User.of(api.get("/user")).login
     except GitHubError as error:
         if error.status != 403 or error.code != "GITHUB_NOT_PERMITTED":
             raise
@@ -314,7 +314,7 @@ def find_issues(api: Api, key: str, author: str | None) -> list[Issue]:
     """
     me = author or _own_login(api)
     listed = api.pages("issues", limit=MAX_PAGES, state="open", creator=me)
-    issues = (understand(Issue, each) for each in listed)
+    issues = (Issue.of(each) for each in listed)
     # Anybody can write the mark into an issue; nobody else can be its author.
     ours = (issue for issue in issues if issue.author == me and is_marked(issue.body, key))
     return sorted((issue for issue in ours if issue.pull_request is None), key=lambda issue: issue.number)
@@ -325,7 +325,7 @@ def keep_issue(api: Api, issue: Issue | None, key: str, title: str, body: str) -
     # The second line is empty: an issue tells of no single run.
     text = {"title": title[:MAX_TITLE_LENGTH], "body": f"{marker(key)}\n\n{body}"}
     if issue is None:
-        return understand(Issue, api.post("issues", text)), "opened"
+        return Issue.of(api.post("issues", text)), "opened"
     if (issue.title, visible_text(issue.body)) == (text["title"], visible_text(text["body"])):
         return issue, "left as it is"
     api.patch(f"issues/{issue.number}", text)

@@ -1,7 +1,7 @@
 """What GitHub tells of a repository, checked as far as Zelda reads it: commits, pull requests, runs and artifacts."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Self
 from urllib.parse import quote
 
 from pydantic import AliasChoices, AliasPath, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
@@ -22,6 +22,19 @@ class Described(BaseModel):
     """A thing as GitHub describes it; keys that Zelda does not read are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+
+    @classmethod
+    def of(cls, answer: Any) -> Self:
+        """The thing that a value of an answer describes.
+
+        Raises:
+            GitHubError: `GITHUB_REFUSED` where it is something else.
+        """
+        try:
+            return cls.model_validate(answer)
+        except ValidationError as error:
+            message = f"An answer of GitHub cannot be used: it describes no {cls.__name__}."
+            raise GitHubError(message, code="GITHUB_REFUSED") from error
 
 
 class Artifact(Described):
@@ -92,22 +105,6 @@ class WorkflowRun(Described):
         return (self.head_repository_id, self.head_branch) == (repository_id, branch)
 
 
-_Described = TypeVar("_Described", bound=Described)
-
-
-def understand(kind: type[_Described], answer: Any) -> _Described:
-    """The thing that a value of an answer describes.
-
-    Raises:
-        GitHubError: `GITHUB_REFUSED` where it is something else.
-    """
-    try:
-        return kind.model_validate(answer)
-    except ValidationError as error:
-        message = f"An answer of GitHub cannot be used: it describes no {kind.__name__}."
-        raise GitHubError(message, code="GITHUB_REFUSED") from error
-
-
 def of_workflow_run(api: Api, own: int, run: WorkflowRun, hinted: int | None) -> int | None:
     """The open pull request of the repository `own` that a finished run was for; None where none is clear.
 
@@ -123,7 +120,7 @@ def of_workflow_run(api: Api, own: int, run: WorkflowRun, hinted: int | None) ->
     # A deleted fork is no repository on either side.
     wanted = ("open", run.head_sha, run.head_repository_id, own)
     for source in (of_branch if run.head_owner and run.head_branch else (), of_head):
-        pulls = [understand(PullRequest, each) for each in source]
+        pulls = [PullRequest.of(each) for each in source]
         told = {it.number: (it.state, it.head.sha, it.head.repository_id, it.base.repository_id) for it in pulls}
         if fitting := {number for number, each in told.items() if each == wanted}:
             return hinted if hinted in fitting else _only(fitting)
@@ -132,7 +129,7 @@ def of_workflow_run(api: Api, own: int, run: WorkflowRun, hinted: int | None) ->
 
 def of_commit(api: Api, sha: str) -> int | None:
     """The open pull request whose head a commit of this repository is; None where there are several or none."""
-    pulls = (understand(PullRequest, each) for each in api.pages(f"commits/{sha}/pulls", limit=1))
+    pulls = (PullRequest.of(each) for each in api.pages(f"commits/{sha}/pulls", limit=1))
     return _only({pull.number for pull in pulls if pull.state == "open" and pull.head.sha == sha})
 
 
@@ -147,7 +144,7 @@ def ancestors(api: Api, start: str) -> Iterator[str]:
     """
     try:
         for commit in api.pages("commits", limit=PAGES_OF_ANCESTORS, sha=start):
-            yield understand(Revision, commit).sha
+            yield Revision.of(commit).sha
     except GitHubError as error:
         if error.code != "GITHUB_NOT_FOUND":
             raise
@@ -161,7 +158,7 @@ class _Comparison(Described):
 def _compare(api: Api, base: str, head: str) -> _Comparison:
     path = f"compare/{quote(base, safe='')}...{quote(head, safe='')}"
     # The changed files come with the first page whatever its size; commits need not.
-    return understand(_Comparison, api.get(path, per_page=1))
+    return _Comparison.of(api.get(path, per_page=1))
 
 
 def behind(api: Api, commit: str, wanted: str) -> int:
@@ -179,7 +176,7 @@ def merge_base(api: Api, base: str, head: str) -> str:
 
 
 def read_run(api: Api, run_id: int) -> WorkflowRun:
-    return understand(WorkflowRun, api.get(f"actions/runs/{run_id}"))
+    return WorkflowRun.of(api.get(f"actions/runs/{run_id}"))
 
 
 def newest_run(api: Api, workflow: str, pull_request: PullRequest) -> WorkflowRun | None:
@@ -190,7 +187,7 @@ def newest_run(api: Api, workflow: str, pull_request: PullRequest) -> WorkflowRu
     """
     path = f"actions/workflows/{quote(workflow, safe='')}/runs"
     listed = api.pages(path, key="workflow_runs", limit=1, head_sha=pull_request.head.sha)
-    runs = (understand(WorkflowRun, each) for each in listed)
+    runs = (WorkflowRun.of(each) for each in listed)
     # Another repository may have a pull request with the very same head.
     own = (it for it in runs if it.event in EVENTS and it.head_repository_id == pull_request.head.repository_id)
     return max(own, key=lambda run: run.id, default=None)
@@ -199,4 +196,4 @@ def newest_run(api: Api, workflow: str, pull_request: PullRequest) -> WorkflowRu
 def artifacts_of_run(api: Api, run_id: int) -> list[Artifact]:
     """The artifacts of a run, of all its attempts, expired or not, the newest first."""
     listed = api.pages(f"actions/runs/{run_id}/artifacts", key="artifacts", limit=PAGES_OF_ARTIFACTS)
-    return sorted((understand(Artifact, entry) for entry in listed), key=lambda entry: entry.id, reverse=True)
+    return sorted((Artifact.of(entry) for entry in listed), key=lambda entry: entry.id, reverse=True)
