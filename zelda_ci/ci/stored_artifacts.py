@@ -24,9 +24,8 @@ NIGHTS = "history.json"
 # Of 100 runs each: as many of an event as commits that are looked at.
 PAGES_OF_RUNS = 3
 
-MAX_MEMBER_BYTES = 64 << 20
+MAX_FILE_BYTES = 64 << 20
 MAX_MEMBERS = 20_000
-MAX_HISTORY_BYTES = 16 << 20
 
 # What an artifact tells of itself, which whoever stored it can choose, and what is said where it is not as expected.
 # A repository may be renamed: its id tells.
@@ -165,7 +164,7 @@ def read_stored(api: Api, artifact: Artifact, expected: Claims) -> StoredResults
     """
     if artifact.expired:
         raise ArtifactError("The artifact has expired.", code="ARTIFACT_EXPIRED")
-    members = read_members(api, artifact, (PROVENANCE, RESULTS, POOL, NIGHTS), MAX_MEMBER_BYTES)
+    members = read_members(api, artifact, (PROVENANCE, RESULTS, POOL, NIGHTS), MAX_FILE_BYTES)
     for name in (PROVENANCE, RESULTS):
         if name not in members:
             raise ArtifactError(f"it holds no {name}", code="BASELINE_REFUSED")

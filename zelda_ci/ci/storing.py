@@ -11,16 +11,7 @@ from zelda_ci.ci import baseline_words as words
 from zelda_ci.ci.baseline import heads_of, pull_request_of
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.settings import DEFAULT_ARTIFACT
-from zelda_ci.ci.stored_artifacts import (
-    MAX_HISTORY_BYTES,
-    MAX_MEMBER_BYTES,
-    NIGHTS,
-    POOL,
-    PROVENANCE,
-    RESULTS,
-    identity_of,
-    is_results_name,
-)
+from zelda_ci.ci.stored_artifacts import MAX_FILE_BYTES, NIGHTS, POOL, PROVENANCE, RESULTS, identity_of, is_results_name
 from zelda_ci.compare.pool import is_usable
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.domain.outcome import Outcome, run_outcome
@@ -41,6 +32,7 @@ from zelda_ci.storage.history import RunHistory
 
 # Later attempts and pushes of a pull request count the trials before; nobody compares with them after its end.
 PULL_REQUEST_DAYS = 14
+MAX_HISTORY_BYTES = 16 << 20
 
 # What a service answers that knows no files but archives.
 ARCHIVES_ONLY = 400
@@ -153,7 +145,7 @@ def _trials(result: CiResult) -> dict[str, bytes]:
             members[NIGHTS] = encode_within(found.nights, MAX_HISTORY_BYTES)
     # Without a pool it does not carry the trials of those before it, which therefore have to be read as well.
     if found.knows_earlier or not pull_request_of(case):
-        members[POOL] = encode_within(pool, MAX_MEMBER_BYTES)
+        members[POOL] = encode_within(pool, MAX_FILE_BYTES)
     return members
 
 

@@ -191,7 +191,7 @@ def post_once(api: Api, number: int, key: str, text: str) -> Comment:
 
 # `outdated` where the pull request has moved on, or a newer run was there first; `taken` where another job of the same
 # run has written it.
-Action = Literal["created", "updated", "unchanged", "outdated", "taken"]
+Action = Literal["created", "updated", "unchanged", "not due", "outdated", "taken"]
 
 
 class Published(NamedTuple):
@@ -201,46 +201,50 @@ class Published(NamedTuple):
     action: Action
 
 
-def keep_comment(
-    api: Api,
-    number: int,
-    *,
-    key: str,
-    order: CommentOrder,
-    body: str,
-    workflow: str,
-    stored_as: Callable[[int], str],
-    once: bool = False,
-) -> Published:
-    """Make the one comment that a pull request has for a key tell a body, unless it tells of newer results.
+class ToldJob(NamedTuple):
+    """The job of whose runs a comment tells."""
 
-    It tells of runs of a workflow (a path; empty where nobody says), which have stored the results of an attempt as an
-    artifact of a name. `once` says that only another job with the same key can have told of this very attempt.
+    key: str
+    workflow: str
+    """Path of its file; empty where nobody says."""
+    stored_as: Callable[[int], str]
+    """Name of the artifact with the results of an attempt."""
+
+
+def keep_comment(
+    api: Api, number: int, job: ToldJob, order: CommentOrder, body: str, *, is_due: bool = True, once: bool = False
+) -> Published:
+    """Make the one comment that a pull request has for a job tell a body, unless it tells of newer results.
+
+    Where that is not due, it only takes the place of an earlier one, which may have ceased to be true. `once` says that
+    only another job with the same key can have told of this very attempt.
 
     Raises:
         GitHubError: `COMMENT_TOO_LONG`, `GITHUB_NOT_PERMITTED`, or what else hindered.
     """
-    text = sealed(key, order, body)
+    text = sealed(job.key, order, body)
     if len(text.encode("utf-16-le", "surrogatepass")) // 2 > MAX_BODY_LENGTH:
         message = f"The comment is longer than the {MAX_BODY_LENGTH} characters that GitHub takes."
         raise GitHubError(message, code="COMMENT_TOO_LONG")
     thread = read_thread(api, number)
-    ours: list[Comment] = [*thread.marked(key)]
+    ours: list[Comment] = [*thread.marked(job.key)]
+    if not ours and not is_due:
+        return Published(None, "not due")
     # The pull request has a newer commit, whose own run will say what there is to say.
     if order.head_sha not in ("", thread.head_sha):
         return Published(ours[0].url if ours else None, "outdated")
     action: Action = "unchanged" if ours else "created"
     if not ours:
-        created = post_once(api, number, key, text)
+        created = post_once(api, number, job.key, text)
         # Another job may do so at this moment: look again, since all see the same comments and all keep the oldest.
-        by_id = {each.id: each for each in (created, *read_thread(api, number).marked(key))}
+        by_id = {each.id: each for each in (created, *read_thread(api, number).marked(job.key))}
         ours = [by_id[each] for each in sorted(by_id)]
     oldest, *spare = ours
     is_same, told = visible_text(oldest.body) == visible_text(text), oldest.order
     # Nobody makes results in the future: who says so wants to be the last for ever.
     claims = {claim for each in ours if (claim := each.order) and claim.made_at <= time.time()}
     newer = (claim for claim in claims if claim.is_after(order))
-    if any(_is_real(api, claim, thread.head_sha, workflow, stored_as) for claim in newer):
+    if any(_is_real(api, claim, thread.head_sha, job) for claim in newer):
         action = "outdated"
     elif once and not is_same and told and (told.run_id, told.run_attempt) == (order.run_id, order.run_attempt):
         action = "taken"
@@ -251,7 +255,7 @@ def keep_comment(
             if error.code not in ABSENT:
                 raise
             # It was deleted at this moment.
-            return Published(post_once(api, number, key, text).url, "created")
+            return Published(post_once(api, number, job.key, text).url, "created")
         action = "updated"
     if action in {"outdated", "taken"}:
         # What others have written is not ours to judge.
@@ -263,7 +267,7 @@ def keep_comment(
     return Published(oldest.url, action)
 
 
-def _is_real(api: Api, claim: CommentOrder, head_sha: str, workflow: str, stored_as: Callable[[int], str]) -> bool:
+def _is_real(api: Api, claim: CommentOrder, head_sha: str, job: ToldJob) -> bool:
     """Whether GitHub knows a run as one whose results the comment tells.
 
     People can write any into it, and so can a fork, where another workflow posts its text in our name; it must not
@@ -271,10 +275,10 @@ def _is_real(api: Api, claim: CommentOrder, head_sha: str, workflow: str, stored
     """
     try:
         run = read_run(api, claim.run_id)
-        is_ours = run.head_sha == head_sha and workflow in {"", run.workflow}
+        is_ours = run.head_sha == head_sha and job.workflow in {"", run.workflow}
         if run.event == "issue_comment":
             # Its head is the default branch's. But a fork stores nothing in it, and others have no such artifact.
-            name = stored_as(claim.run_attempt)
+            name = job.stored_as(claim.run_attempt)
             is_ours = any(each.name == name for each in artifacts_of_run(api, claim.run_id))
     except GitHubError as error:
         if error.code not in ABSENT | {"GITHUB_NOT_PERMITTED"}:
