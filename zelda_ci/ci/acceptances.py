@@ -118,9 +118,7 @@ def apply_acceptances(case: CiContext, result: CiResult, pull_request: int | Non
     try:
         result.acceptances = read_acceptances(case.api, pull_request)
     except GitHubError as problem:
-        result.notes.append(f"{UNKNOWN}: {problem.message}")
-        case.log.say(f"{UNKNOWN}: {problem.message}")
-        return
+        result.note(f"{UNKNOWN}: {problem.message}")
     for noted in result.gate.accepted:
         by, because = noted.acceptance.by, noted.acceptance.because
         case.log.say(sentence(f"accepted by {by}: {gate_sentence(noted.reason)}; because {because}"))

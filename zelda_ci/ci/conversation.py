@@ -191,8 +191,7 @@ def _accept(case: CiContext, command: AcceptCriteria, asked: Comment, thread: Th
 
 def _runs(api: Api, thread: Thread, pull: PullRequest, newest: WorkflowRun | None) -> Iterator[WorkflowRun]:
     """The newest runs of which Zelda's comments tell for this head, and that of the workflow."""
-    orders = (comment.order for comment in thread.comments)
-    told = {order.run_id for order in orders if order and order.head_sha == pull.head.sha}
+    told = {it.run_id for each in thread.comments if (it := each.order) and it.head_sha == pull.head.sha}
     told |= {newest.id} if newest else set()
     for run_id in sorted(told, reverse=True)[:MAX_RUNS]:
         with suppress(GitHubError):

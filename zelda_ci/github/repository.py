@@ -150,29 +150,20 @@ def ancestors(api: Api, start: str) -> Iterator[str]:
             raise
 
 
-class _Comparison(Described):
+class CommitComparison(Described):
+    """How two commits or branches, a base and a head, lie to each other."""
+
     behind_by: int
+    """How many commits the base has that the head has not."""
     merge_base: str = Field(validation_alias=AliasPath("merge_base_commit", "sha"))
+    """The newest that they have in common."""
 
 
-def _compare(api: Api, base: str, head: str) -> _Comparison:
+def compare_commits(api: Api, base: str, head: str) -> CommitComparison:
+    """Compare them; `GITHUB_NOT_FOUND` where they have nothing in common, or GitHub does not know one of them."""
     path = f"compare/{quote(base, safe='')}...{quote(head, safe='')}"
     # The changed files come with the first page whatever its size; commits need not.
-    return _Comparison.of(api.get(path, per_page=1))
-
-
-def behind(api: Api, commit: str, wanted: str) -> int:
-    """How many commits `wanted` has that `commit` has not."""
-    return 0 if commit == wanted else _compare(api, wanted, commit).behind_by
-
-
-def merge_base(api: Api, base: str, head: str) -> str:
-    """The newest commit that two commits or branches have in common.
-
-    Raises:
-        GitHubError: `GITHUB_NOT_FOUND` where they have none, or GitHub does not know one of them.
-    """
-    return _compare(api, base, head).merge_base
+    return CommitComparison.of(api.get(path, per_page=1))
 
 
 def read_run(api: Api, run_id: int) -> WorkflowRun:
