@@ -23,8 +23,7 @@ from zelda_ci.domain.run import RunResult, batch_of
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ArtifactError, ConfigError, GitHubError, StorageError, ZeldaError
 from zelda_ci.github.api import Api
-from zelda_ci.github.revisions import ancestors, behind, merge_base, read_run
-from zelda_ci.github.schemas import WorkflowRun
+from zelda_ci.github.repository import WorkflowRun, ancestors, compare_commits, read_run
 from zelda_ci.storage.references import read_results
 
 # What runs on commits that are already on a branch of this repository; pull requests are not.
@@ -67,7 +66,7 @@ def resolve_baseline(case: CiContext) -> Evidence:
     branch, commit, default = target.branch, target.commit, settings.context.default_branch
     if target.head and not commit:
         try:
-            commit = merge_base(api, target.branch, target.head)
+            commit = compare_commits(api, target.branch, target.head).merge_base
         except GitHubError as problem:
             if problem.code not in {"GITHUB_NOT_FOUND", "GITHUB_REFUSED"}:
                 return Evidence(origin=words.missing(branch, None, problem))
@@ -78,7 +77,7 @@ def resolve_baseline(case: CiContext) -> Evidence:
     if found.origin.state in NOTHING_USABLE and branch != default and not settings.baseline_branch:
         case.log.say(f"{found.origin.sentence}. The default branch, {default}, is searched.")
         try:
-            below = find_baseline(case, default, merge_base(api, default, commit or branch))
+            below = find_baseline(case, default, compare_commits(api, default, commit or branch).merge_base)
         except GitHubError as problem:
             case.log.say(f"The commit of {default} on which {branch} is based is not known: {problem.message}")
         else:
@@ -172,7 +171,7 @@ def _evidence(
     told = nearest.provenance
     # Good to know, but no reason to do without the results.
     with suppress(GitHubError):
-        distance = behind(api, told.sha, wanted)
+        distance = 0 if told.sha == wanted else compare_commits(api, wanted, told.sha).behind_by
     origin = BaselineOrigin(
         state=BaselineState.FOUND,
         sentence="",

@@ -12,10 +12,9 @@ from zelda_ci.ci.baseline import resolve_baseline
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.evaluate import compare
 from zelda_ci.ci.event import BaselineTarget
-from zelda_ci.ci.stored_artifacts import artifacts_of_run, identity_of, is_results_name, read_stored
+from zelda_ci.ci.stored_artifacts import identity_of, is_results_name, read_stored
 from zelda_ci.errors import ArtifactError, StorageError
-from zelda_ci.github.revisions import of_workflow_run
-from zelda_ci.github.schemas import PullRequest, understand
+from zelda_ci.github.repository import PullRequest, artifacts_of_run, of_workflow_run
 from zelda_ci.report.comment.view import FOREIGN, ci_view
 from zelda_ci.report.markdown import render_comment
 
@@ -57,7 +56,7 @@ def comment(case: CiContext) -> int:
             _nothing(case, "That run was cancelled: what it stored is for the next run of the pull request.")
             continue
         # The commit that was tested against, as far as it is one of the base branch.
-        base = settings.baseline_branch or understand(PullRequest, api.get(f"pulls/{pull_request}")).base.ref
+        base = settings.baseline_branch or PullRequest.of(api.get(f"pulls/{pull_request}")).base.ref
         target = BaselineTarget(base, head=told.base_sha or told.head_sha) if settings.compare else None
         job = replace(case, evaluated=told, refused=told.refused, decision=replace(case.decision, target=target))
         # Trials of earlier runs of the pull request count, as they did in the check.

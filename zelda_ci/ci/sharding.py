@@ -16,7 +16,7 @@ from zelda_ci.ci import evaluate, publish
 from zelda_ci.ci.baseline import pull_request_of
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.evidence import Evidence, PinnedPlan
-from zelda_ci.ci.stored_artifacts import RESULTS, artifacts_of_run, identity_of
+from zelda_ci.ci.stored_artifacts import RESULTS, identity_of, read_members
 from zelda_ci.ci.storing import HURRY_SECONDS, clear_files, upload
 from zelda_ci.compare.pool import is_usable
 from zelda_ci.compare.shards import difference, digest_of
@@ -27,10 +27,9 @@ from zelda_ci.domain.shards import ShardOf, ShardPart, ShardPlan
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.errors import StorageError, ZeldaError
 from zelda_ci.files.atomic import write_whole
-from zelda_ci.github.archives import MemberReader
-from zelda_ci.github.schemas import Artifact
+from zelda_ci.github.repository import Artifact, artifacts_of_run
 from zelda_ci.pipeline import shards
-from zelda_ci.pipeline.shards import LIMITS, MAX_ARCHIVE_BYTES, MAX_MEMBERS, describe, read_part
+from zelda_ci.pipeline.shards import MAX_ARCHIVE_BYTES, MAX_MEMBER_BYTES, describe, read_part
 from zelda_ci.report.text import escape_markdown, json_of, sentence
 from zelda_ci.storage import codec
 
@@ -63,8 +62,7 @@ def pinned_plan(case: CiContext) -> PinnedPlan | None:
         return None
     with _refusal_in_comment(case):
         for artifact in _artifacts(case, "plan") if wanted else ():
-            with _downloaded(case, artifact) as file:
-                data = MemberReader(file, max_members=MAX_MEMBERS).read({PLAN}, **LIMITS).get(PLAN, b"")
+            data = read_members(case.github, artifact, {PLAN}, MAX_MEMBER_BYTES).get(PLAN, b"")
             if hashlib.sha256(data).hexdigest() == wanted:
                 return codec.decode(PinnedPlan, data, PLAN)
         hint = (

@@ -11,17 +11,7 @@ from zelda_ci.ci import baseline_words as words
 from zelda_ci.ci.baseline import heads_of, pull_request_of
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.settings import DEFAULT_ARTIFACT
-from zelda_ci.ci.stored_artifacts import (
-    MAX_HISTORY_BYTES,
-    MAX_MEMBER_BYTES,
-    NIGHTS,
-    POOL,
-    PROVENANCE,
-    RESULTS,
-    artifacts_of_run,
-    identity_of,
-    is_results_name,
-)
+from zelda_ci.ci.stored_artifacts import MAX_FILE_BYTES, NIGHTS, POOL, PROVENANCE, RESULTS, identity_of, is_results_name
 from zelda_ci.compare.pool import is_usable
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.domain.outcome import Outcome, run_outcome
@@ -29,6 +19,7 @@ from zelda_ci.domain.run import Pool
 from zelda_ci.errors import GitHubError
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import storage_errors, write_whole
+from zelda_ci.github.repository import artifacts_of_run
 from zelda_ci.pipeline.shards import FILES, run_files
 from zelda_ci.report.comment.view import NO_REPORT, NOT_STORED
 from zelda_ci.report.html.writer import PageOptions, write_report
@@ -40,6 +31,7 @@ from zelda_ci.storage.history import RunHistory
 
 # Later attempts and pushes of a pull request count the trials before; nobody compares with them after its end.
 PULL_REQUEST_DAYS = 14
+MAX_HISTORY_BYTES = 16 << 20
 
 # The runner kills a cancelled step 10 seconds after its first signal: each request of it has this long.
 HURRY_SECONDS = 4.0
@@ -155,7 +147,7 @@ def _trials(result: CiResult) -> dict[str, bytes]:
             members[NIGHTS] = encode_within(found.nights, MAX_HISTORY_BYTES)
     # Without a pool it does not carry the trials of those before it, which therefore have to be read as well.
     if found.knows_earlier or not pull_request_of(case):
-        members[POOL] = encode_within(pool, MAX_MEMBER_BYTES)
+        members[POOL] = encode_within(pool, MAX_FILE_BYTES)
     return members
 
 
