@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -140,18 +141,18 @@ class RunFolder:
             log.warning("%s: lines that could not be read: %d", self.path / JOURNAL, passed)
 
     def finish(self, result: RunResult, transcript: SessionTranscript) -> None:
-        """Write transcript and result, and remove what led to them.
+        """Write transcript and result, remove what led to them, and let go of the lock.
 
         Raises:
             StorageError: There was no room or no permission. The journal stays, and with it the result as announced:
-                `close` the folder, and the next start finishes it.
+                the next start finishes it.
         """
-        # The small file first: where the large one finds no room, the outcome is not lost to the next start.
-        self.announce(result)
-        write_whole(self.path / TRANSCRIPT, codec.encode_transcript(transcript))
-        write_whole(self.path / RESULT, [codec.encode(result, indent=2)])
-        self._tidy()
-        self.close()
+        with closing(self):
+            # The small file first: where the large one finds no room, the outcome is not lost to the next start.
+            self.announce(result)
+            write_whole(self.path / TRANSCRIPT, codec.encode_transcript(transcript))
+            self.rewrite(result)
+            self._tidy()
 
     def announced(self) -> RunResult | None:
         """Result as a killed run announced it; what it left beside a result, or before any record, is removed."""
@@ -319,23 +320,17 @@ class ResultStore:
             yield
 
 
+@dataclass
 class RunState:
     """One run's result in the making. Until something better is known, the run counts as interrupted."""
 
-    def __init__(self, folder: RunFolder, provisional: RunResult, redact: Redactor) -> None:
-        self.folder = folder
-        self.known = provisional
-        self.records: list[SessionRecord] = []
-        self.wall_seconds = 0.0
-        self._redact = redact
-        self._prompt = redact(provisional.config.prompt)
-        self._responses: set[str] = set()
-        folder.announce(provisional)
-
-    @property
-    def turns(self) -> int:
-        """Model responses of the main thread so far."""
-        return len(self._responses)
+    folder: RunFolder
+    known: RunResult
+    redact: Redactor
+    records: list[SessionRecord] = field(default_factory=list)
+    responses: set[str] = field(default_factory=set)
+    """Of the model in the main thread, by id."""
+    wall_seconds: float = 0.0
 
     def update(self, **facts: object) -> None:
         """Replace fields of the result by what is known now."""
@@ -353,20 +348,18 @@ class RunState:
             and record.parent_tool_call_id is None
             and record.model != SYNTHETIC_MODEL
         ):
-            self._responses.add(record.message_id)
-
-    def end(self, status: SessionStatus, failure: Failure | None = None) -> None:
-        """Settle how the run ended; `failure` is absent when the session completed."""
-        self.update(status=status, failure=failure)
+            self.responses.add(record.message_id)
 
     def fail(self, exc: ZeldaError) -> None:
         """Settle that the run could not be carried out."""
-        hint = self._redact(exc.hint) if exc.hint else None
-        self.end(SessionStatus.FAILED, Failure(code=exc.code, message=self._redact(exc.message), hint=hint))
+        hint = self.redact(exc.hint) if exc.hint else None
+        failure = Failure(code=exc.code, message=self.redact(exc.message), hint=hint)
+        self.update(status=SessionStatus.FAILED, failure=failure)
 
     def transcript(self) -> SessionTranscript:
         """The session as far as it was heard."""
-        return transcript_of(self.known, self._prompt, self.records, self.wall_seconds or None)
+        prompt = self.redact(self.known.config.prompt)
+        return transcript_of(self.known, prompt, self.records, self.wall_seconds or None)
 
     def store(self) -> RunResult:
         """Write result and transcript. Where that fails, the result says so and what was captured stays on disk."""
@@ -375,5 +368,4 @@ class RunState:
             self.folder.finish(self.known, self.transcript())
         except StorageError as exc:
             self.fail(exc)
-            self.folder.close()
         return self.known
