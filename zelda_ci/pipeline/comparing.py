@@ -21,7 +21,6 @@ from zelda_ci.domain.trials import PoolSettings
 from zelda_ci.errors import StorageError
 from zelda_ci.report.told import CiReport, PullRequestChanges
 from zelda_ci.selection.choice import line_changes
-from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.references import SideReference, find_runs
 from zelda_ci.storage.result_store import ResultStore, is_run_id
 
@@ -122,7 +121,7 @@ def kept_comparison(results_dir: Path, batch_id: str) -> tuple[BatchResult, Comp
     kept = ResultStore(results_dir).comparison(batch_id)
     if kept is None:
         return None
-    history = RunHistory(results_dir)
+    history = ResultStore(results_dir)
     with suppress(StorageError):
         whole = batch_of([history.result(run_id) for run_id in find_runs(history, batch_id)])
         found = kept.each(lambda ids: tuple(map(history.result, ids)))
@@ -134,7 +133,7 @@ def kept_comparison(results_dir: Path, batch_id: str) -> tuple[BatchResult, Comp
 
 
 def changed_steering(
-    history: RunHistory, baseline: Iterable[RunResult], candidate: Iterable[RunResult]
+    history: ResultStore, baseline: Iterable[RunResult], candidate: Iterable[RunResult]
 ) -> tuple[SteeringChange, ...]:
     """The files that steer and differ between two sides, as far as the newest run of each that is stored here knows."""
     found: list[Mapping[str, Sequence[str]]] = []
@@ -171,7 +170,7 @@ def report_of(
 STATES_READ = 5
 
 
-def stored_pool(history: RunHistory, settings: Mapping[str, PoolSettings], now: datetime) -> TrialPool:
+def stored_pool(history: ResultStore, settings: Mapping[str, PoolSettings], now: datetime) -> TrialPool:
     """The stored runs of some suites as a pool: on a laptop they are nobody else's. `settings` are by suite.
 
     Raises:

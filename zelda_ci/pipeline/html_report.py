@@ -9,9 +9,8 @@ from zelda_ci.errors import StorageError
 from zelda_ci.files.atomic import read_file
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.report.told import CiReport
-from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.images import IMAGES
-from zelda_ci.storage.result_store import PATCH, TRANSCRIPT, is_run_id
+from zelda_ci.storage.result_store import PATCH, TRANSCRIPT, ResultStore, is_run_id
 
 # A larger one is not read: it would take the memory of many.
 MAX_TRANSCRIPT_BYTES = 500_000_000
@@ -22,7 +21,7 @@ MAX_PATCH_BYTES = 5_000_000
 class StoredSessions:
     """Transcripts, patches and images of stored runs."""
 
-    history: RunHistory
+    history: ResultStore
 
     def size(self, run_id: str) -> int:
         """Bytes of its transcript; zero where there is none that is read."""
@@ -54,7 +53,7 @@ class StoredSessions:
 
 
 def write_html(
-    target: Path, report: CiReport, history: RunHistory, *, include_texts: bool = True, all_transcripts: bool = False
+    target: Path, report: CiReport, history: ResultStore, *, include_texts: bool = True, all_transcripts: bool = False
 ) -> int:
     """Write the report of stored runs; returns its size in bytes.
 

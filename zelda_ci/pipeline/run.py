@@ -93,7 +93,7 @@ class SuiteRun:
 
     def _begin(self) -> RunState:
         now = datetime.now(UTC)
-        folder = self.tools.store.begin(self.suite.name, now)
+        folder = self.tools.prepared.store.begin(self.suite.name, now)
         self.run_id = folder.run_id
         provisional = RunResult(
             run_id=folder.run_id,

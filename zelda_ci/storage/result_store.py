@@ -4,16 +4,22 @@ import logging
 import os
 import re
 import shutil
+import time
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
+from operator import attrgetter
 from pathlib import Path
 from typing import Self
 
 import orjson
+from pydantic import ValidationError
 
+from zelda_ci import __version__
+from zelda_ci.domain.base import Record
+from zelda_ci.domain.history import History, SkippedRun, StoredRun, at_a_glance
 from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.run import Failure, RunResult, StoredComparison
 from zelda_ci.domain.session import AssistantSaid, SessionRecord, SessionStatus, SessionTranscript, Started, ToolCalled
@@ -22,7 +28,7 @@ from zelda_ci.files import locks, ownership, untrusted
 from zelda_ci.files.atomic import TEMPORARY, read_file, storage_errors, write_whole
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.storage import codec
-from zelda_ci.storage.codec import Stored
+from zelda_ci.storage.codec import Stored, UnreadableError
 from zelda_ci.storage.fold import SYNTHETIC_MODEL, transcript_of
 from zelda_ci.storage.images import IMAGES
 
@@ -41,6 +47,12 @@ MAX_NAME_LENGTH = 80
 # Bytes; a result holds no transcript and stays far below.
 MAX_RESULT_BYTES = 50_000_000
 MAX_STEERING_BYTES = 64_000_000
+
+INDEX = "index.json"
+FORMAT = f"zelda {__version__} index 5"
+
+# The coarsest clock of a common file system ticks every two seconds.
+YOUNG_NS = 2_000_000_000
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*-\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}(-[1-9]\d*)?")
 
@@ -223,6 +235,17 @@ class RunFolder:
         return codec.decode(model, read_file(file, max_bytes), str(file))
 
 
+# Times of change, size and inode of a file: another one when the file changes.
+Stamp = tuple[int, int, int, int]
+
+
+class _Index(Record):
+    """What was read of results, by name of the run's folder, with the stamp that the file had."""
+
+    format: str
+    entries: dict[str, tuple[Stamp, StoredRun]]
+
+
 class ResultStore:
     """Results of all runs of a project, shared by every Zelda process that works on it.
 
@@ -233,6 +256,7 @@ class ResultStore:
 
     def __init__(self, results_dir: Path) -> None:
         self._runs, self._comparisons = results_dir / RUNS, results_dir / "comparisons"
+        self._index = results_dir / INDEX
 
     def begin(self, suite: str, started_at: datetime) -> RunFolder:
         """Make a folder for a new run, and lock its journal; where the name is taken, the next number is used."""
@@ -309,6 +333,42 @@ class ResultStore:
                 if announced := folder.announced():
                     yield folder, announced
 
+    def overview(self) -> History:
+        """All runs, newest first. What cannot be read is named, and no transcript is opened.
+
+        Raises:
+            StorageError: The folder of runs exists and cannot be read.
+        """
+        indexed = self._read_index()
+        entries: dict[str, tuple[Stamp, StoredRun]] = {}
+        skipped: list[SkippedRun] = []
+        unfinished = 0
+        for folder in self._folders():
+            try:
+                if stamp := _stamp_of(folder):
+                    known = indexed.get(folder.name)
+                    fresh = known if known and known[0] == stamp else (stamp, self._summary(folder.name))
+                    entries[folder.name] = fresh
+                else:
+                    unfinished += 1
+            except UnreadableError as problem:
+                skipped.append(SkippedRun(name=folder.name, code=problem.code, message=problem.message))
+        # Only if something has changed, so that a list is a mere read for most of the time.
+        if entries.keys() != indexed.keys() or any(indexed[name] is not entry for name, entry in entries.items()):
+            self._write_index(entries)
+        runs = [run for _, run in entries.values()]
+        runs.sort(key=lambda run: (run.started_at.timestamp(), run.run_id), reverse=True)
+        skipped.sort(key=attrgetter("name"))
+        return History(runs=tuple(runs), skipped=tuple(skipped), unfinished=unfinished)
+
+    def run(self, run_id: str) -> RunFolder:
+        """Reader of a run's folder."""
+        return RunFolder(self._runs / run_id)
+
+    def result(self, run_id: str) -> RunResult:
+        """The whole result of a run."""
+        return self.run(run_id).result()
+
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Nobody else begins or claims a run meanwhile: a new folder is not seen before its journal is locked."""
@@ -318,6 +378,68 @@ class ResultStore:
                 handle = stack.enter_context(locks.held(self._runs / LOCK, mode=0o666))
                 ownership.hand_over(handle, self._runs)
             yield
+
+    def _folders(self) -> Iterator[os.DirEntry[str]]:
+        try:
+            with os.scandir(self._runs) as entries:
+                yield from (entry for entry in entries if not entry.name.startswith("."))
+        except FileNotFoundError:
+            return
+        except OSError as problem:
+            hint = "Look at its permissions, or at resultsDir in zelda.config.yaml."
+            raise StorageError(f"{self._runs} cannot be read: {problem.strerror}.", hint=hint) from problem
+
+    def _summary(self, name: str) -> StoredRun:
+        short = f"{name}/{RESULT}"
+        try:
+            data = read_file(f"{self._runs}/{short}", MAX_RESULT_BYTES)
+        except StorageError as problem:
+            raise UnreadableError(problem.message, hint=problem.hint, code="RESULT_UNREADABLE") from problem
+        run = codec.decode(RunResult, data, short)
+        if run.run_id != name:
+            # Its id could not be told from that of the run it was copied from.
+            raise UnreadableError(f"{short} is the result of another run.", code="RESULT_FOREIGN")
+        try:
+            # Shown, sorted and chosen by the moment it began, which has to exist in every time zone.
+            run.started_at.astimezone(UTC)
+        except OverflowError:
+            raise UnreadableError(f"{short} contains a time that does not exist.", code="RESULT_FOREIGN") from None
+        return at_a_glance(run)
+
+    def _read_index(self) -> Mapping[str, tuple[Stamp, StoredRun]]:
+        """The entries; none where the file is missing, damaged or of another Zelda, since results tell them all."""
+        try:
+            index = _Index.model_validate_json(read_file(self._index))
+        except (StorageError, ValidationError):
+            return {}
+        return index.entries if index.format == FORMAT else {}
+
+    def _write_index(self, entries: Mapping[str, tuple[Stamp, StoredRun]]) -> None:
+        """Replace the index, without what is too young; where it cannot be written, the next list takes longer."""
+        # A file that is written again within one tick of the clock keeps its times, and would be taken for unchanged.
+        youngest = time.time_ns() - YOUNG_NS
+        lasting = {name: entry for name, entry in entries.items() if max(entry[0][:2]) < youngest}
+        with suppress(StorageError):
+            index = _Index.model_construct(format=FORMAT, entries=lasting)
+            write_whole(self._index, [codec.encode(index)], durable=False)
+
+
+def _stamp_of(folder: os.DirEntry[str]) -> Stamp | None:
+    """The stamp of the result in a folder; nothing where a run has none yet."""
+    name = folder.name
+    if not is_run_id(name) or not folder.is_dir(follow_symlinks=False):
+        # Said rather than passed over: a folder that somebody has renamed would be missed otherwise.
+        raise UnreadableError(f"{name} is not the folder of a run.", code="RESULT_FOREIGN")
+    try:
+        status = os.stat(f"{folder.path}/{RESULT}", follow_symlinks=False)  # noqa: PTH116 - ten thousand times
+    except FileNotFoundError:
+        return None
+    except OSError as problem:
+        message = f"{name}/{RESULT} cannot be read: {problem.strerror}."
+        raise UnreadableError(message, code="RESULT_FOREIGN") from None
+    if not untrusted.is_regular(status) or status.st_size > MAX_RESULT_BYTES:
+        raise UnreadableError(f"{name}/{RESULT} is no file, or too large.", code="RESULT_FOREIGN")
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
 @dataclass
