@@ -190,7 +190,7 @@ def _run_shard(whole: Invocation, shard: ShardOf, report: RunReport, *, is_empty
     part = ShardPart(shard=shard.number, plan=plan, platform=system_name(environ), counted=counted)
     file = write_part(part, batch, loaded.results_dir)
     echo(f"Part {shard}: {typed_path(file)} (`zelda merge` puts all parts together, and judges)")
-    outcome = Outcome.INTERRUPTED if batch.interrupted else batch_outcome(batch)
+    outcome = batch_outcome(batch)
     return outcome.exit_code if outcome >= Outcome.INCOMPLETE else 0
 
 
