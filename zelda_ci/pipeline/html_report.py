@@ -25,12 +25,11 @@ class StoredSessions:
 
     def size(self, run_id: str) -> int:
         """Bytes of its transcript; zero where there is none that is read."""
-        size = 0
-        # Results may come from a file that somebody else has made: an id is no path that leads elsewhere.
-        if is_run_id(run_id):
-            with suppress(OSError):
-                size = (self.history.run(run_id).path / TRANSCRIPT).stat().st_size
-        return size if size <= MAX_TRANSCRIPT_BYTES else 0
+        with suppress(OSError):
+            # Results may come from a file that somebody else has made: an id is no path that leads elsewhere.
+            size = (self.history.run(run_id).path / TRANSCRIPT).stat().st_size if is_run_id(run_id) else 0
+            return size if size <= MAX_TRANSCRIPT_BYTES else 0
+        return 0
 
     def transcript(self, run_id: str) -> SessionTranscript | None:
         """What happened; nothing where it is not stored, cannot be read, or is too large to be."""

@@ -287,8 +287,7 @@ class SuiteRun:
     async def _store(self) -> None:
         """In a thread, because a durable write may take long and other sessions stream meanwhile."""
         if self.tree:
-            state = fingerprint_of(self.state.known, self.tree, self.tools.prepared.environ)
-            self.state.update(fingerprint=state)
+            self.state.update(fingerprint=fingerprint_of(self.state.known, self.tree, self.tools.prepared.environ))
         with anyio.CancelScope(shield=True):
             self.result = result = await anyio.to_thread.run_sync(self.state.store)
         self.emit(RunFinished(result))

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -121,10 +122,8 @@ def _beginning(reference: str, names: Iterable[str]) -> list[str]:
 def read_results(path: Path) -> tuple[RunResult, ...]:
     """The runs in a file: what `zelda run --json` printed, or one result."""
     data = read_file(path, MAX_RESULTS_BYTES)
-    try:
+    with suppress(orjson.JSONDecodeError):
         tree = orjson.loads(data)
-    except orjson.JSONDecodeError:
-        tree = None
-    if isinstance(tree, dict) and "runs" in tree:
-        return codec.decode(BatchResult, data, str(path)).runs
+        if isinstance(tree, dict) and "runs" in tree:
+            return codec.decode(BatchResult, data, str(path)).runs
     return (codec.decode(RunResult, data, str(path)),)

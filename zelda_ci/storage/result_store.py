@@ -94,16 +94,14 @@ class RunFolder:
     @classmethod
     def claim(cls, path: Path) -> Self | None:
         """Lock the journal of a dead process; nothing where there is none, or where its writer lives."""
-        try:
-            handle = untrusted.open_regular(path / JOURNAL, os.O_RDWR | os.O_APPEND)
-        except OSError:
-            return None
         with suppress(OSError):
-            locks.lock_open(handle)
-            # Its writer may have finished, and removed it, between opening and locking.
-            if os.fstat(handle).st_nlink:
-                return cls(path, handle)
-        os.close(handle)
+            handle = untrusted.open_regular(path / JOURNAL, os.O_RDWR | os.O_APPEND)
+            with suppress(OSError):
+                locks.lock_open(handle)
+                # Its writer may have finished, and removed it, between opening and locking.
+                if os.fstat(handle).st_nlink:
+                    return cls(path, handle)
+            os.close(handle)
         return None
 
     @property
@@ -343,7 +341,7 @@ class ResultStore:
         entries: dict[str, tuple[Stamp, StoredRun]] = {}
         skipped: list[SkippedRun] = []
         unfinished = 0
-        for folder in self._folders():
+        for folder in sorted(self._folders(), key=attrgetter("name")):
             try:
                 if stamp := _stamp_of(folder):
                     known = indexed.get(folder.name)
@@ -354,11 +352,10 @@ class ResultStore:
             except UnreadableError as problem:
                 skipped.append(SkippedRun(name=folder.name, code=problem.code, message=problem.message))
         # Only if something has changed, so that a list is a mere read for most of the time.
-        if entries.keys() != indexed.keys() or any(indexed[name] is not entry for name, entry in entries.items()):
+        if entries != indexed:
             self._write_index(entries)
         runs = [run for _, run in entries.values()]
         runs.sort(key=lambda run: (run.started_at.timestamp(), run.run_id), reverse=True)
-        skipped.sort(key=attrgetter("name"))
         return History(runs=tuple(runs), skipped=tuple(skipped), unfinished=unfinished)
 
     def run(self, run_id: str) -> RunFolder:
