@@ -36,7 +36,6 @@ from zelda_ci.pipeline.invocation import ACCEPTANCE, SETUP, Prepared, given_by
 from zelda_ci.pipeline.tools import Tools
 from zelda_ci.redact import Redactor
 from zelda_ci.storage import references
-from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.result_store import ResultStore
 
 NO_CHECK = "ZELDA_NO_CHECK"
@@ -70,7 +69,7 @@ class Invocation(Prepared):
         order, suites, sides = self.order, self.suites, 2 if self.order.against else 0
         if self.replayed:
             return money.forecast(suites, {}, sides=sides).replace(budget_usd=None, replayed=True)
-        known = money.known_prices(self.history, order.stored)
+        known = money.known_prices(self.store, order.stored)
         return money.forecast(suites, known, sides=sides, budget_usd=order.budget_usd, stored=order.stored)
 
     def run(self, emit: Emit) -> BatchResult:
@@ -83,7 +82,6 @@ class Invocation(Prepared):
             workspaces=self.workspaces,
             proxy=ModelProxy(self._mode(self._of_sessions), redact, rate_limits=rate_limits),
             judge_proxy=ModelProxy(self._mode(self._of_judges), redact, rate_limits=rate_limits),
-            store=ResultStore(self.loaded.results_dir),
             emit=emit,
         )
         is_checked = order.check and live and self.environ.get(NO_CHECK) != "1"
@@ -213,7 +211,7 @@ def rejudge(
     upstream = of_judge(gateway, settings, above.get("gatewayUrl") or loaded.layer.origin("gatewayUrl"))
     rate_limits = RateLimits(lambda sentence: emit(Warned(sentence)))
     judges = ModelProxy(LiveMode(upstream), Redactor(settings.secrets()), rate_limits=rate_limits)
-    stored = RunHistory(loaded.results_dir)
+    stored = ResultStore(loaded.results_dir)
     run_ids = dict.fromkeys(run_id for name in names for run_id in references.find_runs(stored, name))
     runs = [stored.run(run_id) for run_id in run_ids]
     check = check and settings.environ.get(NO_CHECK) != "1"

@@ -27,7 +27,7 @@ from zelda_ci.report.junit import render_junit
 from zelda_ci.report.text import json_of
 from zelda_ci.storage import result_store
 from zelda_ci.storage.codec import encode_within
-from zelda_ci.storage.history import RunHistory
+from zelda_ci.storage.result_store import ResultStore
 
 # Later attempts and pushes of a pull request count the trials before; nobody compares with them after its end.
 PULL_REQUEST_DAYS = 14
@@ -82,7 +82,7 @@ def store_pages(result: CiResult) -> None:
         members = {PROVENANCE: case.output / PROVENANCE, **files}
         _store(result, "transcripts-artifact-id", case.artifact + TRANSCRIPTS, members)
     if result.head:
-        write_report(page, result.report, RunHistory(case.results_dir), PageOptions(include_transcripts=texts))
+        write_report(page, result.report, ResultStore(case.results_dir), PageOptions(include_transcripts=texts))
         _store(result, "report-artifact-id", f"{case.artifact}.{REPORT}", page, NO_REPORT)
 
 

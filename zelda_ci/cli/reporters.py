@@ -40,8 +40,7 @@ from zelda_ci.report.terminal.progress import FinishedSuites
 from zelda_ci.report.text import json_of, sentence
 from zelda_ci.report.told import CiReport
 from zelda_ci.storage import result_store
-from zelda_ci.storage.history import RunHistory
-from zelda_ci.storage.result_store import RUNS
+from zelda_ci.storage.result_store import RUNS, ResultStore
 
 MAX_MEANING = 600
 
@@ -240,7 +239,7 @@ class RunReport:
                 echo(f"\n{cut_short(batch)}")
         for kind, file in self._files:
             if kind == HTML:
-                write_report(file, report, RunHistory(self.results_dir))
+                write_report(file, report, ResultStore(self.results_dir))
                 echo(f"Report: {file}", err=bool(printed))
             else:
                 write_whole(file, [_written(kind, report).encode()], durable=False)

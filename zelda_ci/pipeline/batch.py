@@ -147,7 +147,7 @@ class Batch:
         self._notes = tuple(map(self._tools.redact, about_contents(source.contents)))
         self._base = await self._found_base(source)
         await self._tools.workspaces.sweep()
-        with closing(self._tools.store.unfinished()) as unfinished:
+        with closing(self._prepared.store.unfinished()) as unfinished:
             while remains := await anyio.to_thread.run_sync(next, unfinished, None):
                 await self._recover(*remains)
 
@@ -201,7 +201,7 @@ class Batch:
         self._forecast, self._budget = None, Budget()
         # Who replays spends nothing, whatever the recorded sessions did cost.
         if not order.replay:
-            prices = money.known_prices(self._prepared.history, stored)
+            prices = money.known_prices(self._prepared.store, stored)
             self._forecast = money.forecast(suites, prices, sides=sides, budget_usd=order.budget_usd, stored=stored)
             self._budget = Budget(self._forecast.budget_usd, prices)
         # One at a time until a price is known: together they could cost any multiple of the budget.
