@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import datetime
 from statistics import fmean
 
-from zelda_ci.ci.baseline_words import WRONG_TOKEN
+from zelda_ci.ci.baseline import WRONG_TOKEN
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.stored_artifacts import RESULTS, identity_of
 from zelda_ci.ci.storing import COMPARISON

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from zelda_ci.ci import baseline_words as words
 from zelda_ci.ci.baseline import heads_of, pull_request_of
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.settings import DEFAULT_ARTIFACT
@@ -24,6 +23,7 @@ from zelda_ci.ci.stored_artifacts import (
 )
 from zelda_ci.compare.pool import is_usable
 from zelda_ci.domain.ci import Provenance
+from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import Pool
 from zelda_ci.errors import GitHubError
@@ -45,6 +45,7 @@ PULL_REQUEST_DAYS = 14
 # What a service answers that knows no files but archives.
 ARCHIVES_ONLY = 400
 
+LOST = "The trials that were over when the run was cancelled are not stored, and do not count later:"
 COMPARISON, REPORT = "comparison.json", "report.html"
 # At the end of the name of an artifact with transcripts: who looks for results does not list it.
 TRANSCRIPTS = ".transcripts"
@@ -105,9 +106,13 @@ def store_trials(result: CiResult) -> None:
         return
     try:
         result.outputs["artifact-id"] = str(upload(case, case.artifact, _trials(result), case.hurried_artifacts))
-        result.note(words.cancelled_kept(trials))
+        was, them = ("was", "it") if trials == 1 else ("were", "them")
+        result.note(
+            f"{format_count(trials, 'trial')} {was} over when the run was cancelled; running this pull request again "
+            f"with the same files counts {them}."
+        )
     except GitHubError as problem:
-        result.note(f"{words.CANCELLED_LOST} {problem.message}")
+        result.note(f"{LOST} {problem.message}")
 
 
 def _provenance(result: CiResult) -> Provenance:
