@@ -5,7 +5,7 @@ the repository may stand in: the file was renamed, or pushes and pull requests h
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from itertools import chain, islice
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.evidence import Evidence
-from zelda_ci.ci.stored_artifacts import Claims, StoredResults, identity_of, read_stored, results_of_run, runs_of
+from zelda_ci.ci.stored_artifacts import Claims, StoredResults, read_stored, results_of_run, runs_of
 from zelda_ci.compare.drift import merged
 from zelda_ci.compare.pool import by_age, is_beside, is_usable, is_valid, pool_of, same_as
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState
@@ -94,10 +94,8 @@ def resolve_baseline(case: CiContext) -> Evidence:
         return case.pinned.evidence
     if settings.baseline and case.evaluated is None:
         return _from_file(settings.baseline)
-    if target is None:
-        return Evidence(origin=SWITCHED_OFF)
-    if api is None:
-        return Evidence(origin=NO_TOKEN)
+    if target is None or api is None:
+        return Evidence(origin=NO_TOKEN if target else SWITCHED_OFF)
     branch, commit, default = target.branch, target.commit, settings.context.default_branch
     if target.head and not commit:
         try:
@@ -113,14 +111,12 @@ def resolve_baseline(case: CiContext) -> Evidence:
         case.log.say(f"{found.origin.sentence}. The default branch, {default}, is searched.")
         try:
             below = find_baseline(case, default, merge_base(api, default, commit or branch))
-        except GitHubError as problem:
-            case.log.say(f"The commit of {default} on which {branch} is based is not known: {problem.message}")
-        else:
             if below.results:
                 return below.replace(origin=with_sentence(below.origin.replace(stands_for=branch), case.now()))
+        except GitHubError as problem:
+            case.log.say(f"The commit of {default} on which {branch} is based is not known: {problem.message}")
     if found.origin.state is BaselineState.NONE_YET:
-        stem = identity_of(settings, case.evaluated).stem
-        case.log.say(f"Looked for: the artifacts {stem}.* of this workflow's runs on {branch}.")
+        case.log.say(f"Looked for: the artifacts {case.identity.stem}.* of this workflow's runs on {branch}.")
     return found
 
 
@@ -156,7 +152,7 @@ def find_baseline(case: CiContext, branch: str, commit: str | None) -> Evidence:
                 # What lies behind it and cannot be had is only missing.
                 with suppress(GitHubError):
                     sources.extend(islice(stored, MAX_POOLED - 1))
-                return _evidence(api, branch, wanted, own, sources, case.now())
+                return _evidence(case, branch, wanted, own, sources)
     except GitHubError as error:
         return Evidence(origin=missing(branch, wanted, error))
     # What has expired says less than what was refused for a reason.
@@ -178,7 +174,7 @@ def _believed(
     case: CiContext, own: WorkflowRun, runs: Iterable[WorkflowRun], refused: Refusals, pull_request: int | None = None
 ) -> Iterator[StoredResults]:
     """The results of the job in runs that may be a baseline, or without limit those of a pull request."""
-    api, context, job = case.github, case.settings.context, identity_of(case.settings, case.evaluated)
+    api, context, job = case.github, case.settings.context, case.identity
     # Of this very run, those of the attempts before this one.
     attempts = {own.id: context.run_attempt - 1}
     stored = (
@@ -198,15 +194,13 @@ def _believed(
             refused.append((problem, run.head_sha))
 
 
-def _evidence(
-    api: Api, branch: str, wanted: str, own: WorkflowRun, sources: Sequence[StoredResults], now: datetime
-) -> Evidence:
+def _evidence(case: CiContext, branch: str, wanted: str, own: WorkflowRun, sources: list[StoredResults]) -> Evidence:
     """The baseline with the trials of all that was read, the nearest first."""
-    nearest, distance = sources[0], None
+    nearest, now, distance = sources[0], case.now(), None
     told = nearest.provenance
     # Good to know, but no reason to do without the results.
     with suppress(GitHubError):
-        distance = behind(api, told.sha, wanted)
+        distance = behind(case.github, told.sha, wanted)
     origin = BaselineOrigin(
         state=BaselineState.FOUND,
         sentence="",
@@ -305,7 +299,7 @@ def has_lost_attempts(case: CiContext) -> bool:
     first = case.pinned.attempt if case.pinned else attempt
     if case.api is None or pull_request_of(case) is None or attempt == 1 or first < attempt:
         return False
-    stored = results_of_run(case.api, case.settings.context.run_id, identity_of(case.settings), attempt - 1)
+    stored = results_of_run(case.api, case.settings.context.run_id, case.identity, attempt - 1)
     return all(artifact.expired for artifact in stored)
 
 

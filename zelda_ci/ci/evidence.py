@@ -108,9 +108,7 @@ class Evidence(Document):
             return self.replace(origin=origin, results=None)
         chosen = {name: self._chosen(name, heads.get(name)) for name in suites}
         kept = tuple(run for each in chosen.values() for run in sorted(each, key=by_age))
-        pool = summarize_pool(
-            run for name in suites if name in self.references and name in heads for run in chosen[name]
-        )
+        pool = summarize_pool(run for name in suites if name in heads.keys() & self.references for run in chosen[name])
         origin = with_pool(self.origin, pool, now) if pool and pool.runs > 1 else self.origin
         return self.replace(results=self.results.replace(runs=kept), origin=origin)
 

@@ -8,7 +8,7 @@ from statistics import fmean
 
 from zelda_ci.ci.baseline import WRONG_TOKEN
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.stored_artifacts import RESULTS, identity_of
+from zelda_ci.ci.stored_artifacts import RESULTS
 from zelda_ci.ci.storing import COMPARISON
 from zelda_ci.domain.comparison import Verdict
 from zelda_ci.domain.outcome import Outcome, run_outcome
@@ -177,9 +177,8 @@ def _publish(case: CiContext, pull: int, body: str, made_at: datetime, *, is_due
     ended = case.settings.event.workflow_run if case.evaluated else None
     attempt = ended.run_attempt if ended else context.run_attempt
     order = CommentOrder(case.run_id, attempt, case.decision.head_sha, int(made_at.timestamp()))
-    stored_as = identity_of(case.settings, case.evaluated).stored_as
     about = {"key": key, "body": body, "workflow": _workflow(case)}
-    return keep_comment(case.github, pull, **about, order=order, stored_as=stored_as, once=once)
+    return keep_comment(case.github, pull, **about, order=order, stored_as=case.identity.stored_as, once=once)
 
 
 def comment_key(case: CiContext) -> str:

@@ -10,17 +10,7 @@ from pathlib import Path
 from zelda_ci.ci.baseline import heads_of, pull_request_of
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.settings import DEFAULT_ARTIFACT
-from zelda_ci.ci.stored_artifacts import (
-    MAX_HISTORY_BYTES,
-    MAX_MEMBER_BYTES,
-    NIGHTS,
-    POOL,
-    PROVENANCE,
-    RESULTS,
-    artifacts_of_run,
-    identity_of,
-    is_results_name,
-)
+from zelda_ci.ci.stored_artifacts import MAX_MEMBER_BYTES, NIGHTS, POOL, PROVENANCE, RESULTS, results_by_job
 from zelda_ci.compare.pool import is_usable
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.domain.numbers import format_count
@@ -44,6 +34,7 @@ PULL_REQUEST_DAYS = 14
 
 # What a service answers that knows no files but archives.
 ARCHIVES_ONLY = 400
+MAX_HISTORY_BYTES = 16 << 20
 
 LOST = "The trials that were over when the run was cancelled are not stored, and do not count later:"
 COMPARISON, REPORT = "comparison.json", "report.html"
@@ -72,9 +63,8 @@ def store_results(result: CiResult) -> None:
     # Only the title of a comment has to say of which job it is.
     if case.settings.comment != "off" and "artifact-id" in result.outputs:
         with suppress(GitHubError):
-            names = {each.name for each in artifacts_of_run(case.github, case.run_id)}
-            others = {name for name in names if name.rpartition(".")[0] != identity_of(case.settings).stem}
-            result.has_siblings = any(is_results_name(name, DEFAULT_ARTIFACT) for name in others)
+            stems = results_by_job(case.github, case.run_id, DEFAULT_ARTIFACT)
+            result.has_siblings = any(stem != case.identity.stem for stem in stems)
 
 
 def store_pages(result: CiResult) -> None:
