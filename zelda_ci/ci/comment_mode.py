@@ -63,7 +63,7 @@ def comment(case: CiContext) -> int:
         if run.head_repository_id != own:
             result.notes.append(FOREIGN)
         compare(result)
-        apply_acceptances(job, result, pull_request)
+        apply_acceptances(result, pull_request)
         case.log.record(render_comment(ci_view(result.report)))
         publish.publish_to(result, pull_request)
         if url := result.outputs.get("comment-url"):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from zelda_ci.ci import baseline, publish, storing
-from zelda_ci.ci.acceptances import apply_acceptances, pull_request_in
+from zelda_ci.ci.acceptances import apply_acceptances
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.evidence import Evidence, with_pool
 from zelda_ci.ci.nightly import keep_watch
@@ -40,15 +40,8 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult], evidence: Evidence
         finally:
             publish.record(result, quiet=True)
     result.cancelled = batch.interrupted
-    _until_cancelled(
-        result,
-        _add_earlier,
-        keep_watch,
-        compare,
-        lambda it: apply_acceptances(case, it, pull_request_in(case.settings.event)),
-        storing.store_results,
-        storing.store_pages,
-    )
+    steps = (_add_earlier, keep_watch, compare, apply_acceptances, storing.store_results, storing.store_pages)
+    _until_cancelled(result, *steps)
     with undisturbed():
         publish.publish_results(result)
         if result.cancelled and "artifact-id" not in result.outputs:
