@@ -8,7 +8,7 @@ from pathlib import Path
 from zelda_ci.ci.event import Decision
 from zelda_ci.ci.evidence import NOTHING, Evidence, PinnedPlan
 from zelda_ci.ci.settings import ActionSettings
-from zelda_ci.ci.stored_artifacts import identity_of
+from zelda_ci.ci.stored_artifacts import JobIdentity
 from zelda_ci.compare.gate import accept, gate, recorded_settings
 from zelda_ci.domain.ci import BaselineOrigin, Provenance
 from zelda_ci.domain.comparison import Acceptance, Comparison, GateResult, NotLoaded
@@ -61,9 +61,17 @@ class CiContext:
         return self.api
 
     @property
+    def identity(self) -> JobIdentity:
+        """The job that has evaluated; of another workflow's, as its results say."""
+        name, told = self.settings.artifact_name, self.evaluated
+        if told:
+            return JobIdentity(name, told.job, told.folder)
+        return JobIdentity(name, self.settings.context.job or None, self.settings.folder)
+
+    @property
     def job(self) -> str:
         """Id of the job that has evaluated; empty where nobody says."""
-        return (self.evaluated.job or "") if self.evaluated else self.settings.context.job
+        return self.identity.job or ""
 
     @property
     def run_id(self) -> int:
@@ -73,7 +81,7 @@ class CiContext:
     @property
     def artifact(self) -> str:
         """The artifact with the results of this attempt, whose name nothing else has."""
-        return identity_of(self.settings).stored_as(self.settings.context.run_attempt)
+        return self.identity.stored_as(self.settings.context.run_attempt)
 
     @property
     def output(self) -> Path:

@@ -6,9 +6,9 @@ from contextlib import suppress
 from datetime import datetime
 from statistics import fmean
 
-from zelda_ci.ci.baseline_words import WRONG_TOKEN
+from zelda_ci.ci.baseline import WRONG_TOKEN
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.stored_artifacts import RESULTS, identity_of
+from zelda_ci.ci.stored_artifacts import RESULTS
 from zelda_ci.ci.storing import COMPARISON
 from zelda_ci.domain.comparison import Verdict
 from zelda_ci.domain.outcome import Outcome, run_outcome
@@ -169,7 +169,7 @@ def _publish(case: CiContext, pull: int, body: str, made_at: datetime, *, is_due
     ended = case.settings.event.workflow_run if case.evaluated else None
     attempt = ended.run_attempt if ended else case.settings.context.run_attempt
     order = CommentOrder(case.run_id, attempt, case.decision.head_sha, int(made_at.timestamp()))
-    job = ToldJob(comment_key(case), _workflow(case), identity_of(case.settings, case.evaluated).stored_as)
+    job = ToldJob(comment_key(case), _workflow(case), case.identity.stored_as)
     return keep_comment(case.github, pull, job, order, body, is_due=is_due, once=once)
 
 

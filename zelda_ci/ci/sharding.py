@@ -16,7 +16,7 @@ from zelda_ci.ci import evaluate, publish
 from zelda_ci.ci.baseline import pull_request_of
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.evidence import Evidence, PinnedPlan
-from zelda_ci.ci.stored_artifacts import RESULTS, identity_of, read_members
+from zelda_ci.ci.stored_artifacts import RESULTS, read_members
 from zelda_ci.ci.storing import HURRY_SECONDS, clear_files, upload
 from zelda_ci.compare.pool import is_usable
 from zelda_ci.compare.shards import difference, digest_of
@@ -71,7 +71,7 @@ def pinned_plan(case: CiContext) -> PinnedPlan | None:
         )
         if not wanted:
             raise StorageError("This job shares a run, but was handed no plan.", hint=hint, code="PLAN_MISSING")
-        name = f"{identity_of(case.settings).stem}.plan"
+        name = f"{case.identity.stem}.plan"
         message = f"No artifact {name} of this run holds the plan with the hash {wanted[:12]}."
         raise StorageError(message, hint=hint, code="PLAN_MISSING")
 
@@ -192,12 +192,12 @@ def _refusal_in_comment(case: CiContext) -> Iterator[None]:
 
 
 def _name(case: CiContext, kind: str) -> str:
-    return f"{identity_of(case.settings).stem}.{kind}.{case.settings.context.run_attempt}"
+    return f"{case.identity.stem}.{kind}.{case.settings.context.run_attempt}"
 
 
 def _artifacts(case: CiContext, kind: str) -> list[Artifact]:
     """Those of this run, of all its attempts, the newest first, whose kind has a form."""
-    form = re.compile(rf"{re.escape(identity_of(case.settings).stem)}\.{kind}\.[0-9]+")
+    form = re.compile(rf"{re.escape(case.identity.stem)}\.{kind}\.[0-9]+")
     return [it for it in artifacts_of_run(case.github, case.run_id) if not it.expired and form.fullmatch(it.name)]
 
 

@@ -7,19 +7,18 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from zelda_ci.ci import baseline_words as words
 from zelda_ci.ci.baseline import heads_of, pull_request_of
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.settings import DEFAULT_ARTIFACT
-from zelda_ci.ci.stored_artifacts import MAX_FILE_BYTES, NIGHTS, POOL, PROVENANCE, RESULTS, identity_of, is_results_name
+from zelda_ci.ci.stored_artifacts import MAX_FILE_BYTES, NIGHTS, POOL, PROVENANCE, RESULTS, results_by_job
 from zelda_ci.compare.pool import is_usable
 from zelda_ci.domain.ci import Provenance
+from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import Pool
 from zelda_ci.errors import GitHubError
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import storage_errors, write_whole
-from zelda_ci.github.repository import artifacts_of_run
 from zelda_ci.pipeline.shards import FILES, run_files
 from zelda_ci.report.comment.view import NO_REPORT, NOT_STORED
 from zelda_ci.report.html.writer import PageOptions, write_report
@@ -38,7 +37,9 @@ HURRY_SECONDS = 4.0
 
 # What a service answers that knows no files but archives.
 ARCHIVES_ONLY = 400
+MAX_HISTORY_BYTES = 16 << 20
 
+LOST = "The trials that were over when the run was cancelled are not stored, and do not count later:"
 COMPARISON, REPORT = "comparison.json", "report.html"
 # At the end of the name of an artifact with transcripts: who looks for results does not list it.
 TRANSCRIPTS = ".transcripts"
@@ -65,9 +66,8 @@ def store_results(result: CiResult) -> None:
     # Only the title of a comment has to say of which job it is.
     if case.settings.comment != "off" and "artifact-id" in result.outputs:
         with suppress(GitHubError):
-            names = {each.name for each in artifacts_of_run(case.github, case.run_id)}
-            others = {name for name in names if name.rpartition(".")[0] != identity_of(case.settings).stem}
-            result.has_siblings = any(is_results_name(name, DEFAULT_ARTIFACT) for name in others)
+            stems = results_by_job(case.github, case.run_id, DEFAULT_ARTIFACT)
+            result.has_siblings = any(stem != case.identity.stem for stem in stems)
 
 
 def store_pages(result: CiResult) -> None:
@@ -99,9 +99,13 @@ def store_trials(result: CiResult) -> None:
         return
     try:
         result.outputs["artifact-id"] = str(upload(case, case.artifact, _trials(result), HURRY_SECONDS))
-        result.note(words.cancelled_kept(trials))
+        was, them = ("was", "it") if trials == 1 else ("were", "them")
+        result.note(
+            f"{format_count(trials, 'trial')} {was} over when the run was cancelled; running this pull request again "
+            f"with the same files counts {them}."
+        )
     except GitHubError as problem:
-        result.note(f"{words.CANCELLED_LOST} {problem.message}")
+        result.note(f"{LOST} {problem.message}")
 
 
 def _provenance(result: CiResult) -> Provenance:
