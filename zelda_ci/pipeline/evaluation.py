@@ -10,13 +10,11 @@ import anyio
 
 from zelda_ci import metrics
 from zelda_ci.domain.context import EvalContext
-from zelda_ci.domain.details import ToolUsageDetails
 from zelda_ci.domain.evaluation import EvalResult
-from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.run import BatchResult, JudgeUsage, RunResult
-from zelda_ci.domain.session import SessionStatus, SessionTranscript
+from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.domain.workspace import Changes, SettingFinding
 from zelda_ci.errors import JudgeError, ProxyError, ZeldaError
@@ -36,7 +34,7 @@ from zelda_ci.pipeline import checking
 from zelda_ci.pipeline.fingerprints import judged_again
 from zelda_ci.pipeline.tools import Tools
 from zelda_ci.redact import Redactor, SafeText
-from zelda_ci.selection.felt import felt_by
+from zelda_ci.selection.felt import with_felt
 from zelda_ci.storage.images import IMAGES
 from zelda_ci.storage.result_store import RunFolder, RunState
 
@@ -189,17 +187,6 @@ def with_results(run: RunResult, results: Iterable[EvalResult], **facts: object)
     """A run with further evaluations, and other facts."""
     found = run.evaluations | {result.metric: result for result in results}
     return run.replace(evaluations={metric: found[metric] for metric in Metric if metric in found}, **facts)
-
-
-def with_felt(
-    run: RunResult, manifest: ToolsManifest | None, transcript: SessionTranscript, redact: Redactor
-) -> RunResult:
-    """A run with what its session felt of the files that steer it, unless that is not known, or it broke off."""
-    if manifest is None or not run.status.is_valid:
-        return run
-    changed = run.changes.files if run.changes else ()
-    felt = felt_by(manifest, transcript, run.details(ToolUsageDetails), changed, redact)
-    return run.replace(steering=felt.units, touched=felt.touched)
 
 
 def checks(run: RunResult, redact: Redactor) -> tuple[SafeText, ...]:
