@@ -22,7 +22,6 @@ from zelda_ci.events import Emit, Phase, PhaseStarted, Warned
 from zelda_ci.execution.manifest.loading import resolve_loaded
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.judge.base import AbsentJudge, Judge, JudgePanel, models_of
-from zelda_ci.judge.conversation import LookupLimits
 from zelda_ci.judge.prompts import mark_of, new_nonce
 from zelda_ci.metrics.base import Evaluator, JudgeServices, run_evaluator
 from zelda_ci.metrics.functional_correctness import ending
@@ -91,19 +90,16 @@ class JudgeRun:
                     group.start_soon(evaluate, evaluator)
 
     def _judge(self, meter: Meter) -> Judge:
-        kind, suite, limits = anthropic_judge(), self.context.suite, self.context.suite.judge
+        kind, suite = anthropic_judge(), self.context.suite
         judges = (
             kind(
                 base_url=meter.base_url,
                 token=meter.token,
                 model=model,
-                context_tokens=limits.context_tokens,
-                max_tokens=limits.max_tokens,
-                timeout_seconds=limits.timeout_seconds,
+                settings=suite.judge,
                 redact=self.proxy.redact,
                 price=lambda model, usage: pricing.cost_usd(model, pricing.from_usage(usage)),
                 notify=self.notices.append,
-                limits=LookupLimits(limits.max_lookups, limits.max_lookup_characters, limits.max_lookup_cost_usd),
                 time_limit=meter.patience.time_limit,
                 forms=metrics.forms(suite.metrics),
             )
