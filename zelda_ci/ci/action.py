@@ -32,7 +32,7 @@ from zelda_ci.github.api import Api, Http
 from zelda_ci.github.artifacts import ArtifactService
 from zelda_ci.github.workflow_commands import Log
 from zelda_ci.overrides import Given, Overrides
-from zelda_ci.pipeline import money
+from zelda_ci.pipeline import planning
 from zelda_ci.pipeline.fingerprints import system_name
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.pipeline.shards import make_plan, order_of
@@ -223,7 +223,7 @@ def _evidence(case: CiContext, invocation: Invocation, found: Evidence | None) -
 def _at_night(invocation: Invocation) -> Invocation:
     """The same, as often as in any night: a number of trials has no budget of its own, that of their plan holds."""
     trials, order = Overrides({"trials": Given(TRIALS_A_NIGHT, "input", "nightly")}), invocation.order
-    budget = money.budget(invocation.suites)
+    budget = planning.budget(invocation.suites)
     return invocation.ordering(replace(order, overrides=trials.above(order.overrides), budget_usd=budget))
 
 
