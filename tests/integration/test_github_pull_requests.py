@@ -6,8 +6,7 @@ import pytest
 
 from tests.support.github_clients import api_of
 from tests.support.github_server import GitHubServer, Repository, answered
-from zelda_ci.github.revisions import merge_base, of_workflow_run
-from zelda_ci.github.schemas import WorkflowRun
+from zelda_ci.github.repository import WorkflowRun, compare_commits, of_workflow_run
 
 HEAD, OTHER = "a" * 40, "b" * 40
 
@@ -87,6 +86,6 @@ def test_a_pull_request_into_a_fork_is_none_of_ours(github: GitHubServer, fork: 
 def test_the_merge_base_of_two_branches_is_asked_for(github: GitHubServer) -> None:
     commits = github.repository.add_commits(3)
     head = github.repository.add_commit(parents=[commits[1]], branch="feature/x #1")
-    assert merge_base(api_of(github), "main", head) == commits[1]
-    assert merge_base(api_of(github), "main", "feature/x #1") == commits[1]
-    assert merge_base(api_of(github), "feature/x #1", "main") == commits[1]
+    assert compare_commits(api_of(github), "main", head).merge_base == commits[1]
+    assert compare_commits(api_of(github), "main", "feature/x #1").merge_base == commits[1]
+    assert compare_commits(api_of(github), "feature/x #1", "main").merge_base == commits[1]

@@ -17,15 +17,14 @@ from pydantic import ValidationError
 from zelda_ci.ci.commands import AcceptCriteria, parse_command
 from zelda_ci.ci.context import CiResult
 from zelda_ci.ci.settings import Event
-from zelda_ci.ci.stored_artifacts import artifacts_of_run
+from zelda_ci.ci.stored_artifacts import read_members
 from zelda_ci.compare.gate import is_about_criteria
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.comparison import Acceptance
 from zelda_ci.errors import ArtifactError, GitHubError
 from zelda_ci.github.api import ABSENT, Api
-from zelda_ci.github.archives import MemberReader
-from zelda_ci.github.kept_text import Comment, ListedComment, order_in, read_thread
-from zelda_ci.github.revisions import read_run
+from zelda_ci.github.kept_text import Comment, ListedComment, read_thread
+from zelda_ci.github.repository import artifacts_of_run, read_run
 from zelda_ci.report.builders.gate import gate_sentence
 from zelda_ci.report.text import sentence
 
@@ -33,7 +32,6 @@ from zelda_ci.report.text import sentence
 MAX_ANSWERS = 10
 RECORD = "zelda-accepted.json"
 MAX_BYTES = 1 << 20
-LIMITS = {"max_member_bytes": MAX_BYTES, "max_total_bytes": MAX_BYTES}
 UNKNOWN: Final = "what was accepted on this pull request is not known, and counts for nothing"
 
 # GitHub names the branch of a group after the pull request that it adds to those before it.
@@ -89,16 +87,15 @@ def read_acceptances(api: Api, number: int) -> tuple[Acceptance, ...]:
 
 def _record(api: Api, answer: ListedComment, asked: Comment) -> AcceptanceRecord | None:
     """What the run of which an answer tells has stored for the comment that was answered."""
-    order = order_in(answer.body)
+    order = answer.order
     if order is None or answer.edited_at:
         return None
     try:
         stored = artifacts_of_run(api, order.run_id) if read_run(api, order.run_id).event == "issue_comment" else []
         for artifact in stored:
             if artifact.name == record_name(asked.id, order.run_attempt):
-                with api.download(artifact.id, digest=artifact.digest, max_bytes=MAX_BYTES) as file:
-                    files = MemberReader(file, max_members=1).read({RECORD}, **LIMITS)
-                record = AcceptanceRecord.model_validate_json(files.get(RECORD, b""))
+                data = read_members(api, artifact, {RECORD}, MAX_BYTES).get(RECORD, b"")
+                record = AcceptanceRecord.model_validate_json(data)
                 return record if record.words == words_of(asked.body) else None
     except (ArtifactError, ValidationError):
         return None
@@ -124,7 +121,6 @@ def apply_acceptances(result: CiResult, pull_request: int | None = None) -> None
         result.acceptances = read_acceptances(case.api, pull_request)
     except GitHubError as problem:
         result.note(f"{UNKNOWN}: {problem.message}")
-        return
     for noted in result.gate.accepted:
         by, because = noted.acceptance.by, noted.acceptance.because
         case.log.say(sentence(f"accepted by {by}: {gate_sentence(noted.reason)}; because {because}"))

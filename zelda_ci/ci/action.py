@@ -49,8 +49,6 @@ TIMEOUT_SECONDS = 300.0
 
 # The runner kills a cancelled step 10 seconds after its first signal.
 CONCLUSION_SECONDS = 2.0
-# So what is stored after that has this long for each request.
-HURRY_SECONDS = 4.0
 
 
 def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
@@ -76,8 +74,7 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
         commit=decision.head_sha if decision.activity == "comment" else checkout.head or context.sha,
         environ=environ,
         api=Api(patient, context.api_url, context.graphql_url, token, context.repository) if token else None,
-        artifacts=lambda: ArtifactService(environ, patient),
-        hurried_artifacts=lambda: ArtifactService(environ, http(HURRY_SECONDS)),
+        artifacts=lambda *seconds: ArtifactService(environ, http(*seconds) if seconds else patient),
         root=settings.project,
         results_dir=settings.project / ".zelda",
         log=log,

@@ -23,8 +23,7 @@ from zelda_ci.domain.run import RunResult, batch_of
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ArtifactError, ConfigError, GitHubError, StorageError, ZeldaError
 from zelda_ci.github.api import Api
-from zelda_ci.github.revisions import ancestors, behind, merge_base, read_run
-from zelda_ci.github.schemas import WorkflowRun
+from zelda_ci.github.repository import WorkflowRun, ancestors, compare_commits, read_run
 from zelda_ci.report.builders.phrases import age_words
 from zelda_ci.storage.references import read_results
 
@@ -99,7 +98,7 @@ def resolve_baseline(case: CiContext) -> Evidence:
     branch, commit, default = target.branch, target.commit, settings.context.default_branch
     if target.head and not commit:
         try:
-            commit = merge_base(api, target.branch, target.head)
+            commit = compare_commits(api, target.branch, target.head).merge_base
         except GitHubError as problem:
             if problem.code not in {"GITHUB_NOT_FOUND", "GITHUB_REFUSED"}:
                 return Evidence(origin=missing(branch, None, problem))
@@ -110,7 +109,7 @@ def resolve_baseline(case: CiContext) -> Evidence:
     if found.origin.state in NOTHING_USABLE and branch != default and not settings.baseline_branch:
         case.log.say(f"{found.origin.sentence}. The default branch, {default}, is searched.")
         try:
-            below = find_baseline(case, default, merge_base(api, default, commit or branch))
+            below = find_baseline(case, default, compare_commits(api, default, commit or branch).merge_base)
             if below.results:
                 return below.replace(origin=with_sentence(below.origin.replace(stands_for=branch), case.now()))
         except GitHubError as problem:
@@ -200,7 +199,7 @@ def _evidence(case: CiContext, branch: str, wanted: str, own: WorkflowRun, sourc
     told = nearest.provenance
     # Good to know, but no reason to do without the results.
     with suppress(GitHubError):
-        distance = behind(case.github, told.sha, wanted)
+        distance = 0 if told.sha == wanted else compare_commits(case.github, wanted, told.sha).behind_by
     origin = BaselineOrigin(
         state=BaselineState.FOUND,
         sentence="",

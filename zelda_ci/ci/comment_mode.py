@@ -14,8 +14,7 @@ from zelda_ci.ci.evaluate import compare
 from zelda_ci.ci.event import BaselineTarget
 from zelda_ci.ci.stored_artifacts import read_stored, results_by_job
 from zelda_ci.errors import ArtifactError, StorageError
-from zelda_ci.github.revisions import of_workflow_run
-from zelda_ci.github.schemas import PullRequest, understand
+from zelda_ci.github.repository import PullRequest, of_workflow_run
 from zelda_ci.report.comment.view import FOREIGN, ci_view
 from zelda_ci.report.markdown import render_comment
 
@@ -53,7 +52,7 @@ def comment(case: CiContext) -> int:
             _nothing(case, "That run was cancelled: what it stored is for the next run of the pull request.")
             continue
         # The commit that was tested against, as far as it is one of the base branch.
-        base = settings.baseline_branch or understand(PullRequest, api.get(f"pulls/{pull_request}")).base.ref
+        base = settings.baseline_branch or PullRequest.of(api.get(f"pulls/{pull_request}")).base.ref
         target = BaselineTarget(base, head=told.base_sha or told.head_sha) if settings.compare else None
         job = replace(job, decision=replace(case.decision, target=target))
         # Trials of earlier runs of the pull request count, as they did in the check.

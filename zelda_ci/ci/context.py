@@ -33,10 +33,8 @@ class CiContext:
     """Of the step."""
     api: Api | None
     """Absent without a token."""
-    artifacts: Callable[[], ArtifactService]
-    """Raises `ArtifactError` where there is no such service."""
-    hurried_artifacts: Callable[[], ArtifactService]
-    """The same for a run that is cancelled: it gives up after seconds."""
+    artifacts: Callable[..., ArtifactService]
+    """Takes the seconds that a request has, if few; raises `ArtifactError` where there is no such service."""
     root: Path
     """Of the project."""
     results_dir: Path
@@ -146,10 +144,8 @@ class CiResult:
     @property
     def gate(self) -> GateResult:
         """With the baseline where there is one, without it from the runs alone; what was accepted is no reason."""
-        if self.compared:
-            found = self.compared.gate
-        else:
-            found = gate(self.batch.replace(runs=self.head, base_runs=self.bases), recorded_settings(self.head))
+        whole = self.batch.replace(runs=self.head, base_runs=self.bases)
+        found = self.compared.gate if self.compared else gate(whole, recorded_settings(self.head))
         refused = self.case.refused
         found = found.replace(reasons=(*refused, *(each for each in found.reasons if each not in refused)))
         return accept(found, self.acceptances, self.comparison, self.head)
@@ -164,8 +160,7 @@ class CiResult:
         """What is told of it."""
         case, settings = self.case, self.case.settings
         context, head = settings.context, case.decision.head_sha or case.commit
-        home = f"{context.server_url}/{context.repository}"
-        run = context.url_of(case.run_id)
+        home, run = f"{context.server_url}/{context.repository}", context.url_of(case.run_id)
         artifact, transcripts, page = (
             f"{run}/artifacts/{self.outputs[name]}" if name in self.outputs else None
             for name in ("artifact-id", "transcripts-artifact-id", "report-artifact-id")

@@ -13,23 +13,13 @@ from zelda_ci.ci.acceptances import RECORD, AcceptanceRecord, may_write, record_
 from zelda_ci.ci.commands import AcceptCriteria, AskHelp, RunAgain, RunCommit, parse_command
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.settings import ActionSettings, Event
-from zelda_ci.ci.stored_artifacts import StoredResults, artifacts_of_run, read_stored
+from zelda_ci.ci.stored_artifacts import StoredResults, read_stored
 from zelda_ci.compare.gate import failing_criteria
 from zelda_ci.domain.comparison import Acceptance
 from zelda_ci.errors import ArtifactError, ConfigError, GitHubError, StorageError
 from zelda_ci.github.api import ABSENT, Api
-from zelda_ci.github.kept_text import (
-    Comment,
-    CommentOrder,
-    Thread,
-    order_in,
-    post_once,
-    read_thread,
-    sealed,
-    visible_text,
-)
-from zelda_ci.github.revisions import EVENTS, newest_run, read_run
-from zelda_ci.github.schemas import PullRequest, WorkflowRun, understand
+from zelda_ci.github.kept_text import Comment, CommentOrder, Thread, post_once, read_thread, sealed, visible_text
+from zelda_ci.github.repository import EVENTS, PullRequest, WorkflowRun, artifacts_of_run, newest_run, read_run
 from zelda_ci.redact import Redactor
 from zelda_ci.report.markdown import render_reply
 from zelda_ci.report.text import json_of
@@ -68,7 +58,7 @@ def _asked(case: CiContext) -> Comment | None:
     """The comment of an event, if it is still there with the same words, by the same author."""
     sent = case.settings.event.comment
     try:
-        now = understand(Comment, case.github.get(f"issues/comments/{sent.id if sent else 0}"))
+        now = Comment.of(case.github.get(f"issues/comments/{sent.id if sent else 0}"))
     except GitHubError as error:
         if error.code not in ABSENT:
             raise
@@ -124,7 +114,7 @@ def _carried_out(case: CiContext, asked: Comment, thread: Thread) -> Response:
     command = parse_command(asked.body)
     if isinstance(command, AskHelp):
         return Response(render_reply("help", problem=command.problem), is_done=not command.problem)
-    pull = understand(PullRequest, case.github.get(f"pulls/{case.decision.pull_request}"))
+    pull = PullRequest.of(case.github.get(f"pulls/{case.decision.pull_request}"))
     if pull.state != "open":
         return Response(render_reply("closed"))
     match command:
@@ -201,8 +191,7 @@ def _accept(case: CiContext, command: AcceptCriteria, asked: Comment, thread: Th
 
 def _runs(api: Api, thread: Thread, pull: PullRequest, newest: WorkflowRun | None) -> Iterator[WorkflowRun]:
     """The newest runs of which Zelda's comments tell for this head, and that of the workflow."""
-    orders = (order_in(comment.body) for comment in thread.comments)
-    told = {order.run_id for order in orders if order and order.head_sha == pull.head.sha}
+    told = {it.run_id for each in thread.comments if (it := each.order) and it.head_sha == pull.head.sha}
     told |= {newest.id} if newest else set()
     for run_id in sorted(told, reverse=True)[:MAX_RUNS]:
         with suppress(GitHubError):
@@ -267,7 +256,7 @@ def requested(case: CiContext) -> tuple[ActionSettings, str] | None:
     elif not may_write(case.github, asked.author):
         why = f"{asked.author}, who asks for this run, may not write to this repository."
     else:
-        pull = understand(PullRequest, case.github.get(f"pulls/{case.decision.pull_request}"))
+        pull = PullRequest.of(case.github.get(f"pulls/{case.decision.pull_request}"))
         commit = pinned(command, pull, settings.context.repository_id)
         if pull.state == "open" and commit == pull.head.sha:
             chosen = settings.replace(event=Event.model_validate({**dict(event), "pull_request": pull}))

@@ -7,7 +7,7 @@ from zelda_ci.ci.checkout import Checkout, NestedRepository
 from zelda_ci.ci.commands import is_command
 from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.errors import ConfigError
-from zelda_ci.github.schemas import PullRequest
+from zelda_ci.github.repository import PullRequest
 
 DEPENDABOT = "dependabot[bot]"
 PAYLOAD = "GITHUB_EVENT_PATH must be the event's payload."

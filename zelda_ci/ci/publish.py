@@ -16,8 +16,8 @@ from zelda_ci.domain.run import BatchResult
 from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import write_whole
-from zelda_ci.github.kept_text import CommentOrder, Published, keep_comment, read_thread
-from zelda_ci.github.revisions import of_commit
+from zelda_ci.github.kept_text import CommentOrder, Published, ToldJob, keep_comment
+from zelda_ci.github.repository import of_commit
 from zelda_ci.github.workflow_commands import Log
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.comment.annotations import annotations, closing_line, log_lines
@@ -155,8 +155,6 @@ def publish_to(result: CiResult, pull: int) -> None:
     # Where results have been stored, under a name that nothing else has, this job alone tells of this attempt.
     once = case.evaluated is None and "artifact-id" not in result.outputs
     published = _publish(case, pull, render_comment(view), result.batch.finished_at, is_due=is_due, once=once)
-    if published is None:
-        return
     if published.url:
         result.outputs["comment-url"] = published.url
     if published.action == "taken":
@@ -166,19 +164,13 @@ def publish_to(result: CiResult, pull: int) -> None:
         case.log.say(f"Comment on pull request {pull}: {published.action}. {published.url or ''}".strip())
 
 
-def _publish(case: CiContext, pull: int, body: str, made_at: datetime, *, is_due: bool, once: bool) -> Published | None:
-    """Have the comment tell of the run that has evaluated, be it another workflow's.
-
-    Where that is not due, only in place of what an earlier run has said, which may have ceased to be true.
-    """
-    key, context = comment_key(case), case.settings.context
-    if not is_due and not read_thread(case.github, pull).marked(key):
-        return None
+def _publish(case: CiContext, pull: int, body: str, made_at: datetime, *, is_due: bool, once: bool) -> Published:
+    """Have the comment tell of the run that has evaluated, be it another workflow's."""
     ended = case.settings.event.workflow_run if case.evaluated else None
-    attempt = ended.run_attempt if ended else context.run_attempt
+    attempt = ended.run_attempt if ended else case.settings.context.run_attempt
     order = CommentOrder(case.run_id, attempt, case.decision.head_sha, int(made_at.timestamp()))
-    about = {"key": key, "body": body, "workflow": _workflow(case)}
-    return keep_comment(case.github, pull, **about, order=order, stored_as=case.identity.stored_as, once=once)
+    job = ToldJob(comment_key(case), _workflow(case), case.identity.stored_as)
+    return keep_comment(case.github, pull, job, order, body, is_due=is_due, once=once)
 
 
 def comment_key(case: CiContext) -> str:
@@ -189,13 +181,11 @@ def comment_key(case: CiContext) -> str:
 
 def _workflow(case: CiContext) -> str:
     """Path of the workflow of whose runs the comment tells."""
-    settings, workflow = case.settings, case.settings.context.workflow
+    settings, context = case.settings, case.settings.context
     if case.decision.activity == "comment" and settings.event.workflow_run:
-        workflow = settings.event.workflow_run.workflow or workflow
-    elif settings.context.event_name == "issue_comment":
-        # What a comment asks for is told where the pull request's own workflow tells its results.
-        workflow = f".github/workflows/{settings.workflow}"
-    return workflow
+        return settings.event.workflow_run.workflow or context.workflow
+    # What a comment asks for is told where the pull request's own workflow tells its results.
+    return f".github/workflows/{settings.workflow}" if context.event_name == "issue_comment" else context.workflow
 
 
 def give_up(log: Log, why: str, verdict: str) -> None:

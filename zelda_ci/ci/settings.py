@@ -17,7 +17,7 @@ from zelda_ci.domain.base import Record
 from zelda_ci.errors import ConfigError
 from zelda_ci.github.archives import artifact_name
 from zelda_ci.github.kept_text import Comment
-from zelda_ci.github.schemas import Commit, Described, PullRequest, WorkflowRun
+from zelda_ci.github.repository import Commit, Described, PullRequest, WorkflowRun
 from zelda_ci.overrides import Overrides, read, value_of
 from zelda_ci.redact import Secret
 

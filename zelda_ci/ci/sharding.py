@@ -16,8 +16,8 @@ from zelda_ci.ci import evaluate, publish
 from zelda_ci.ci.baseline import pull_request_of
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.evidence import Evidence, PinnedPlan
-from zelda_ci.ci.stored_artifacts import RESULTS, artifacts_of_run
-from zelda_ci.ci.storing import clear_files, upload
+from zelda_ci.ci.stored_artifacts import RESULTS, read_members
+from zelda_ci.ci.storing import HURRY_SECONDS, clear_files, upload
 from zelda_ci.compare.pool import is_usable
 from zelda_ci.compare.shards import difference, digest_of
 from zelda_ci.domain.numbers import format_count
@@ -27,10 +27,9 @@ from zelda_ci.domain.shards import ShardOf, ShardPart, ShardPlan
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.errors import StorageError, ZeldaError
 from zelda_ci.files.atomic import write_whole
-from zelda_ci.github.archives import MemberReader
-from zelda_ci.github.schemas import Artifact
+from zelda_ci.github.repository import Artifact, artifacts_of_run
 from zelda_ci.pipeline import shards
-from zelda_ci.pipeline.shards import LIMITS, MAX_ARCHIVE_BYTES, MAX_MEMBERS, describe, read_part
+from zelda_ci.pipeline.shards import MAX_ARCHIVE_BYTES, MAX_MEMBER_BYTES, describe, read_part
 from zelda_ci.report.text import escape_markdown, json_of, sentence
 from zelda_ci.storage import codec
 
@@ -63,8 +62,7 @@ def pinned_plan(case: CiContext) -> PinnedPlan | None:
         return None
     with _refusal_in_comment(case):
         for artifact in _artifacts(case, "plan") if wanted else ():
-            with _downloaded(case, artifact) as file:
-                data = MemberReader(file, max_members=MAX_MEMBERS).read({PLAN}, **LIMITS).get(PLAN, b"")
+            data = read_members(case.github, artifact, {PLAN}, MAX_MEMBER_BYTES).get(PLAN, b"")
             if hashlib.sha256(data).hexdigest() == wanted:
                 return codec.decode(PinnedPlan, data, PLAN)
         hint = (
@@ -92,11 +90,7 @@ def check_plan(plan: ShardPlan, shard: ShardOf | None, suites: Sequence[Resolved
 
 
 def run_shard(
-    case: CiContext,
-    shard: ShardOf,
-    plan: ShardPlan,
-    platform: str,
-    run: Callable[[Sequence[RunResult]], BatchResult],
+    case: CiContext, shard: ShardOf, plan: ShardPlan, platform: str, run: Callable[[Sequence[RunResult]], BatchResult]
 ) -> int:
     """Run the suites of a shard and store its part; the exit code says only whether that could be done.
 
@@ -114,23 +108,21 @@ def run_shard(
     batch = evaluate.emptying(case, partial(run, earlier)) if names else empty_batch(case.now())
     part = ShardPart(shard=shard.number, plan=plan, platform=platform, earlier=earlier)
     name, members = _name(case, shard.file_stem), partial(shards.part_members, part, batch, case.results_dir)
-    artifact_id, is_cancelled = None, batch.interrupted
+    artifact_id, outcome = None, batch_outcome(batch)
     with evaluate.undisturbed():
         write_whole(case.output / RESULTS, [json_of(batch).encode()], durable=False)
     try:
-        if not is_cancelled:
+        if not batch.interrupted:
             artifact_id = upload(case, name, members(with_files=case.settings.include_transcripts))
     except KeyboardInterrupt:
-        is_cancelled = True
+        outcome = Outcome.INTERRUPTED
     with evaluate.undisturbed():
         # A cancelled job has seconds left: its trials are what counts.
-        artifact_id = artifact_id or upload(case, name, members(with_files=False), case.hurried_artifacts)
+        artifact_id = artifact_id or upload(case, name, members(with_files=False), HURRY_SECONDS)
         # What can be judged, whatever it shows, is judged when all parts are there.
-        outcome = Outcome.INTERRUPTED if is_cancelled else batch_outcome(batch)
         code = outcome.exit_code if outcome >= Outcome.INCOMPLETE else 0
         suites = f"{len(names)} of {format_count(len(plan.suites), 'suite')}"
-        sessions = format_count(len(batch.runs) + len(batch.base_runs), "session")
-        done = f"{suites}, {sessions}, ${batch.cost_usd:.2f}"
+        done = f"{suites}, {format_count(len(batch.runs) + len(batch.base_runs), 'session')}, ${batch.cost_usd:.2f}"
         lines = [f"Shard {shard}: {done}. The job with mode: merge compares and judges."]
         if batch.interrupted:
             lines.append("It was cancelled before its end: run it again.")

@@ -13,7 +13,7 @@ from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ArtifactError, StorageError
 from zelda_ci.github.api import Api
 from zelda_ci.github.archives import MemberReader
-from zelda_ci.github.schemas import Artifact, WorkflowRun, understand
+from zelda_ci.github.repository import Artifact, WorkflowRun, artifacts_of_run
 from zelda_ci.storage import codec
 
 PROVENANCE = "zelda-ci.json"
@@ -21,12 +21,10 @@ RESULTS = "zelda-results.json"
 POOL = "zelda-pool.json"
 NIGHTS = "history.json"
 
-# Of 100 each: as many runs of an event as commits that are looked at, and all artifacts that one job may store.
+# Of 100 runs each: as many of an event as commits that are looked at.
 PAGES_OF_RUNS = 3
-PAGES_OF_ARTIFACTS = 10
 
-MAX_ARCHIVE_BYTES = 256 << 20
-MAX_MEMBER_BYTES = 64 << 20
+MAX_FILE_BYTES = 64 << 20
 MAX_MEMBERS = 20_000
 
 # What an artifact tells of itself, which whoever stored it can choose, and what is said where it is not as expected.
@@ -98,7 +96,7 @@ def runs_of(
     """
     for path, is_own in ((f"actions/workflows/{own.workflow_id}/runs", True), ("actions/runs", False)):
         listed = (
-            understand(WorkflowRun, entry)
+            WorkflowRun.of(entry)
             for event in events
             for entry in api.pages(path, key="workflow_runs", limit=PAGES_OF_RUNS, branch=branch, event=event)
         )
@@ -106,12 +104,6 @@ def runs_of(
         runs = {run.id: run for run in listed if run.event in events and run.is_of(branch, repository_id)}
         wanted = (run for run in runs.values() if (run.workflow_id == own.workflow_id) == is_own)
         yield sorted(wanted, key=lambda run: run.id, reverse=True)
-
-
-def artifacts_of_run(api: Api, run_id: int) -> list[Artifact]:
-    """The artifacts of a run, of all its attempts, expired or not, the newest first."""
-    listed = api.pages(f"actions/runs/{run_id}/artifacts", key="artifacts", limit=PAGES_OF_ARTIFACTS)
-    return sorted((understand(Artifact, entry) for entry in listed), key=lambda entry: entry.id, reverse=True)
 
 
 def results_of_run(api: Api, run_id: int, job: JobIdentity, attempts: int) -> Iterator[Artifact]:
@@ -154,6 +146,13 @@ class StoredResults:
         return (run for run in self.trials if run.side is Side.HEAD)
 
 
+def read_members(api: Api, artifact: Artifact, names: Collection[str], max_bytes: int) -> dict[str, bytes]:
+    """What an artifact holds under these names, each of so many bytes at most, and all of four times as many."""
+    with api.download(artifact.id, digest=artifact.digest, max_bytes=4 * max_bytes) as file:
+        archive = MemberReader(file, max_members=MAX_MEMBERS)
+        return archive.read(names, max_member_bytes=max_bytes, max_total_bytes=4 * max_bytes)
+
+
 def read_stored(api: Api, artifact: Artifact, expected: Claims) -> StoredResults:
     """The results in an artifact that tells of itself what is expected.
 
@@ -164,10 +163,7 @@ def read_stored(api: Api, artifact: Artifact, expected: Claims) -> StoredResults
     """
     if artifact.expired:
         raise ArtifactError("The artifact has expired.", code="ARTIFACT_EXPIRED")
-    names, limit = (PROVENANCE, RESULTS, POOL, NIGHTS), MAX_MEMBER_BYTES
-    with api.download(artifact.id, digest=artifact.digest, max_bytes=MAX_ARCHIVE_BYTES) as file:
-        archive = MemberReader(file, max_members=MAX_MEMBERS)
-        members = archive.read(names, max_member_bytes=limit, max_total_bytes=4 * limit)
+    members = read_members(api, artifact, (PROVENANCE, RESULTS, POOL, NIGHTS), MAX_FILE_BYTES)
     for name in (PROVENANCE, RESULTS):
         if name not in members:
             raise ArtifactError(f"it holds no {name}", code="BASELINE_REFUSED")

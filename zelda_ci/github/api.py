@@ -165,8 +165,10 @@ class Http:
                 `GITHUB_UNREACHABLE`, `GITHUB_TOO_LARGE`, `ARTIFACT_QUOTA`, `GITHUB_REFUSED` (anything else);
                 `GITHUB_ANSWER_LOST` where something that must not happen twice may have happened.
         """
-        for signature in signatures(request.url):
-            self._mask(signature)
+        for signature in re.findall(r"[?&](?:sig|token)=([^&#]+)", request.url):
+            # A log may show it in two spellings.
+            for spelling in dict.fromkeys((unquote(signature), signature)):
+                self._mask(spelling)
         attempt = 1
         while True:
             began = self._clock()
@@ -428,9 +430,3 @@ class Api:
             if urlsplit(url)[:2] == urlsplit(self.base_url)[:2]:
                 return url
         raise GitHubError("GitHub points to an address that is not its own.", code="GITHUB_REFUSED")
-
-
-def signatures(url: str) -> tuple[str, ...]:
-    """The secret part of a signed address, in the spellings a log may show."""
-    found = re.findall(r"[?&](?:sig|token)=([^&#]+)", url)
-    return tuple(dict.fromkeys(form for signature in found for form in (unquote(signature), signature)))

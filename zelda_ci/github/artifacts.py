@@ -16,7 +16,7 @@ import orjson
 from zelda_ci.errors import ArtifactError, GitHubError
 from zelda_ci.github.api import Http, HttpRequest
 from zelda_ci.github.archives import packed
-from zelda_ci.github.schemas import Described, understand
+from zelda_ci.github.repository import Described
 from zelda_ci.redact import Secret
 
 SERVICE = "github.actions.results.api.v1.ArtifactService"
@@ -146,7 +146,7 @@ class ArtifactService:
         headers = {"Authorization": f"Bearer {self._token.reveal()}"}
         body, url = {**self._backend, **request}, f"{self._service}/{method}"
         answer = self._http.send(HttpRequest("POST", url, headers, json=body, repeatable=True, redirects=False))
-        reply = understand(ArtifactReply, answer.json())
+        reply = ArtifactReply.of(answer.json())
         made = {"CreateArtifact": reply.signed_upload_url, "FinalizeArtifact": reply.artifact_id}
         # Refusals come with HTTP 200, too.
         if method in made and not (reply.ok and made[method]):

@@ -12,8 +12,7 @@ from pydantic import AliasChoices, AliasPath, AwareDatetime, BeforeValidator, Fi
 
 from zelda_ci.errors import GitHubError
 from zelda_ci.github.api import ABSENT, Api
-from zelda_ci.github.revisions import read_run
-from zelda_ci.github.schemas import Artifact, Described, User, understand
+from zelda_ci.github.repository import Described, User, artifacts_of_run, read_run
 
 # UTF-16 code units, as GitHub counts.
 MAX_BODY_LENGTH = 65_536
@@ -76,12 +75,6 @@ def is_marked(text: str, key: str) -> bool:
     return _lines(text)[0] == marker(key)
 
 
-def order_in(text: str) -> CommentOrder | None:
-    """Which run a marked comment claims to tell of; None where somebody spoilt the line."""
-    match = _ORDER.fullmatch(_lines(text)[1])
-    return CommentOrder(int(match[1]), int(match[2]), match[3], int(match[4])) if match else None
-
-
 def visible_text(text: str) -> str:
     """What readers see of a marked text."""
     return _lines(text)[2]
@@ -115,6 +108,12 @@ class KeptText(Described):
     def author(self) -> str:
         """Login of the author; empty where the account was deleted."""
         return self.user.login if self.user else ""
+
+    @property
+    def order(self) -> CommentOrder | None:
+        """Which run it claims to tell of; None where somebody spoilt the line."""
+        match = _ORDER.fullmatch(_lines(self.body)[1])
+        return CommentOrder(int(match[1]), int(match[2]), match[3], int(match[4])) if match else None
 
 
 class Comment(KeptText):
@@ -166,7 +165,7 @@ def read_thread(api: Api, number: int) -> Thread:
     found: list[ListedComment] = []
     cursor = None
     while True:
-        page = understand(_ThreadPage, api.graphql(QUERY, owner=owner, name=name, number=number, cursor=cursor))
+        page = _ThreadPage.of(api.graphql(QUERY, owner=owner, name=name, number=number, cursor=cursor))
         found += page.comments
         if not page.more:
             break
@@ -182,17 +181,17 @@ def post_once(api: Api, number: int, key: str, text: str) -> Comment:
     """Post a comment for a key; where the answer was lost, it may be there already."""
     path = f"issues/{number}/comments"
     try:
-        return understand(Comment, api.post(path, {"body": text}))
+        return Comment.of(api.post(path, {"body": text}))
     except GitHubError as error:
         if error.code != "GITHUB_ANSWER_LOST":
             raise
     posted = read_thread(api, number).marked(key)
-    return posted[0] if posted else understand(Comment, api.post(path, {"body": text}))
+    return posted[0] if posted else Comment.of(api.post(path, {"body": text}))
 
 
 # `outdated` where the pull request has moved on, or a newer run was there first; `taken` where another job of the same
 # run has written it.
-Action = Literal["created", "updated", "unchanged", "outdated", "taken"]
+Action = Literal["created", "updated", "unchanged", "not due", "outdated", "taken"]
 
 
 class Published(NamedTuple):
@@ -202,46 +201,50 @@ class Published(NamedTuple):
     action: Action
 
 
-def keep_comment(
-    api: Api,
-    number: int,
-    *,
-    key: str,
-    order: CommentOrder,
-    body: str,
-    workflow: str,
-    stored_as: Callable[[int], str],
-    once: bool = False,
-) -> Published:
-    """Make the one comment that a pull request has for a key tell a body, unless it tells of newer results.
+class ToldJob(NamedTuple):
+    """The job of whose runs a comment tells."""
 
-    It tells of runs of a workflow (a path; empty where nobody says), which have stored the results of an attempt as an
-    artifact of a name. `once` says that only another job with the same key can have told of this very attempt.
+    key: str
+    workflow: str
+    """Path of its file; empty where nobody says."""
+    stored_as: Callable[[int], str]
+    """Name of the artifact with the results of an attempt."""
+
+
+def keep_comment(
+    api: Api, number: int, job: ToldJob, order: CommentOrder, body: str, *, is_due: bool = True, once: bool = False
+) -> Published:
+    """Make the one comment that a pull request has for a job tell a body, unless it tells of newer results.
+
+    Where that is not due, it only takes the place of an earlier one, which may have ceased to be true. `once` says that
+    only another job with the same key can have told of this very attempt.
 
     Raises:
         GitHubError: `COMMENT_TOO_LONG`, `GITHUB_NOT_PERMITTED`, or what else hindered.
     """
-    text = sealed(key, order, body)
+    text = sealed(job.key, order, body)
     if len(text.encode("utf-16-le", "surrogatepass")) // 2 > MAX_BODY_LENGTH:
         message = f"The comment is longer than the {MAX_BODY_LENGTH} characters that GitHub takes."
         raise GitHubError(message, code="COMMENT_TOO_LONG")
     thread = read_thread(api, number)
-    ours: list[Comment] = [*thread.marked(key)]
+    ours: list[Comment] = [*thread.marked(job.key)]
+    if not ours and not is_due:
+        return Published(None, "not due")
     # The pull request has a newer commit, whose own run will say what there is to say.
     if order.head_sha not in ("", thread.head_sha):
         return Published(ours[0].url if ours else None, "outdated")
     action: Action = "unchanged" if ours else "created"
     if not ours:
-        created = post_once(api, number, key, text)
+        created = post_once(api, number, job.key, text)
         # Another job may do so at this moment: look again, since all see the same comments and all keep the oldest.
-        by_id = {each.id: each for each in (created, *read_thread(api, number).marked(key))}
+        by_id = {each.id: each for each in (created, *read_thread(api, number).marked(job.key))}
         ours = [by_id[each] for each in sorted(by_id)]
     oldest, *spare = ours
-    is_same, told = visible_text(oldest.body) == visible_text(text), order_in(oldest.body)
+    is_same, told = visible_text(oldest.body) == visible_text(text), oldest.order
     # Nobody makes results in the future: who says so wants to be the last for ever.
-    claims = {claim for each in ours if (claim := order_in(each.body)) and claim.made_at <= time.time()}
+    claims = {claim for each in ours if (claim := each.order) and claim.made_at <= time.time()}
     newer = (claim for claim in claims if claim.is_after(order))
-    if any(_is_real(api, claim, thread.head_sha, workflow, stored_as) for claim in newer):
+    if any(_is_real(api, claim, thread.head_sha, job) for claim in newer):
         action = "outdated"
     elif once and not is_same and told and (told.run_id, told.run_attempt) == (order.run_id, order.run_attempt):
         action = "taken"
@@ -252,7 +255,7 @@ def keep_comment(
             if error.code not in ABSENT:
                 raise
             # It was deleted at this moment.
-            return Published(post_once(api, number, key, text).url, "created")
+            return Published(post_once(api, number, job.key, text).url, "created")
         action = "updated"
     if action in {"outdated", "taken"}:
         # What others have written is not ours to judge.
@@ -264,7 +267,7 @@ def keep_comment(
     return Published(oldest.url, action)
 
 
-def _is_real(api: Api, claim: CommentOrder, head_sha: str, workflow: str, stored_as: Callable[[int], str]) -> bool:
+def _is_real(api: Api, claim: CommentOrder, head_sha: str, job: ToldJob) -> bool:
     """Whether GitHub knows a run as one whose results the comment tells.
 
     People can write any into it, and so can a fork, where another workflow posts its text in our name; it must not
@@ -272,11 +275,11 @@ def _is_real(api: Api, claim: CommentOrder, head_sha: str, workflow: str, stored
     """
     try:
         run = read_run(api, claim.run_id)
-        is_ours = run.head_sha == head_sha and workflow in {"", run.workflow}
+        is_ours = run.head_sha == head_sha and job.workflow in {"", run.workflow}
         if run.event == "issue_comment":
             # Its head is the default branch's. But a fork stores nothing in it, and others have no such artifact.
-            stored = api.pages(f"actions/runs/{claim.run_id}/artifacts", key="artifacts")
-            is_ours = any(understand(Artifact, each).name == stored_as(claim.run_attempt) for each in stored)
+            name = job.stored_as(claim.run_attempt)
+            is_ours = any(each.name == name for each in artifacts_of_run(api, claim.run_id))
     except GitHubError as error:
         if error.code not in ABSENT | {"GITHUB_NOT_PERMITTED"}:
             raise
@@ -300,7 +303,7 @@ class Issue(KeptText):
 def _own_login(api: Api) -> str:
     """A workflow's token may not ask who it is, and is refused; any other failure says nothing."""
     try:
-        return understand(User, api.get("/user")).login
+        return User.of(api.get("/user")).login
     except GitHubError as error:
         if error.status != 403 or error.code != "GITHUB_NOT_PERMITTED":
             raise
@@ -315,7 +318,7 @@ def find_issues(api: Api, key: str, author: str | None) -> list[Issue]:
     """
     me = author or _own_login(api)
     listed = api.pages("issues", limit=MAX_PAGES, state="open", creator=me)
-    issues = (understand(Issue, each) for each in listed)
+    issues = (Issue.of(each) for each in listed)
     # Anybody can write the mark into an issue; nobody else can be its author.
     ours = (issue for issue in issues if issue.author == me and is_marked(issue.body, key))
     return sorted((issue for issue in ours if issue.pull_request is None), key=lambda issue: issue.number)
@@ -326,7 +329,7 @@ def keep_issue(api: Api, issue: Issue | None, key: str, title: str, body: str) -
     # The second line is empty: an issue tells of no single run.
     text = {"title": title[:MAX_TITLE_LENGTH], "body": f"{marker(key)}\n\n{body}"}
     if issue is None:
-        return understand(Issue, api.post("issues", text)), "opened"
+        return Issue.of(api.post("issues", text)), "opened"
     if (issue.title, visible_text(issue.body)) == (text["title"], visible_text(text["body"])):
         return issue, "left as it is"
     api.patch(f"issues/{issue.number}", text)

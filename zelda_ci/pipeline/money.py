@@ -14,13 +14,13 @@ from zelda_ci.domain.run import RunResult, StoredTrials
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import DoneReason, TrialPlan, plan_of, trials_alone
 from zelda_ci.errors import StorageError
-from zelda_ci.storage.history import RunHistory
+from zelda_ci.storage.result_store import ResultStore
 
 # Newest trials of a suite that say what one costs; older ones may be of another prompt or model.
 MAX_PRICED = 20
 
 
-def known_prices(history: RunHistory, brought: Mapping[str, StoredTrials]) -> dict[str, TrialPrice]:
+def known_prices(history: ResultStore, brought: Mapping[str, StoredTrials]) -> dict[str, TrialPrice]:
     """By suite, what a trial costs by the newest that are stored here, or that somebody brought along."""
     # What is stored here may have been brought along as well.
     found = [at_a_glance(run) for each in brought.values() for run in each.all]

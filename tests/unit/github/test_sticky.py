@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zelda_ci.github.kept_text import CommentOrder, is_marked, marker, order_in, sealed, visible_text
+from zelda_ci.github.kept_text import CommentOrder, KeptText, is_marked, marker, sealed, visible_text
 
 HEAD = "a" * 40
 ORDER = CommentOrder(run_id=12, run_attempt=1, head_sha=HEAD)
@@ -14,7 +14,7 @@ ORDER = CommentOrder(run_id=12, run_attempt=1, head_sha=HEAD)
 def test_a_sealed_body_is_found_again_with_its_order_and_no_key_can_end_the_hidden_line(key: str, body: str) -> None:
     text = sealed(key, ORDER, body)
     assert is_marked(text, key)
-    assert order_in(text) == ORDER
+    assert KeptText(body=text).order == ORDER
     line = marker(key)
     assert line.endswith(" -->")
     assert "\n" not in line
@@ -40,9 +40,9 @@ def test_a_marker_anywhere_else_marks_nothing(text: str) -> None:
 def test_a_comment_saved_in_a_browser_is_still_found() -> None:
     text = sealed("k", ORDER, "one\ntwo").replace("\n", "\r\n")
     assert is_marked(text, "k")
-    assert order_in(text) == ORDER
+    assert KeptText(body=text).order == ORDER
     assert visible_text(text) == "one\ntwo"
-    assert (order_in(marker("k")), visible_text(marker("k"))) == (None, "")
+    assert (KeptText(body=marker("k")).order, visible_text(marker("k"))) == (None, "")
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_comment_saved_in_a_browser_is_still_found() -> None:
     ],
 )
 def test_a_spoilt_order_is_none(line: str) -> None:
-    assert order_in(f"{marker('k')}\n{line}\nbody") is None
+    assert KeptText(body=f"{marker('k')}\n{line}\nbody").order is None
 
 
 @pytest.mark.parametrize(

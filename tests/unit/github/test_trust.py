@@ -7,7 +7,7 @@ import pytest
 
 from zelda_ci.ci.stored_artifacts import JobIdentity, distrust, is_results_name
 from zelda_ci.domain.ci import Provenance
-from zelda_ci.github.schemas import WorkflowRun
+from zelda_ci.github.repository import WorkflowRun
 
 HERE, FORK = 100, 200
 SHA = "a" * 40
