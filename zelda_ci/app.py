@@ -28,7 +28,7 @@ from zelda_ci.model_proxy.platforms import AwsKeys, Vertex
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.model_proxy.rate_limits import RateLimits
 from zelda_ci.overrides import Overrides, apply
-from zelda_ci.pipeline import evaluation, money
+from zelda_ci.pipeline import evaluation, planning
 from zelda_ci.pipeline.batch import Batch
 from zelda_ci.pipeline.checking import Checker
 from zelda_ci.pipeline.fingerprints import expected_fingerprints, stored_of_both
@@ -68,9 +68,9 @@ class Invocation(Prepared):
         """What a run may cost, before anything is started."""
         order, suites, sides = self.order, self.suites, 2 if self.order.against else 0
         if self.replayed:
-            return money.forecast(suites, {}, sides=sides).replace(budget_usd=None, replayed=True)
-        known = money.known_prices(self.store, order.stored)
-        return money.forecast(suites, known, sides=sides, budget_usd=order.budget_usd, stored=order.stored)
+            return planning.forecast(suites, {}, sides=sides).replace(budget_usd=None, replayed=True)
+        known = planning.known_prices(self.store, order.stored)
+        return planning.forecast(suites, known, sides=sides, budget_usd=order.budget_usd, stored=order.stored)
 
     def run(self, emit: Emit) -> BatchResult:
         """Run what was ordered; one `anyio.run` around the whole. What cannot be used is an error before it costs."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from zelda_ci.ci.checkout import Checkout
 from zelda_ci.ci.event import Decision
 from zelda_ci.ci.evidence import NOTHING, Evidence, PinnedPlan
 from zelda_ci.ci.settings import ActionSettings
@@ -26,6 +27,7 @@ class CiContext:
     """What is known before anything happens; built by `action`."""
 
     settings: ActionSettings
+    checkout: Checkout
     decision: Decision
     commit: str
     """What was tested, as GitHub knows it."""

@@ -122,7 +122,7 @@ def mean_score(batch: BatchResult) -> float | None:
 def comment(result: CiResult) -> None:
     """Tell the pull request, if there is one and it wants to hear; the gate does not care whether that succeeds."""
     case, decision = result.case, result.case.decision
-    if not decision.comments:
+    if decision.pull_request is None and decision.pull_request_of is None:
         return
     try:
         pull = decision.pull_request or of_commit(case.github, decision.pull_request_of or "")

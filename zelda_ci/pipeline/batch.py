@@ -25,12 +25,10 @@ from zelda_ci.errors import EXIT_INTERRUPTED, StorageError, WorkspaceError
 from zelda_ci.events import RunsPlanned, Warned
 from zelda_ci.files import locks
 from zelda_ci.metrics.base import run_evaluator
-from zelda_ci.pipeline import money
-from zelda_ci.pipeline.arms import Rounds
 from zelda_ci.pipeline.checking import Checker, about_contents, about_the_tree, check_fair
 from zelda_ci.pipeline.evaluation import with_results
 from zelda_ci.pipeline.fingerprints import steering_between
-from zelda_ci.pipeline.money import Budget
+from zelda_ci.pipeline.planning import Budget, Rounds, forecast, known_prices
 from zelda_ci.pipeline.run import SuiteRun
 from zelda_ci.pipeline.tools import Tools
 from zelda_ci.redact import SafeText
@@ -201,8 +199,8 @@ class Batch:
         self._forecast, self._budget = None, Budget()
         # Who replays spends nothing, whatever the recorded sessions did cost.
         if not order.replay:
-            prices = money.known_prices(self._prepared.store, stored)
-            self._forecast = money.forecast(suites, prices, sides=sides, budget_usd=order.budget_usd, stored=stored)
+            prices = known_prices(self._prepared.store, stored)
+            self._forecast = forecast(suites, prices, sides=sides, budget_usd=order.budget_usd, stored=stored)
             self._budget = Budget(self._forecast.budget_usd, prices)
         # One at a time until a price is known: together they could cost any multiple of the budget.
         self._slots = anyio.CapacityLimiter(1 if self._budget.price_is_unknown else order.jobs)

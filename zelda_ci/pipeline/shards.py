@@ -36,7 +36,7 @@ from zelda_ci.errors import ArtifactError, StorageError
 from zelda_ci.files import ownership, untrusted
 from zelda_ci.files.atomic import storage_errors, write_whole
 from zelda_ci.github.archives import MemberReader, packed
-from zelda_ci.pipeline import money
+from zelda_ci.pipeline import planning
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.storage import codec, result_store
 from zelda_ci.storage.images import FILE_NAME, IMAGES, image_files
@@ -78,7 +78,7 @@ def make_plan(
     is_compared = order.needs_base or any(isinstance(plan_of(suite.trials), TrialPlan) for suite in suites)
     sides = 2 if order.against and is_compared else 0
     budget = None if order.replay else order.budget_usd
-    forecast = money.forecast(suites, {}, sides=sides, budget_usd=budget, stored=order.stored)
+    forecast = planning.forecast(suites, {}, sides=sides, budget_usd=budget, stored=order.stored)
     fewest = {row.suite: row.fewest for row in forecast.suites}
     trials = {suite.name: fewest.get(suite.name, 0) for suite in suites}
     expected = expected_to_take(seconds, trials)
