@@ -42,8 +42,7 @@ from zelda_ci.sandbox.confine import Needs
 from zelda_ci.sandbox.readable_paths import PathPolicy
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.storage import codec
-from zelda_ci.storage.history import INDEX, RunHistory
-from zelda_ci.storage.result_store import run_id
+from zelda_ci.storage.result_store import INDEX, ResultStore, run_id
 from zelda_ci.workspace.workspaces import Workspaces
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -204,7 +203,7 @@ def listing(results: Path) -> Iterator[list[Measured]]:
         stored = template.model_copy(update={"run_id": name, "batch_id": name, "started_at": at})
         (results / "runs" / name / "result.json").write_bytes(codec.encode(stored, indent=2))
     time.sleep(2.5)  # the index does not trust what is younger
-    history = RunHistory(results)
+    history = ResultStore(results)
 
     def floor() -> None:
         for entry in os.scandir(results / "runs"):

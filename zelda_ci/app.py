@@ -6,27 +6,29 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Self, TypeVar
+from urllib.parse import urlsplit
 
 import anyio
 
+from zelda_ci import metrics
 from zelda_ci.config import project
-from zelda_ci.config.environment import EnvironmentSettings
+from zelda_ci.config.environment import AWS_KEYS, HOW, EnvironmentSettings
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.domain.arms import Forecast
 from zelda_ci.domain.check import CheckReport
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import BatchResult
-from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.events import Emit, Warned
 from zelda_ci.execution import claude_code
 from zelda_ci.model_proxy import proxy
-from zelda_ci.model_proxy.modes import LiveMode, Mode
+from zelda_ci.model_proxy.modes import API_URL, LiveMode, Mode, RecordMode, ReplayMode, Upstream
+from zelda_ci.model_proxy.platforms import AwsKeys, Vertex
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.model_proxy.rate_limits import RateLimits
 from zelda_ci.overrides import Overrides, apply
-from zelda_ci.pipeline import access, evaluation, money
+from zelda_ci.pipeline import evaluation, planning
 from zelda_ci.pipeline.batch import Batch
 from zelda_ci.pipeline.checking import Checker
 from zelda_ci.pipeline.fingerprints import expected_fingerprints, stored_of_both
@@ -34,7 +36,6 @@ from zelda_ci.pipeline.invocation import ACCEPTANCE, SETUP, Prepared, given_by
 from zelda_ci.pipeline.tools import Tools
 from zelda_ci.redact import Redactor
 from zelda_ci.storage import references
-from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.result_store import ResultStore
 
 NO_CHECK = "ZELDA_NO_CHECK"
@@ -67,9 +68,9 @@ class Invocation(Prepared):
         """What a run may cost, before anything is started."""
         order, suites, sides = self.order, self.suites, 2 if self.order.against else 0
         if self.replayed:
-            return money.forecast(suites, {}, sides=sides).replace(budget_usd=None, replayed=True)
-        known = money.known_prices(self.history, order.stored)
-        return money.forecast(suites, known, sides=sides, budget_usd=order.budget_usd, stored=order.stored)
+            return planning.forecast(suites, {}, sides=sides).replace(budget_usd=None, replayed=True)
+        known = planning.known_prices(self.store, order.stored)
+        return planning.forecast(suites, known, sides=sides, budget_usd=order.budget_usd, stored=order.stored)
 
     def run(self, emit: Emit) -> BatchResult:
         """Run what was ordered; one `anyio.run` around the whole. What cannot be used is an error before it costs."""
@@ -79,9 +80,8 @@ class Invocation(Prepared):
         tools = Tools(
             prepared=self,
             workspaces=self.workspaces,
-            proxy=ModelProxy(access.session_mode(self), redact, rate_limits=rate_limits),
-            judge_proxy=ModelProxy(access.judge_mode(self), redact, rate_limits=rate_limits),
-            store=ResultStore(self.loaded.results_dir),
+            proxy=ModelProxy(self._mode(self._of_sessions), redact, rate_limits=rate_limits),
+            judge_proxy=ModelProxy(self._mode(self._of_judges), redact, rate_limits=rate_limits),
             emit=emit,
         )
         is_checked = order.check and live and self.environ.get(NO_CHECK) != "1"
@@ -99,14 +99,30 @@ class Invocation(Prepared):
     def check(self, emit: Emit, *, only_commands: bool = False) -> CheckReport:
         """Try everything that runs of what was ordered need, without a session; no models where commands are meant."""
         self._warn(emit)
-        session, judge = (self._proxy_or_problem(mode) for mode in (access.session_mode, access.judge_mode))
+        session, judge = (self._proxy_or_problem(each) for each in (self._of_sessions, self._of_judges))
         return _in_event_loop(partial(Checker(self, session, judge, emit).alone, only_commands=only_commands))
 
-    def _proxy_or_problem(self, mode: Callable[[Prepared], Mode]) -> ModelProxy | ZeldaError:
+    def _proxy_or_problem(self, upstream: Callable[[], Upstream]) -> ModelProxy | ZeldaError:
         try:
-            return ModelProxy(mode(self), self.redact)
+            return ModelProxy(self._mode(upstream), self.redact)
         except ZeldaError as problem:
             return problem
+
+    def _mode(self, upstream: Callable[[], Upstream]) -> Mode:
+        """The source of answers: the folder of a recording, or the models."""
+        if self.order.replay:
+            return ReplayMode(self.order.replay)
+        return RecordMode(upstream(), self.order.record) if self.order.record else LiveMode(upstream())
+
+    def _of_sessions(self) -> Upstream:
+        return direct(self.settings, "a session")
+
+    def _of_judges(self) -> Upstream:
+        suite = next((suite for suite in self.suites if metrics.ask_judge(suite.metrics)), None)
+        if suite is None:
+            return self._of_sessions()
+        origin = self.given.get("gatewayUrl") or self.loaded.layer.origin("gatewayUrl")
+        return of_judge(suite.gateway_url, self.settings, origin)
 
     def _warn(self, emit: Emit) -> None:
         """Say what is worth a warning before anything begins; only Zelda's own project goes on with weak isolation."""
@@ -123,6 +139,49 @@ class Invocation(Prepared):
             emit(Warned(f"setup: {command} (found {origin}; `setupCommand: none` switches it off)"))
         if left_out := self.found_secrets.left_out:
             emit(Warned(f"{left_out} values of .env files or variables are too large to be masked in results"))
+
+
+def direct(settings: EnvironmentSettings, who: str) -> Upstream:
+    """The way to the models with the credential of the environment; raises `ConfigError` where it is not usable."""
+    credential = settings.credential()
+    if credential is None:
+        raise ConfigError(f"ANTHROPIC_API_KEY is not set, and {who} needs it.", hint=HOW, code="API_KEY_MISSING")
+    secret, address, environ = credential.secrets[credential.variable], credential.base_url, settings.environ
+    match credential.platform:
+        case "bedrock":
+            key, its_secret, token = map(credential.secrets.get, AWS_KEYS)
+            access = AwsKeys(key, its_secret, token) if key and its_secret else secret
+            return Upstream.with_bedrock(access, credential.region, address, environ)
+        case "vertex":
+            return Upstream.with_vertex(secret, Vertex(credential.project, credential.region), address, environ)
+        case "anthropic" if credential.variable == "ANTHROPIC_API_KEY":
+            return Upstream.with_api_key(secret, address or API_URL, environ)
+        case "anthropic":
+            subscription = credential.variable == "CLAUDE_CODE_OAUTH_TOKEN"
+            return Upstream.with_token(secret, address or API_URL, environ, subscription=subscription)
+
+
+def of_judge(gateway: str | None, settings: EnvironmentSettings, origin: object) -> Upstream:
+    """The gateway where one is configured, with its own key; the credential of sessions never goes there.
+
+    Raises `ConfigError` where its host is not allowed to get a key, or there is none. Where its address is given, the
+    `origin`, is for messages.
+    """
+    if gateway is None:
+        return direct(settings, "the judge")
+    host = urlsplit(gateway).hostname or ""
+    if settings.gateway_hosts is not None and host not in settings.gateway_hosts:
+        raise ConfigError(
+            f"{origin}: gatewayUrl is at {host}, a host that your environment does not allow to get PORTKEY_API_KEY.",
+            hint="Nothing was run, and the key was sent nowhere. If you trust the host, allow it where the key is set: "
+            f"ZELDA_GATEWAY_HOSTS={host}.",
+            code="GATEWAY_REFUSED",
+        )
+    if settings.portkey_api_key is None:
+        hint = "Set it in the environment, or unset gatewayUrl and PORTKEY_GATEWAY_URL to ask the API directly."
+        message = "PORTKEY_API_KEY is not set, and the judge behind the gateway needs it."
+        raise ConfigError(message, hint=hint, code="JUDGE_KEY_MISSING")
+    return Upstream.with_portkey(settings.portkey_api_key, gateway, settings.portkey_routing, settings.environ)
 
 
 def _in_event_loop(work: Callable[[], Awaitable[T]]) -> T:
@@ -145,24 +204,15 @@ def rejudge(
     *,
     check: bool = True,
 ) -> BatchResult:
-    """Judge stored runs again, one after the other; first see whether the judge answers, if that is wanted.
-
-    Raises:
-        ZeldaError: A run is not there or cannot be read or written, or there is no key.
-    """
-    judges = judge_proxy(loaded.suites[0].resolved, loaded.layer.origin("gatewayUrl"), overrides, settings, emit)
-    stored = RunHistory(loaded.results_dir)
+    """Judge stored runs again, one by one, the judge tried first if wanted; raises `ZeldaError` where that fails."""
+    # The gateway is today's, whatever a run was judged through.
+    above = overrides.above(given_by(settings))
+    gateway = apply(loaded.suites[0].resolved, above).gateway_url
+    upstream = of_judge(gateway, settings, above.get("gatewayUrl") or loaded.layer.origin("gatewayUrl"))
+    rate_limits = RateLimits(lambda sentence: emit(Warned(sentence)))
+    judges = ModelProxy(LiveMode(upstream), Redactor(settings.secrets()), rate_limits=rate_limits)
+    stored = ResultStore(loaded.results_dir)
     run_ids = dict.fromkeys(run_id for name in names for run_id in references.find_runs(stored, name))
     runs = [stored.run(run_id) for run_id in run_ids]
     check = check and settings.environ.get(NO_CHECK) != "1"
     return _in_event_loop(partial(evaluation.rejudge, runs, judges, overrides, emit, check=check))
-
-
-def judge_proxy(
-    suite: ResolvedSuite, origin: object, overrides: Overrides, settings: EnvironmentSettings, emit: Emit
-) -> ModelProxy:
-    """The way to what judges without a session; the gateway is today's, whatever a run was judged through."""
-    above = overrides.above(given_by(settings))
-    upstream = access.of_judge(apply(suite, above).gateway_url, settings, str(above.get("gatewayUrl") or origin))
-    rate_limits = RateLimits(lambda sentence: emit(Warned(sentence)))
-    return ModelProxy(LiveMode(upstream), Redactor(settings.secrets()), rate_limits=rate_limits)

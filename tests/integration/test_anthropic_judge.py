@@ -29,7 +29,6 @@ from tests.support.scripted_api import (
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge import anthropic_judge
 from zelda_ci.judge.base import CommonPrefix, JudgeQuestion
-from zelda_ci.judge.conversation import LookupLimits
 from zelda_ci.redact import Redactor, SafeText
 
 pytestmark = pytest.mark.anyio
@@ -278,15 +277,16 @@ async def test_a_judge_looks_things_up_before_it_answers() -> None:
 async def test_look_ups_use_up_no_retries() -> None:
     replies: list[Reply] = [*[read_book("A")] * 8, http_error(529), http_error(529), GREEN]
     with ScriptedApi(replies) as api:
-        asked = judge(api.url, max_retries=2, limits=LookupLimits(usd=100))
+        asked = judge(api.url, max_retries=2, max_lookup_cost_usd=100)
         assert (await asked.ask(replace(QUESTION, lookups=Shelf()), Colour)).points == 3
     assert len(api.requests) == 11
 
 
 @pytest.mark.parametrize(
-    "limits", [LookupLimits(calls=2), LookupLimits(characters=15), LookupLimits(usd=0.5), LookupLimits(calls=0)]
+    "limits",
+    [{"max_lookups": 2}, {"max_lookup_characters": 15}, {"max_lookup_cost_usd": 0.5}, {"max_lookups": 0}],
 )
-async def test_look_ups_end_at_every_limit_and_the_judge_must_answer(limits: LookupLimits) -> None:
+async def test_look_ups_end_at_every_limit_and_the_judge_must_answer(limits: dict[str, Any]) -> None:
     """A judge that never stops is told to, then made to."""
     shelf = Shelf()
 
@@ -297,10 +297,10 @@ async def test_look_ups_end_at_every_limit_and_the_judge_must_answer(limits: Loo
         return tool_call("answer_colour", ANSWER) if stop else read_book("again")
 
     with ScriptedApi(endless) as api:
-        found = await judge(api.url, limits=limits).ask(replace(QUESTION, lookups=shelf), Colour)
+        found = await judge(api.url, **limits).ask(replace(QUESTION, lookups=shelf), Colour)
     assert found == Colour.model_validate(ANSWER)
     assert len(shelf.read) <= 2
-    if limits.calls:
+    if limits.get("max_lookups") != 0:
         assert "Answer now" in json.dumps(api.requests[-1].messages)
 
 
@@ -314,7 +314,7 @@ async def test_look_ups_never_outgrow_the_context(context_tokens: int, offered: 
         return tool_call("answer_colour", ANSWER) if is_closed else read_book("again")
 
     with ScriptedApi(endless) as api:
-        await judge(api.url, context_tokens=context_tokens, limits=LookupLimits(usd=100)).ask(question, Colour)
+        await judge(api.url, context_tokens=context_tokens, max_lookup_cost_usd=100).ask(question, Colour)
     sizes = [len(json.dumps(request.messages)) for request in api.requests]
     assert max(sizes) / 2.5 < context_tokens
     assert bool(shelf.read) is offered

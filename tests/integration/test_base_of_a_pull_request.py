@@ -90,8 +90,8 @@ def source(project: Project, url: str, token: str | None, base: str) -> BaseSour
     settings = SimpleNamespace(
         project=project.path, context=context, github_token=secret, secrets=lambda: [secret] if secret else []
     )
-    decision, environ = SimpleNamespace(base=base, nested=None), {"PATH": os.environ["PATH"]}
-    case: Any = SimpleNamespace(settings=settings, decision=decision, environ=environ)
+    given, environ = {"decision": SimpleNamespace(base=base)}, {"PATH": os.environ["PATH"]}
+    case: Any = SimpleNamespace(settings=settings, checkout=SimpleNamespace(nested=None), environ=environ, **given)
     return BaseSource(case, Path(tempfile.mkdtemp(dir=project.path.parent)))
 
 

@@ -13,7 +13,7 @@ from tests.support.baselines import NAME, NOW, STORED_AS, World, five_commits, p
 from tests.support.github_clients import api_of
 from tests.support.github_server import GitHubServer, Run, answered
 from zelda_ci.ci.baseline import earlier_results, find_baseline, has_lost_attempts
-from zelda_ci.ci.stored_artifacts import PROVENANCE, RESULTS
+from zelda_ci.ci.stored_artifacts import PROVENANCE, RESULTS, JobIdentity
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 
 
@@ -25,10 +25,10 @@ def world() -> Iterator[World]:
 
 def case_of(github: GitHubServer, own: Run, *, attempt: int = 2, pull_request: int = 7) -> Any:
     """As much of a job's context as the searches need."""
-    context = SimpleNamespace(run_id=own.id, run_attempt=attempt, repository_id=github.repository.id, job="zelda")
+    context = SimpleNamespace(run_id=own.id, run_attempt=attempt, repository_id=github.repository.id)
     event = SimpleNamespace(pull_request=SimpleNamespace(number=pull_request), comment=None)
-    settings = SimpleNamespace(context=context, event=event, artifact_name=NAME, folder=".")
-    api, more = api_of(github), {"pinned": None, "evaluated": None, "now": lambda: NOW}
+    settings, identity = SimpleNamespace(context=context, event=event), JobIdentity(NAME, "zelda", ".")
+    api, more = api_of(github), {"pinned": None, "identity": identity, "now": lambda: NOW}
     return SimpleNamespace(api=api, github=api, settings=settings, run_id=own.id, **more)
 
 

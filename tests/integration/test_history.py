@@ -13,8 +13,8 @@ from tests.unit.compare.runs import efficiency, fulfillment, run
 from zelda_ci.domain.history import History
 from zelda_ci.errors import StorageError
 from zelda_ci.storage import codec
-from zelda_ci.storage.history import FORMAT, YOUNG_NS, RunHistory
 from zelda_ci.storage.references import find_runs, read_side
+from zelda_ci.storage.result_store import FORMAT, YOUNG_NS, ResultStore
 
 
 def ids(history: History) -> list[str]:
@@ -37,7 +37,7 @@ def test_runs_are_listed_newest_first_without_opening_a_transcript(tmp_path: Pat
         transcript = tmp_path / "runs" / stored.run_id / "transcript.json"
         transcript.unlink()
         os.mkfifo(transcript)  # whoever opens it waits for ever
-    history = RunHistory(tmp_path).overview()
+    history = ResultStore(tmp_path).overview()
     assert ids(history) == [second.run_id, first.run_id]
     assert history.skipped == ()
 
@@ -63,7 +63,7 @@ def test_what_is_no_result_is_named_and_passed_over(tmp_path: Path) -> None:
     (runs / "my notes").mkdir()
     (runs / "file.txt").write_text("hello")
     (runs / "begun-2026-02-13T14-30-00").mkdir()
-    history = RunHistory(tmp_path).overview()
+    history = ResultStore(tmp_path).overview()
     assert ids(history) == [good.run_id]
     assert {found.name.split("-")[0]: found.code for found in history.skipped} == {
         "copy": "RESULT_FOREIGN",
@@ -82,23 +82,23 @@ def test_what_is_no_result_is_named_and_passed_over(tmp_path: Path) -> None:
 def test_the_index_is_used_for_files_that_did_not_change(tmp_path: Path) -> None:
     run = store(tmp_path)
     settle()
-    RunHistory(tmp_path).overview()
+    ResultStore(tmp_path).overview()
     index = tmp_path / "index.json"
     index.write_bytes(index.read_bytes().replace(b'"suite":"alpha"', b'"suite":"marked"'))
-    assert [found.suite for found in RunHistory(tmp_path).overview().runs] == ["marked"]
+    assert [found.suite for found in ResultStore(tmp_path).overview().runs] == ["marked"]
     os.utime(tmp_path / "runs" / run.run_id / "result.json")
-    assert [found.suite for found in RunHistory(tmp_path).overview().runs] == ["alpha"]
+    assert [found.suite for found in ResultStore(tmp_path).overview().runs] == ["alpha"]
 
 
 def test_a_file_that_was_just_written_is_not_indexed(tmp_path: Path) -> None:
     run = store(tmp_path)
     file = tmp_path / "runs" / run.run_id / "result.json"
-    assert ids(RunHistory(tmp_path).overview()) == [run.run_id]
+    assert ids(ResultStore(tmp_path).overview()) == [run.run_id]
     assert indexed(tmp_path) == {}
     before = file.stat()
     file.write_bytes(file.read_bytes().replace(b'"completed"', b'"timedOut" '))
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert [found.status for found in RunHistory(tmp_path).overview().runs] == ["timedOut"]
+    assert [found.status for found in ResultStore(tmp_path).overview().runs] == ["timedOut"]
 
 
 @pytest.mark.parametrize(
@@ -115,14 +115,14 @@ def test_a_file_that_was_just_written_is_not_indexed(tmp_path: Path) -> None:
 def test_a_damaged_index_is_made_anew(tmp_path: Path, content: bytes) -> None:
     stored = store(tmp_path)
     (tmp_path / "index.json").write_bytes(content)
-    assert ids(RunHistory(tmp_path).overview()) == [stored.run_id]
+    assert ids(ResultStore(tmp_path).overview()) == [stored.run_id]
     assert indexed(tmp_path) == {}
 
 
 def test_a_run_is_found_by_its_id_a_beginning_or_as_the_latest(tmp_path: Path) -> None:
     old, new = store(tmp_path, "alpha", 0), store(tmp_path, "beta", 5)
     twin = store(tmp_path, "beta", 5)
-    history = RunHistory(tmp_path)
+    history = ResultStore(tmp_path)
     assert twin.run_id == f"{new.run_id}-2"
     assert find_runs(history, old.run_id) == (old.run_id,)
     assert find_runs(history, "al") == (old.run_id,)
@@ -149,7 +149,7 @@ def test_what_is_not_one_run_is_refused_with_the_nearest(
     store(tmp_path, "other", batch="of-one")
     (tmp_path / "runs/begun-2026-02-13T14-30-00").mkdir()
     with pytest.raises(StorageError) as caught:
-        find_runs(RunHistory(tmp_path), reference)
+        find_runs(ResultStore(tmp_path), reference)
     assert caught.value.code == code
     assert sentence in caught.value.message
 
@@ -158,7 +158,7 @@ def test_a_side_is_a_run_a_batch_or_a_file(tmp_path: Path) -> None:
     one = store(tmp_path, "alpha", 0, [efficiency(), fulfillment("PF")], batch="b1")
     two = store(tmp_path, "beta", 1, batch="b1")
     store(tmp_path, "beta", 2, batch="b2")
-    history = RunHistory(tmp_path)
+    history = ResultStore(tmp_path)
     assert read_side(history, "b1").runs == (two, one)
     assert read_side(history, one.run_id).runs == (one,)
     assert read_side(history, "alpha").runs == (one,)
@@ -175,4 +175,4 @@ def test_a_file_that_holds_no_results_is_refused(tmp_path: Path, content: bytes)
     file = tmp_path / "other.json"
     file.write_bytes(content)
     with pytest.raises(StorageError, match=r"other\.json"):
-        read_side(RunHistory(tmp_path), str(file))
+        read_side(ResultStore(tmp_path), str(file))

@@ -15,7 +15,7 @@ from tests.support.projects import Project, folder
 from tests.support.schemas import checker
 from tests.support.warm import Process
 from tests.unit.compare.runs import efficiency, fulfillment
-from zelda_ci.storage.history import RunHistory
+from zelda_ci.storage.result_store import ResultStore
 
 SUITE = "prompt: Do it.\n"
 RUN = "alpha-2026-02-13T14-30-00"
@@ -170,7 +170,7 @@ def test_prune_removes_whole_old_batches_only_where_it_is_told_to(tmp_path: Path
         store(project.results, minute=minute, batch=batch)
 
     def kept() -> list[str]:
-        return [run.batch_id for run in RunHistory(project.results).overview().runs]
+        return [run.batch_id for run in ResultStore(project.results).overview().runs]
 
     assert (
         zelda(project, "prune").stdout == "3 runs of 2 batches would be removed, of 4 stored. Remove them: add --yes.\n"

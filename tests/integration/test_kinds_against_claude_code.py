@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.builders import result
 from tests.integration.test_manifest_against_claude_code import SERVER, Led, lead
 from tests.support.scripted_api import tool_call
 from tests.support.steered import head, safe, workspace_in
@@ -17,7 +18,7 @@ from zelda_ci.execution.manifest.plugins import UNJUDGED
 from zelda_ci.execution.manifest.scan import memory_lines
 from zelda_ci.execution.manifest.told import CUT, ONLY_NAME
 from zelda_ci.metrics.tool_usage import subjects
-from zelda_ci.selection.felt import felt_by
+from zelda_ci.selection.felt import with_felt
 
 HOOK = "hooks:\n  PreToolUse:\n    - matcher: Bash\n      hooks:\n        - type: command\n          command: echo {}\n"
 # As the head of a file may spell it, and whether Claude Code takes it for a yes.
@@ -491,7 +492,7 @@ def test_claude_md_that_the_project_itself_switches_off_is_not_waited_for(tmp_pa
 
 
 def test_what_was_called_or_ran_is_used(led: Led) -> None:
-    outcome = felt_by(led.manifest, led.transcript, None, (), safe)
-    used = {use.unit.name for use in outcome.units if use.used}
+    outcome = with_felt(result(), led.manifest, led.transcript, safe)
+    used = {use.unit.name for use in outcome.steering or () if use.used}
     assert {"s-hooked", "w-on", "SessionStart", "PreToolUse:Bash"} <= used
     assert used.isdisjoint({"kit:flow", "s-silent", "c-plain", "plain"})

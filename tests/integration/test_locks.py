@@ -20,7 +20,6 @@ from tests.support.projects import repository
 from tests.support.scripted_api import ScriptedApi, text
 from zelda_ci.errors import LockError, StorageError, WorkspaceError
 from zelda_ci.files import locks
-from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.result_store import ResultStore
 
 HOLD = "import fcntl, os, sys, time; fcntl.flock(os.open(sys.argv[1], os.O_RDWR | os.O_CREAT), fcntl.LOCK_EX)"
@@ -212,7 +211,7 @@ def test_what_is_of_the_wrong_kind_among_the_results_is_replaced_or_named(tmp_pa
     def use() -> None:
         store.begin("two", START).close()
         list(store.unfinished())
-        RunHistory(results).overview()
+        ResultStore(results).overview()
 
     said = refusal(use)
     assert not said or str(place) in said

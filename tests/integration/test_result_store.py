@@ -86,7 +86,6 @@ def test_a_result_that_cannot_be_put_in_place_leaves_everything_for_the_next_sta
     (folder.path / "result.json").mkdir()
     with pytest.raises(StorageError, match=r"result\.json cannot be made"):
         folder.finish(result(folder.run_id), session())
-    folder.close()
     (folder.path / "result.json").rmdir()
     assert names(folder.path) == ["result.partial.json", "transcript.json", "transcript.jsonl"]
 

@@ -1,7 +1,6 @@
 """However a run of suites ends: what stays in the files in which a job speaks to the runner, and what is stored."""
 
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -44,11 +43,8 @@ def test_a_cancel_while_a_part_is_uploaded_stores_it_in_what_is_left_of_the_time
     case.decision = SimpleNamespace(pull_request=None, base=None)
     case.output, case.junit = tmp_path, tmp_path / "junit.xml"
 
-    def service(store: Callable[..., Any]) -> Callable[[], Any]:
-        return lambda: SimpleNamespace(upload=store)
-
-    case.artifacts = service(Mock(side_effect=KeyboardInterrupt))
-    case.hurried_artifacts = service(hurried := Mock(return_value=Uploaded(1, 2)))
+    usual, hurried = Mock(side_effect=KeyboardInterrupt), Mock(return_value=Uploaded(1, 2))
+    case.artifacts = lambda *seconds: SimpleNamespace(upload=hurried if seconds else usual)
     plan = ShardPlan(zelda="1", shards=1, suites=())
     assert run_shard(case, ShardOf(number=1, shards=1), plan, "debian", Mock()) == EXIT_INTERRUPTED
     assert hurried.call_args.args[0] == "a.shard-1-of-1.1"

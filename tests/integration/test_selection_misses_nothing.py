@@ -22,14 +22,14 @@ from tests.builders import START, records, result, safe, suite, transcript
 from tests.integration.test_selection_cases import LINK, commits
 from tests.support.projects import ENVIRON, Project, repository
 from tests.support.steered import head, scanned
-from zelda_ci.domain.details import ToolUsageDetails
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import Started
 from zelda_ci.execution.manifest.loading import resolve_loaded
 from zelda_ci.pipeline.changed_files import read_changes
 from zelda_ci.selection.choice import choose
 from zelda_ci.selection.effects import ChangeSet, ProjectFiles, SuiteEvidence
-from zelda_ci.selection.felt import felt_by
+from zelda_ci.selection.felt import with_felt
 from zelda_ci.workspace.git import Git, prepare
 
 Tree = dict[str, str]
@@ -192,16 +192,15 @@ def stored(root: Path, habit: Habit, number: int, dice: random.Random) -> RunRes
         *({"tool": f"Skill({name})", "reasoning": "so"} for name in habit.skills if name not in called),
         *({"tool": f"Agent({name})", "reasoning": "so"} for name in habit.agents if name not in called),
     ]
-    judged = ToolUsageDetails.model_validate({"missed": missed})
-    felt = felt_by(resolve_loaded(manifest, log, safe), log, judged, (), safe)
-    return result(
+    usage = {"metric": Metric.TOOL_USAGE, "version": "1", "reasoning": safe(""), "details": {"missed": missed}}
+    run = result(
         f"{habit.name}-2026-02-13T14-30-{number:02}",
         suite=habit.name,
         config=suite(habit.name),
         started_at=START + timedelta(seconds=number),
-        steering=felt.units,
-        touched=felt.touched,
+        evaluations={Metric.TOOL_USAGE: usage},
     )
+    return with_felt(run, resolve_loaded(manifest, log, safe), log, safe)
 
 
 KINDS = (

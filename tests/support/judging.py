@@ -14,6 +14,7 @@ from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import FulfillmentDetails
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.session import ApiUsage, SessionTranscript
+from zelda_ci.domain.suite import JudgeSettings
 from zelda_ci.domain.workspace import Changes, Workspace
 from zelda_ci.judge.anthropic_judge import AnthropicJudge
 from zelda_ci.judge.prompts import new_nonce
@@ -28,15 +29,15 @@ def judge(
     url: str,
     *,
     model: str = "claude-sonnet-5-5",
-    timeout_seconds: float = PATIENCE,
-    context_tokens: int = 200_000,
     notify: Callable[[str], None] = print,
     forms: Sequence[type[BaseModel]] = (),
-    **more: Any,
+    max_retries: int = 15,
+    **settings: Any,
 ) -> AnthropicJudge:
     """A judge whose key is fake and whose every token costs a dollar."""
-    fixed = (url, "sk-ant-fake-judge", model, context_tokens, 8192, timeout_seconds, Redactor(), _price, notify)
-    return AnthropicJudge(*fixed, forms=forms, **more)
+    given = JudgeSettings(**{"timeout_seconds": PATIENCE, **settings})
+    fixed = (url, "sk-ant-fake-judge", model, given, Redactor(), _price, notify)
+    return AnthropicJudge(*fixed, forms=forms, max_retries=max_retries)
 
 
 def _price(model: str, usage: Mapping[str, Any]) -> float:

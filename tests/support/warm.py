@@ -46,7 +46,6 @@ PRELOADED = (
     "zelda_ci.judge.anthropic_judge",
     "zelda_ci.model_proxy.live",
     "zelda_ci.model_proxy.server",
-    "zelda_ci.report.html.writer",
     "zelda_ci.workspace.workspaces",
     "tests.builders",
     *(f"zelda_ci.cli.{file.stem}" for file in (Path(__file__).parents[2] / "zelda_ci" / "cli").glob("[a-z]*.py")),

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from pydantic import ValidationError
 
 from zelda_ci.ci.commands import AcceptCriteria, parse_command
-from zelda_ci.ci.context import CiContext, CiResult
+from zelda_ci.ci.context import CiResult
 from zelda_ci.ci.settings import Event
 from zelda_ci.ci.stored_artifacts import read_members
 from zelda_ci.compare.gate import is_about_criteria
@@ -111,8 +111,10 @@ def pull_request_in(event: Event) -> int | None:
     return int(queued[1]) if queued else event.pull_request.number if event.pull_request else None
 
 
-def apply_acceptances(case: CiContext, result: CiResult, pull_request: int | None) -> None:
-    """Take what was accepted on the pull request out of what turns the check red; without GitHub's word nothing is."""
+def apply_acceptances(result: CiResult, pull_request: int | None = None) -> None:
+    """Take what was accepted on a pull request, by default the event's, out of what turns the check red."""
+    case = result.case
+    pull_request = pull_request or pull_request_in(case.settings.event)
     if case.api is None or pull_request is None or not is_about_criteria(result.gate):
         return
     try:

@@ -32,7 +32,7 @@ from zelda_ci.github.api import Api, Http
 from zelda_ci.github.artifacts import ArtifactService
 from zelda_ci.github.workflow_commands import Log
 from zelda_ci.overrides import Given, Overrides
-from zelda_ci.pipeline import money
+from zelda_ci.pipeline import planning
 from zelda_ci.pipeline.fingerprints import system_name
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.pipeline.shards import make_plan, order_of
@@ -43,14 +43,11 @@ from zelda_ci.report.text import sentence
 from zelda_ci.report.told import PullRequestChanges, RuleChange
 from zelda_ci.selection.choice import reasons
 from zelda_ci.workspace.base_commit import BaseOrder
-from zelda_ci.workspace.git import read_commit
 
 TIMEOUT_SECONDS = 300.0
 
 # The runner kills a cancelled step 10 seconds after its first signal.
 CONCLUSION_SECONDS = 2.0
-# So what is stored after that has this long for each request.
-HURRY_SECONDS = 4.0
 
 
 def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
@@ -72,12 +69,12 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
     patient = http(TIMEOUT_SECONDS)
     case = CiContext(
         settings=settings,
+        checkout=checkout,
         decision=decision,
         commit=decision.head_sha if decision.activity == "comment" else checkout.head or context.sha,
         environ=environ,
         api=Api(patient, context.api_url, context.graphql_url, token, context.repository) if token else None,
-        artifacts=lambda: ArtifactService(environ, patient),
-        hurried_artifacts=lambda: ArtifactService(environ, http(HURRY_SECONDS)),
+        artifacts=lambda *seconds: ArtifactService(environ, http(*seconds) if seconds else patient),
         root=settings.project,
         results_dir=settings.project / ".zelda",
         log=log,
@@ -91,13 +88,12 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
         case "converse":
             return conversation.converse(case)
         case "request":
-            wanted = conversation.requested(case)
-            if wanted is None:
+            asked = conversation.requested(case)
+            if asked is None:
                 return _skip(case, "The comment asks for no run of this job.")
-            settings, commit = wanted
-            decision = decide_requested(settings, checkout, commit)
+            decision = decide_requested(asked, checkout)
             log.say(decision.sentence)
-            case = replace(case, settings=settings, decision=decision, commit=commit)
+            case = replace(case, settings=asked, decision=decision, commit=decision.head_sha)
         case "run":
             pass
     return _evaluate(case, emit)
@@ -145,8 +141,6 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         hint = "A step with actions/checkout must come before this one; its `path` goes into working-directory."
         raise ConfigError("There is nothing in the workspace.", hint=hint, code="WORKSPACE_EMPTY")
     loaded = project.load(settings.project)
-    if decision.nested:
-        decision.nested.check()
     with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
         source = BaseSource(case, Path(name), loaded)
         case = replace(case, decision=replace(decision, base=source.commit), pinned=sharding.pinned_plan(case))
@@ -201,10 +195,7 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
     invocation = invocation.ordering(replace(invocation.order, names=names, stored=evidence.stored))
     if settings.is_sharded:
         return _share(case, invocation, evidence, emit)
-
-    def run() -> BatchResult:
-        return empty_batch(case.now()) if evidence.new == () else _run(case, invocation, emit)
-
+    run = partial(_run, case, invocation, emit) if evidence.new != () else partial(empty_batch, case.now())
     return evaluate.evaluate(case, run, evidence)
 
 
@@ -232,7 +223,7 @@ def _evidence(case: CiContext, invocation: Invocation, found: Evidence | None) -
 def _at_night(invocation: Invocation) -> Invocation:
     """The same, as often as in any night: a number of trials has no budget of its own, that of their plan holds."""
     trials, order = Overrides({"trials": Given(TRIALS_A_NIGHT, "input", "nightly")}), invocation.order
-    budget = money.budget(invocation.suites)
+    budget = planning.budget(invocation.suites)
     return invocation.ordering(replace(order, overrides=trials.above(order.overrides), budget_usd=budget))
 
 
@@ -245,8 +236,7 @@ def _share(case: CiContext, invocation: Invocation, evidence: Evidence, emit: Em
     """What this job does of a run that several share: plan it, run a shard of it, or put the parts together."""
     settings, shard, order, pinned = case.settings, case.settings.shard, invocation.order, case.pinned
     suites = () if evidence.new == () else invocation.masked
-    tested = anyio.run(read_commit, settings.project, case.environ)
-    commit = tested and tested.sha
+    commit = case.checkout.nested_head or case.checkout.project
     if pinned is None:
         trials = (*evidence.trials_of_base, *evidence.pool, *evidence.earlier)
         seconds = trial_seconds(trials, replayed=invocation.replayed)

@@ -64,11 +64,11 @@ class BaseSource:
         self._suites, self._submodule = frozenset[str](), ""
         self.commit, self.top = case.decision.base, case.settings.context.workspace.resolve()
         self.git = prepare(self._folder, self.environ, self.redact).within(self.top)
-        nested = case.decision.nested
-        if self.commit and nested and nested.named:
+        nested = case.checkout.nested
+        if self.commit and nested and case.checkout.named:
             git = anyio.run(self.at, self.commit)
-            named = gitlink(anyio.run(git, "ls-tree", "-z", "--full-tree", self.commit, "--", nested.path))
-            self.commit, self._submodule = (named, nested.path) if named else (self.commit, "")
+            named = gitlink(anyio.run(git, "ls-tree", "-z", "--full-tree", self.commit, "--", nested))
+            self.commit, self._submodule = (named, nested) if named else (self.commit, "")
         self.is_foreign = nested is not None and not self._submodule
         if not self.is_foreign:
             self.top = top_of(case.settings.project.resolve()) or self.top
@@ -80,25 +80,17 @@ class BaseSource:
 
     async def at(self, commit: str) -> Git:
         """Git in a repository that has a commit, its folders, and of its files those that anybody reads."""
-        if commit not in self._found:
-            # A checkout may lack steering files: then what changed is not known, but who decides over rights is.
-            are_there = await _are_there(self.git, await self._blobs(self.git, commit))
-            self._found[commit] = self.git if are_there else await self._fetched(commit)
-        return self._found[commit]
-
-    async def _fetched(self, commit: str) -> Git:
+        if commit in self._found:
+            return self._found[commit]
+        # A checkout may lack steering files: then what changed is not known, but who decides over rights is.
+        if await self._has(self.git, commit):
+            return self._found.setdefault(commit, self.git)
         folder = self._folder / commit
         await self.git("init", "-q", "--bare", str(folder))
         git = self._networked(self.git.within(folder, GIT_DIR=str(folder)))
         for address in await self._addresses():
-            partial = (*_fetch(address), "--filter=blob:none")
-            # What does not come is found lacking.
-            await git.attempt(*partial, "--depth=1", "origin", commit)
-            if blobs := await self._blobs(git, commit, steering=True):
-                # All at once: git would ask for each by itself.
-                await git.attempt(*partial, "--stdin", "origin", stdin=blobs)
-            if await _are_there(git, blobs):
-                return git
+            if await self._has(git, commit, (*_fetch(address), "--filter=blob:none")):
+                return self._found.setdefault(commit, git)
         rule, name = "On a pull request, rights come from the commit that it is merged into", commit[:7]
         message = f"{rule}, and {name} could not be read."
         hint = "Give actions/checkout `fetch-depth: 2`, or let the step fetch it, with github-token and contents: read."
@@ -107,15 +99,31 @@ class BaseSource:
             hint = "Give actions/checkout `submodules: recursive` and `fetch-depth: 0`, or a github-token for it."
         raise ConfigError(message, hint=hint, code="BASE_UNREADABLE")
 
-    async def _blobs(self, git: Git, commit: str, *, steering: bool = False) -> bytes | None:
-        """Of a commit's files those that are read, a blob a line; absent where a repository lacks the commit."""
+    async def _has(self, git: Git, commit: str, fetch: tuple[str, ...] = ()) -> bool:
+        """Whether a repository has a commit, and of its files those that are read; first it may fetch them."""
+        if fetch:
+            # What does not come is found lacking.
+            await git.attempt(*fetch, "--depth=1", "origin", commit)
         listing = await git.attempt(*_LIST, commit)
         if listing.exit_code != 0 or listing.truncated:
-            return None
+            return False
         read = (
-            it.content for it in _files(listing.stdout) if self._is_laid_out(it) or (steering and may_steer(it.path))
+            it.content for it in self._files(listing.stdout) if self._is_laid_out(it) or (fetch and may_steer(it.path))
         )
-        return "".join(f"{blob}\n" for blob in dict.fromkeys(read)).encode()
+        blobs = "".join(f"{blob}\n" for blob in dict.fromkeys(read)).encode()
+        if fetch and blobs:
+            # All at once: git would ask for each by itself.
+            await git.attempt(*fetch, "--stdin", "origin", stdin=blobs)
+        checked = await git.attempt("cat-file", "--batch-check", stdin=blobs)
+        return checked.exit_code == 0 and b" missing\n" not in checked.stdout
+
+    def _files(self, listing: bytes) -> Iterator[TreeFile]:
+        """Files that matter: suites wherever they lie, but below another configuration they are another project's."""
+        for it in tree_files(listing):
+            path, name = it.path, PurePosixPath(it.path).name
+            matters = path in self._suites or _is_steering(path) or name == CONFIG_FILE or is_suite(name)
+            if matters and it.mode != SUBMODULE:
+                yield it
 
     def _is_laid_out(self, file: TreeFile) -> bool:
         """Whether what is in a file matters here, and not only that it is there."""
@@ -154,7 +162,7 @@ class BaseSource:
             return folder
         # Zelda's search for a project ends at the top of a repository.
         (folder / ".git").mkdir(parents=True)
-        files = [it for it in _files(await git(*_LIST, commit)) if it.path in self._suites or _matters(it.path)]
+        files = [*self._files(await git(*_LIST, commit))]
         texts = await read_objects(git, (it.content for it in files if self._is_laid_out(it)))
         for file in sorted(files, key=lambda it: it.content not in texts)[:MAX_FILES]:
             target = folder / file.path
@@ -206,31 +214,13 @@ def over_https(address: str, server_url: str) -> str:
     return re.sub(rf"^(ssh://)?git@{server}[:/]", f"{server_url}/", address, count=1) if server else address
 
 
-async def _are_there(git: Git, blobs: bytes | None) -> bool:
-    if blobs is None:
-        return False
-    checked = await git.attempt("cat-file", "--batch-check", stdin=blobs)
-    return checked.exit_code == 0 and b" missing\n" not in checked.stdout
-
-
 def _fetch(address: str) -> tuple[str, ...]:
     """What begins the arguments of a fetch from `origin`, which has an address for that time."""
     return ("-c", f"remote.origin.url={address}", "-c", "fetch.negotiationAlgorithm=noop", *FETCH)
 
 
-def _files(listing: bytes) -> Iterator[TreeFile]:
-    """Files and links that `git ls-tree` lists."""
-    return (entry for entry in tree_files(listing) if entry.mode != SUBMODULE)
-
-
 def _is_steering(path: str) -> bool:
     return may_steer(path) or not {".claude-plugin", *PLUGIN_PARTS}.isdisjoint(path.split("/"))
-
-
-def _matters(path: str) -> bool:
-    """Suites wherever they lie, and configurations: below one of those, suites are another project's."""
-    name = PurePosixPath(path).name
-    return _is_steering(path) or name == CONFIG_FILE or is_suite(name)
 
 
 # --- rights and rules, for results and for readers -------------------------------------------------------------------

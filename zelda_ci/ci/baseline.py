@@ -5,25 +5,26 @@ the repository may stand in: the file was renamed, or pushes and pull requests h
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from itertools import chain, islice
 from pathlib import Path
 
-from zelda_ci.ci import baseline_words as words
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.evidence import Evidence
-from zelda_ci.ci.stored_artifacts import Claims, StoredResults, identity_of, read_stored, results_of_run, runs_of
+from zelda_ci.ci.stored_artifacts import Claims, StoredResults, read_stored, results_of_run, runs_of
 from zelda_ci.compare.drift import merged
 from zelda_ci.compare.pool import by_age, is_beside, is_usable, is_valid, pool_of, same_as
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.fingerprint import Fingerprint
+from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.run import RunResult, batch_of
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ArtifactError, ConfigError, GitHubError, StorageError, ZeldaError
 from zelda_ci.github.api import Api
 from zelda_ci.github.repository import WorkflowRun, ancestors, compare_commits, read_run
+from zelda_ci.report.builders.phrases import age_words
 from zelda_ci.storage.references import read_results
 
 # What runs on commits that are already on a branch of this repository; pull requests are not.
@@ -44,6 +45,39 @@ MAX_EARLIER = 3
 # Where the base of a pull request has nothing, as the branches of other pull requests, which store none that counts.
 NOTHING_USABLE = frozenset({BaselineState.NONE_YET, BaselineState.EXPIRED, BaselineState.INVALID})
 
+WRONG_TOKEN = 401
+
+SWITCHED_OFF = BaselineOrigin(state=BaselineState.OFF, sentence="Nothing was compared: the input baseline is none.")
+NO_TOKEN = BaselineOrigin(
+    state=BaselineState.NOT_PERMITTED,
+    sentence="No token was given, so that the stored results of the base branch could not be read.",
+)
+
+ATTEMPTS_LOST = (
+    "This run was run before, and the results of its earlier attempts do not count: they were deleted, have expired, "
+    "or were never stored, as when a run is cancelled before its first trial is over."
+)
+EARLIER_UNKNOWN = "Trials of earlier runs of this pull request are not counted: GitHub could not be asked for them."
+
+# Every project starts here.
+NONE_YET = (
+    "no baseline yet: {branch} has stored none for {wanted} or a commit shortly before it (push to {branch} or run the "
+    "workflow there once)"
+)
+EXPIRED = "no baseline: what {branch} stored has expired (run the workflow there again, or raise retention-days)"
+NOT_PERMITTED = "no baseline: the token may not read artifacts (permissions: actions: read, contents: read)"
+# By the code of what hindered, whose own words are left out of a text that a bot will post.
+MISSING = {
+    "": (BaselineState.NONE_YET, NONE_YET),
+    "ARTIFACT_EXPIRED": (BaselineState.EXPIRED, EXPIRED),
+    "REFUSED": (BaselineState.INVALID, "no usable baseline: the results of {results} were refused: {reason}"),
+    "WRONG_TOKEN": (BaselineState.NOT_PERMITTED, "no baseline: the token is wrong or no longer valid (github-token)"),
+    "GITHUB_NOT_PERMITTED": (BaselineState.NOT_PERMITTED, NOT_PERMITTED),
+    "GITHUB_NOT_FOUND": (BaselineState.NOT_PERMITTED, NOT_PERMITTED),
+    "GITHUB_RATE_LIMITED": (BaselineState.UNREACHABLE, "no baseline: GitHub limits how often it may be asked"),
+    "UNREACHABLE": (BaselineState.UNREACHABLE, "no baseline: GitHub could not be asked"),
+}
+
 Refusals = list[tuple[ZeldaError, str]]
 """Why results were not used, and their commits, the nearest first."""
 
@@ -59,17 +93,15 @@ def resolve_baseline(case: CiContext) -> Evidence:
         return case.pinned.evidence
     if settings.baseline and case.evaluated is None:
         return _from_file(settings.baseline)
-    if target is None:
-        return Evidence(origin=words.SWITCHED_OFF)
-    if api is None:
-        return Evidence(origin=words.NO_TOKEN)
+    if target is None or api is None:
+        return Evidence(origin=NO_TOKEN if target else SWITCHED_OFF)
     branch, commit, default = target.branch, target.commit, settings.context.default_branch
     if target.head and not commit:
         try:
             commit = compare_commits(api, target.branch, target.head).merge_base
         except GitHubError as problem:
             if problem.code not in {"GITHUB_NOT_FOUND", "GITHUB_REFUSED"}:
-                return Evidence(origin=words.missing(branch, None, problem))
+                return Evidence(origin=missing(branch, None, problem))
             # A commit that GitHub does not know may be made up. The newest of the branch is the next best.
             case.log.say(f"The commit on which this one is based is not known: {problem.message}")
     found = find_baseline(case, branch, commit)
@@ -78,14 +110,12 @@ def resolve_baseline(case: CiContext) -> Evidence:
         case.log.say(f"{found.origin.sentence}. The default branch, {default}, is searched.")
         try:
             below = find_baseline(case, default, compare_commits(api, default, commit or branch).merge_base)
+            if below.results:
+                return below.replace(origin=with_sentence(below.origin.replace(stands_for=branch), case.now()))
         except GitHubError as problem:
             case.log.say(f"The commit of {default} on which {branch} is based is not known: {problem.message}")
-        else:
-            if below.results:
-                return below.replace(origin=words.found(below.origin.replace(stands_for=branch), case.now()))
     if found.origin.state is BaselineState.NONE_YET:
-        stem = identity_of(settings, case.evaluated).stem
-        case.log.say(f"Looked for: the artifacts {stem}.* of this workflow's runs on {branch}.")
+        case.log.say(f"Looked for: the artifacts {case.identity.stem}.* of this workflow's runs on {branch}.")
     return found
 
 
@@ -121,12 +151,12 @@ def find_baseline(case: CiContext, branch: str, commit: str | None) -> Evidence:
                 # What lies behind it and cannot be had is only missing.
                 with suppress(GitHubError):
                     sources.extend(islice(stored, MAX_POOLED - 1))
-                return _evidence(api, branch, wanted, own, sources, case.now())
+                return _evidence(case, branch, wanted, own, sources)
     except GitHubError as error:
-        return Evidence(origin=words.missing(branch, wanted, error))
+        return Evidence(origin=missing(branch, wanted, error))
     # What has expired says less than what was refused for a reason.
     refused.sort(key=lambda each: each[0].code == "ARTIFACT_EXPIRED")
-    return Evidence(origin=words.missing(branch, wanted, *next(iter(refused), ())))
+    return Evidence(origin=missing(branch, wanted, *next(iter(refused), ())))
 
 
 def _in_line(api: Api, commit: str, runs: Iterable[WorkflowRun]) -> Iterator[WorkflowRun]:
@@ -143,7 +173,7 @@ def _believed(
     case: CiContext, own: WorkflowRun, runs: Iterable[WorkflowRun], refused: Refusals, pull_request: int | None = None
 ) -> Iterator[StoredResults]:
     """The results of the job in runs that may be a baseline, or without limit those of a pull request."""
-    api, context, job = case.github, case.settings.context, identity_of(case.settings, case.evaluated)
+    api, context, job = case.github, case.settings.context, case.identity
     # Of this very run, those of the attempts before this one.
     attempts = {own.id: context.run_attempt - 1}
     stored = (
@@ -163,15 +193,13 @@ def _believed(
             refused.append((problem, run.head_sha))
 
 
-def _evidence(
-    api: Api, branch: str, wanted: str, own: WorkflowRun, sources: Sequence[StoredResults], now: datetime
-) -> Evidence:
+def _evidence(case: CiContext, branch: str, wanted: str, own: WorkflowRun, sources: list[StoredResults]) -> Evidence:
     """The baseline with the trials of all that was read, the nearest first."""
-    nearest, distance = sources[0], None
+    nearest, now, distance = sources[0], case.now(), None
     told = nearest.provenance
     # Good to know, but no reason to do without the results.
     with suppress(GitHubError):
-        distance = 0 if told.sha == wanted else compare_commits(api, wanted, told.sha).behind_by
+        distance = 0 if told.sha == wanted else compare_commits(case.github, wanted, told.sha).behind_by
     origin = BaselineOrigin(
         state=BaselineState.FOUND,
         sentence="",
@@ -186,7 +214,7 @@ def _evidence(
     newest = sorted((run for source in sources for run in source.own_trials), key=by_age)
     settings = {run.suite: run.config.pool for run in newest}
     return Evidence(
-        origin=words.found(origin, now),
+        origin=with_sentence(origin, now),
         results=nearest.batch,
         pool=pool_of((source.own_trials for source in sources), lambda suite: settings[suite], now).trials,
         references={**nearest.pool.suites, **heads_of(nearest.batch.runs)},
@@ -223,10 +251,10 @@ def with_earlier(
     """
     try:
         trials = [run for each in earlier_results(case) for run in each.trials] if heads else []
-        remarks = [words.ATTEMPTS_LOST] if has_lost_attempts(case) else []
+        remarks = [ATTEMPTS_LOST] if has_lost_attempts(case) else []
     except GitHubError as problem:
-        case.log.say(f"{words.EARLIER_UNKNOWN} {problem.message}")
-        return found.replace(remarks=(*found.remarks, words.EARLIER_UNKNOWN))
+        case.log.say(f"{EARLIER_UNKNOWN} {problem.message}")
+        return found.replace(remarks=(*found.remarks, EARLIER_UNKNOWN))
     for remark in remarks:
         case.log.say(remark)
 
@@ -270,5 +298,52 @@ def has_lost_attempts(case: CiContext) -> bool:
     first = case.pinned.attempt if case.pinned else attempt
     if case.api is None or pull_request_of(case) is None or attempt == 1 or first < attempt:
         return False
-    stored = results_of_run(case.api, case.settings.context.run_id, identity_of(case.settings), attempt - 1)
+    stored = results_of_run(case.api, case.settings.context.run_id, case.identity, attempt - 1)
     return all(artifact.expired for artifact in stored)
+
+
+# --- the baseline in words -------------------------------------------------------------------------------------------
+
+
+def with_sentence(origin: BaselineOrigin, now: datetime) -> BaselineOrigin:
+    """A baseline that GitHub stores, with its sentence; of a stacked pull request, that below its base."""
+    name = _commit_name(origin.branch, origin.commit)
+    distance = f"{format_count(origin.behind, 'commit')} behind" if origin.behind else ""
+    first, where = f"baseline {name}", distance
+    if origin.stands_for:
+        first = f"no results of {origin.stands_for}; compared with {name}"
+        where = f"{distance} the one on which it is based" if distance else "on which it is based"
+    age = age_words(now - origin.created_at) if origin.created_at else ""
+    by = f"stored by the workflow {origin.workflow.rpartition('/')[2]}" if origin.workflow else ""
+    return origin.replace(sentence=", ".join(filter(None, (first, where, age, by))))
+
+
+def _commit_name(branch: str | None, commit: str | None) -> str:
+    return f"{branch}@{(commit or '')[:7]}"
+
+
+def missing(branch: str, wanted: str | None, error: ZeldaError | None = None, commit: str = "") -> BaselineOrigin:
+    """Why a branch has no baseline: nothing was stored, an error of what was stored for a commit, or one of GitHub."""
+    row, message = (error.code, error.message) if error else ("", "")
+    if isinstance(error, GitHubError) and error.status == WRONG_TOKEN:
+        row = "WRONG_TOKEN"
+    if row not in MISSING:
+        row = "REFUSED" if isinstance(error, ArtifactError | StorageError) else "UNREACHABLE"
+    state, sentence = MISSING[row]
+    first, _, rest = message.rstrip(".").partition(" ")
+    # A name such as GitHub keeps its letters.
+    reason = f"{first.lower() if first.istitle() else first} {rest}"
+    short, results = (wanted or "")[:7], _commit_name(branch, commit)
+    sentence = sentence.format(branch=branch, wanted=short, results=results, reason=reason)
+    return BaselineOrigin(state=state, sentence=sentence, branch=branch, wanted=wanted)
+
+
+def side_by_side(branch: str, commit: str, head: int, base: int) -> BaselineOrigin:
+    """The base ran in the same job, as far as it was needed."""
+    here, name = format_count(head, "trial"), _commit_name(branch, commit)
+    sentence = f"{here} of the head in this job; none of {name} was needed"
+    if base:
+        sentence = f"compared with {name} in this job: {here} of the head, {base} of the base, side by side"
+    return BaselineOrigin(
+        state=BaselineState.FOUND, sentence=sentence, branch=branch, wanted=commit, commit=commit, behind=0
+    )

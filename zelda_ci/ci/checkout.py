@@ -9,31 +9,8 @@ from pathlib import Path
 
 from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.config.files import top_of
-from zelda_ci.errors import ConfigError
 from zelda_ci.workspace.git import ask, read_commit
 from zelda_ci.workspace.store import SUBMODULE, tree_files
-
-
-@dataclass(frozen=True)
-class NestedRepository:
-    """The repository in which the project lies; the event is about the one around it."""
-
-    path: str
-    """Of its top, relative to the workspace."""
-    head: str | None
-    named: str | None = None
-    """The commit that the repository around it names in its place: it is a submodule."""
-
-    def check(self) -> None:
-        """Refuse a submodule at another commit than the one that is asked for with the workspace's."""
-        if self.named and self.head != self.named:
-            found = self.head[:7] if self.head else "no commit"
-            raise ConfigError(
-                f"The submodule {self.path} is at {found}, but the commit that is checked out names {self.named[:7]}.",
-                hint="In the step with actions/checkout, write `submodules: recursive` under `with:`, and let no later "
-                "step move the submodule.",
-                code="OTHER_COMMIT",
-            )
 
 
 @dataclass(frozen=True)
@@ -44,7 +21,11 @@ class Checkout:
     parents: tuple[str, ...] = ()
     project: str | None = None
     """HEAD of the repository that the project lies in: a second checkout has one of its own."""
-    nested: NestedRepository | None = None
+    nested: str | None = None
+    """Top, from the workspace, of another repository in which the project lies: the event is about the one around."""
+    nested_head: str | None = None
+    named: str | None = None
+    """The commit that the repository around names in its place: it is a submodule."""
 
     def base_of(self, head: str) -> str | None:
         """The commit into which HEAD merges another one; absent where it does not look like such a merge."""
@@ -54,7 +35,7 @@ class Checkout:
 async def read_checkout(settings: ActionSettings, environ: Mapping[str, str]) -> Checkout:
     """Read which commits are checked out."""
     workspace, project = settings.context.workspace.resolve(), settings.project.resolve()
-    top, nested = top_of(project), None
+    top = top_of(project)
     outer, own = [await read_commit(folder, environ) for folder in (workspace, project)]
     if top and outer and workspace in top.parents:
         path = top.relative_to(workspace).as_posix()
@@ -66,9 +47,9 @@ async def read_checkout(settings: ActionSettings, environ: Mapping[str, str]) ->
         others = [(place, head.sha) for place, head in ((workspace, own), (top, outer)) if head]
         held = [await ask(place, environ, "cat-file", "-e", commit) is not None for place, commit in others]
         if named or not (is_same or any(held)):
-            nested, own = NestedRepository(path, own.sha if own else None, named), outer
+            return Checkout(outer.sha, outer.parents, outer.sha, path, own.sha if own else None, named)
     head = outer or own
-    return Checkout(head.sha, head.parents, own.sha if own else None, nested) if head else Checkout()
+    return Checkout(head.sha, head.parents, own.sha if own else None) if head else Checkout()
 
 
 def gitlink(listing: bytes) -> str | None:

@@ -12,9 +12,9 @@ from zelda_ci.ci.baseline import resolve_baseline
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.evaluate import compare
 from zelda_ci.ci.event import BaselineTarget
-from zelda_ci.ci.stored_artifacts import identity_of, is_results_name, read_stored
+from zelda_ci.ci.stored_artifacts import read_stored, results_by_job
 from zelda_ci.errors import ArtifactError, StorageError
-from zelda_ci.github.repository import PullRequest, artifacts_of_run, of_workflow_run
+from zelda_ci.github.repository import PullRequest, of_workflow_run
 from zelda_ci.report.comment.view import FOREIGN, ci_view
 from zelda_ci.report.markdown import render_comment
 
@@ -31,12 +31,7 @@ def comment(case: CiContext) -> int:
     api, settings, run = case.github, case.settings, case.settings.event.workflow_run
     assert run  # noqa: S101 - the event was decided by it
     own = settings.context.repository_id
-    # Of each job, the results of its newest attempt.
-    newest = {
-        artifact.name.rpartition(".")[0]: artifact
-        for artifact in reversed(artifacts_of_run(api, run.id))
-        if not artifact.expired and is_results_name(artifact.name, settings.artifact_name)
-    }
+    newest = results_by_job(api, run.id, settings.artifact_name)
     if not newest:
         return _nothing(case, "That run stored no results (it was skipped, failed before them, or they have expired).")
     for stem, artifact in [*newest.items()][:MAX_JOBS]:
@@ -46,7 +41,8 @@ def comment(case: CiContext) -> int:
             problem.message = f"The stored results {artifact.name} are refused: {problem.message}"
             raise
         told, batch, earlier = stored.provenance, stored.batch, stored.pool.trials
-        if identity_of(settings, told).stem != stem:
+        job = replace(case, evaluated=told, refused=told.refused)
+        if job.identity.stem != stem:
             # A job may have been given an artifact-name that begins like another's.
             continue
         pull_request = of_workflow_run(api, own, run, told.pull_request)
@@ -58,7 +54,7 @@ def comment(case: CiContext) -> int:
         # The commit that was tested against, as far as it is one of the base branch.
         base = settings.baseline_branch or PullRequest.of(api.get(f"pulls/{pull_request}")).base.ref
         target = BaselineTarget(base, head=told.base_sha or told.head_sha) if settings.compare else None
-        job = replace(case, evaluated=told, refused=told.refused, decision=replace(case.decision, target=target))
+        job = replace(job, decision=replace(case.decision, target=target))
         # Trials of earlier runs of the pull request count, as they did in the check.
         limits = {each.suite: each.config.pool for each in (*earlier, *batch.runs)}
         found = resolve_baseline(job).replace(earlier=earlier, limits=limits)
@@ -66,7 +62,7 @@ def comment(case: CiContext) -> int:
         if run.head_repository_id != own:
             result.notes.append(FOREIGN)
         compare(result)
-        apply_acceptances(job, result, pull_request)
+        apply_acceptances(result, pull_request)
         case.log.record(render_comment(ci_view(result.report)))
         publish.publish_to(result, pull_request)
         if url := result.outputs.get("comment-url"):

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from zelda_ci.ci.checkout import Checkout
 from zelda_ci.ci.event import Decision
 from zelda_ci.ci.evidence import NOTHING, Evidence, PinnedPlan
 from zelda_ci.ci.settings import ActionSettings
-from zelda_ci.ci.stored_artifacts import identity_of
+from zelda_ci.ci.stored_artifacts import JobIdentity
 from zelda_ci.compare.gate import accept, gate, recorded_settings
 from zelda_ci.domain.ci import BaselineOrigin, Provenance
 from zelda_ci.domain.comparison import Acceptance, Comparison, GateResult, NotLoaded
@@ -26,6 +27,7 @@ class CiContext:
     """What is known before anything happens; built by `action`."""
 
     settings: ActionSettings
+    checkout: Checkout
     decision: Decision
     commit: str
     """What was tested, as GitHub knows it."""
@@ -33,10 +35,8 @@ class CiContext:
     """Of the step."""
     api: Api | None
     """Absent without a token."""
-    artifacts: Callable[[], ArtifactService]
-    """Raises `ArtifactError` where there is no such service."""
-    hurried_artifacts: Callable[[], ArtifactService]
-    """The same for a run that is cancelled: it gives up after seconds."""
+    artifacts: Callable[..., ArtifactService]
+    """Takes the seconds that a request has, if few; raises `ArtifactError` where there is no such service."""
     root: Path
     """Of the project."""
     results_dir: Path
@@ -63,9 +63,17 @@ class CiContext:
         return self.api
 
     @property
+    def identity(self) -> JobIdentity:
+        """The job that has evaluated; of another workflow's, as its results say."""
+        name, told = self.settings.artifact_name, self.evaluated
+        if told:
+            return JobIdentity(name, told.job, told.folder)
+        return JobIdentity(name, self.settings.context.job or None, self.settings.folder)
+
+    @property
     def job(self) -> str:
         """Id of the job that has evaluated; empty where nobody says."""
-        return (self.evaluated.job or "") if self.evaluated else self.settings.context.job
+        return self.identity.job or ""
 
     @property
     def run_id(self) -> int:
@@ -75,7 +83,7 @@ class CiContext:
     @property
     def artifact(self) -> str:
         """The artifact with the results of this attempt, whose name nothing else has."""
-        return identity_of(self.settings).stored_as(self.settings.context.run_attempt)
+        return self.identity.stored_as(self.settings.context.run_attempt)
 
     @property
     def output(self) -> Path:
@@ -138,10 +146,8 @@ class CiResult:
     @property
     def gate(self) -> GateResult:
         """With the baseline where there is one, without it from the runs alone; what was accepted is no reason."""
-        if self.compared:
-            found = self.compared.gate
-        else:
-            found = gate(self.batch.replace(runs=self.head, base_runs=self.bases), recorded_settings(self.head))
+        whole = self.batch.replace(runs=self.head, base_runs=self.bases)
+        found = self.compared.gate if self.compared else gate(whole, recorded_settings(self.head))
         refused = self.case.refused
         found = found.replace(reasons=(*refused, *(each for each in found.reasons if each not in refused)))
         return accept(found, self.acceptances, self.comparison, self.head)
@@ -156,8 +162,7 @@ class CiResult:
         """What is told of it."""
         case, settings = self.case, self.case.settings
         context, head = settings.context, case.decision.head_sha or case.commit
-        home = f"{context.server_url}/{context.repository}"
-        run = context.url_of(case.run_id)
+        home, run = f"{context.server_url}/{context.repository}", context.url_of(case.run_id)
         artifact, transcripts, page = (
             f"{run}/artifacts/{self.outputs[name]}" if name in self.outputs else None
             for name in ("artifact-id", "transcripts-artifact-id", "report-artifact-id")

@@ -236,8 +236,8 @@ def pinned(command: RunAgain | RunCommit, pull: PullRequest, repository_id: int)
     return pull.head.sha if pull.head.is_of(repository_id) else None
 
 
-def requested(case: CiContext) -> tuple[ActionSettings, str] | None:
-    """What the comment of the event asks to run: settings with the pull request, and the commit, if it asks for any.
+def requested(case: CiContext) -> ActionSettings | None:
+    """What the comment of the event asks to run, if anything: settings with the pull request, whose head it names.
 
     This is asked anew in the job that runs, whatever an earlier job has put out: hours may lie between, if somebody has
     to approve the job.
@@ -264,7 +264,7 @@ def requested(case: CiContext) -> tuple[ActionSettings, str] | None:
                 # Some suites do not speak for all: what they show must not take the place of what all have shown.
                 name = f"{settings.comment_id} {', '.join(command.suites)}".strip()
                 chosen = chosen.replace(suites=command.suites, comment_id=name[:100], run_all=True)
-            return chosen, pull.head.sha
+            return chosen
         why = "The commit that this run is for is not (any more) the newest of an open pull request."
     hint = "Nothing was run. Look at the pull request again, and write a new comment."
     raise ConfigError(why, hint=hint, code="EVENT_REFUSED")

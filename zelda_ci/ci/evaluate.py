@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from zelda_ci.ci import baseline, publish, storing
-from zelda_ci.ci import baseline_words as words
-from zelda_ci.ci.acceptances import apply_acceptances, pull_request_in
+from zelda_ci.ci.acceptances import apply_acceptances
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.evidence import Evidence
+from zelda_ci.ci.evidence import Evidence, with_pool
 from zelda_ci.ci.nightly import keep_watch
 from zelda_ci.ci.stored_artifacts import RESULTS
 from zelda_ci.compare.pool import summarize_pool
+from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.run import BatchResult, batch_of
 from zelda_ci.errors import ZeldaError
 from zelda_ci.files.atomic import write_whole
@@ -40,15 +40,8 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult], evidence: Evidence
         finally:
             publish.record(result, quiet=True)
     result.cancelled = batch.interrupted
-    _until_cancelled(
-        result,
-        _add_earlier,
-        keep_watch,
-        compare,
-        lambda it: apply_acceptances(case, it, pull_request_in(case.settings.event)),
-        storing.store_results,
-        storing.store_pages,
-    )
+    steps = (_add_earlier, keep_watch, compare, apply_acceptances, storing.store_results, storing.store_pages)
+    _until_cancelled(result, *steps)
     with undisturbed():
         publish.publish_results(result)
         if result.cancelled and "artifact-id" not in result.outputs:
@@ -61,12 +54,16 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult], evidence: Evidence
 
 
 def _add_earlier(result: CiResult) -> None:
-    before, runs = result.evidence, result.batch.runs
+    before, made = result.evidence, result.batch.runs
     if before.limits is None and not result.case.settings.baseline:  # who names a file asks GitHub for nothing
-        result.evidence = baseline.with_earlier(result.case, before, baseline.heads_of(runs), runs)
+        result.evidence = baseline.with_earlier(result.case, before, baseline.heads_of(made), made)
         result.notes += result.evidence.remarks[len(before.remarks) :]
     if earlier := result.evidence.heads:
-        result.note(words.counted_too(len(earlier), len({run.batch_id for run in earlier})))
+        runs, are = len({run.batch_id for run in earlier}), "is" if len(earlier) == 1 else "are"
+        result.note(
+            f"{format_count(len(earlier), 'trial')} of {format_count(runs, 'earlier run')} of this pull request, with "
+            f"the same files and settings, {are} counted, too: running again adds trials and replaces none."
+        )
 
 
 def compare(result: CiResult) -> None:
@@ -79,9 +76,9 @@ def compare(result: CiResult) -> None:
         result.compared = compare_arms(batch, found.stored)
         if batch.base and batch.base.commit:
             branch = case.decision.target.branch if case.decision.target else origin.branch
-            origin = words.side_by_side(branch or "", batch.base.commit, len(result.head), len(bases))
+            origin = baseline.side_by_side(branch or "", batch.base.commit, len(result.head), len(bases))
         if pool := summarize_pool(run for each in found.stored.values() for run in each.stored):
-            origin = words.with_pool(origin, pool, case.now())
+            origin = with_pool(origin, pool, case.now())
         found = found.replace(origin=origin, results=batch_of(bases) if bases else None)
         result.notes.append(origin.sentence)
     elif batch.runs:

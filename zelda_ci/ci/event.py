@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from zelda_ci.ci.checkout import Checkout, NestedRepository
+from zelda_ci.ci.checkout import Checkout
 from zelda_ci.ci.commands import is_command
 from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.errors import ConfigError
@@ -44,17 +44,10 @@ class Decision:
     """Of a pull request, its head; empty where the tested commit is nobody's head."""
     base: str | None = None
     """The commit whose configuration gives rights; absent where that is the tested one's own."""
-    nested: NestedRepository | None = None
-    """Where the project lies in another repository than the event's."""
     explain_forks: bool = False
     """Whether the summary says how pull requests of forks can be evaluated."""
     is_of_base: bool = False
     """Whether its results become the baseline of others."""
-
-    @property
-    def comments(self) -> bool:
-        """Whether there may be a pull request to tell."""
-        return self.pull_request is not None or self.pull_request_of is not None
 
 
 def decide(settings: ActionSettings, checkout: Checkout) -> Decision:
@@ -156,25 +149,25 @@ def _pull_request(settings: ActionSettings, checkout: Checkout) -> Decision:
         whose = "comes from a fork" if is_of_fork else "was opened by Dependabot"
         if not _can_run(settings):
             sentence = f"{what} {whose}, and without secrets no session can run: nothing was evaluated."
-            base = _base(settings, checkout)
-            return Decision("skip", sentence, base=base, nested=checkout.nested, explain_forks=True)
+            return Decision("skip", sentence, base=_base(settings, checkout), explain_forks=True)
     return _run_of(pull, f"{what} {whose}", settings, checkout)
 
 
-def decide_requested(settings: ActionSettings, checkout: Checkout, commit: str) -> Decision:
-    """Decide for a commit that somebody who may asked for; the event has its pull request, as GitHub's API tells it.
+def decide_requested(settings: ActionSettings, checkout: Checkout) -> Decision:
+    """Decide for a head that somebody who may asked for; the event has its pull request, as GitHub's API tells it.
 
     Raises:
         ConfigError: Anything else is checked out, or the key is missing.
     """
     pull, found = settings.event.pull_request, checkout.project or checkout.head
-    if pull is None or found != commit:
+    assert pull  # noqa: S101 - what was asked for is one
+    if found != pull.head.sha:
         raise ConfigError(
-            f"{_named(found)} is checked out, but the comment asks for {commit[:7]}.",
+            f"{_named(found)} is checked out, but the comment asks for {pull.head.sha[:7]}.",
             hint="Check out the output run-commit of the job that answers: examples/zelda-commands.yml shows how.",
             code="OTHER_COMMIT",
         )
-    what = f"Pull request {pull.number} at {commit[:7]}, asked for in a comment"
+    what = f"Pull request {pull.number} at {pull.head.sha[:7]}, asked for in a comment"
     return _run(settings, checkout, _run_of(pull, what, settings, checkout))
 
 
@@ -224,13 +217,22 @@ def _run(settings: ActionSettings, checkout: Checkout, draft: Decision) -> Decis
             "(other credentials are variables of the step, such as CLAUDE_CODE_OAUTH_TOKEN).",
             code="API_KEY_MISSING",
         )
-    base, target = _base(settings, checkout), draft.target if settings.compare else None
-    decision = replace(draft, sentence=sentence, target=target, base=base, nested=checkout.nested)
+    target = draft.target if settings.compare else None
+    decision = replace(draft, sentence=sentence, target=target, base=_base(settings, checkout))
     return replace(decision, pull_request=None, pull_request_of=None) if settings.comment == "off" else decision
 
 
 def _need_asked_commit(settings: ActionSettings, checkout: Checkout) -> None:
     """What is tested must be what the event asks for: else a green check says nothing of it."""
+    if checkout.named and checkout.nested_head != checkout.named:
+        at = checkout.nested_head[:7] if checkout.nested_head else "no commit"
+        names = f"the commit that is checked out names {checkout.named[:7]}"
+        raise ConfigError(
+            f"The submodule {checkout.nested} is at {at}, but {names}.",
+            hint="In the step with actions/checkout, write `submodules: recursive` under `with:`, and let no later "
+            "step move the submodule.",
+            code="OTHER_COMMIT",
+        )
     context, event, pull = settings.context, settings.event, settings.event.pull_request
     found = checkout.project or checkout.head
     # A tag may be an object of its own, which a push names beside its commit.

@@ -6,16 +6,16 @@ from functools import cached_property
 
 from pydantic import Field
 
-from zelda_ci.ci import baseline_words as words
 from zelda_ci.compare.pool import TrialPool, by_age, grouped, is_of_platform, stored_trials, summarize_pool
 from zelda_ci.domain.base import Document
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState
+from zelda_ci.domain.ci import BaselineOrigin, BaselineState, PoolSummary
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.nights import NightlyHistory
 from zelda_ci.domain.numbers import format_count, some_of
 from zelda_ci.domain.run import BatchResult, RunResult, StoredTrials
 from zelda_ci.domain.shards import ShardPlan
 from zelda_ci.domain.trials import PoolSettings, Side
+from zelda_ci.report.builders.phrases import pool_words
 
 # Suites that a sentence names.
 MAX_NAMED = 20
@@ -108,10 +108,8 @@ class Evidence(Document):
             return self.replace(origin=origin, results=None)
         chosen = {name: self._chosen(name, heads.get(name)) for name in suites}
         kept = tuple(run for each in chosen.values() for run in sorted(each, key=by_age))
-        pool = summarize_pool(
-            run for name in suites if name in self.references and name in heads for run in chosen[name]
-        )
-        origin = words.with_pool(self.origin, pool, now) if pool and pool.runs > 1 else self.origin
+        pool = summarize_pool(run for name in suites if name in heads.keys() & self.references for run in chosen[name])
+        origin = with_pool(self.origin, pool, now) if pool and pool.runs > 1 else self.origin
         return self.replace(results=self.results.replace(runs=kept), origin=origin)
 
     def _chosen(self, suite: str, head: RunResult | None) -> Sequence[RunResult]:
@@ -129,6 +127,11 @@ class Evidence(Document):
             alike = [run for run, each in recent if each.tree in trees and is_of_platform(each, now)]
         exact = [run for run, each in stored if each.tree == state.tree]
         return alike or own or exact or [run for run, _ in stored]
+
+
+def with_pool(origin: BaselineOrigin, pool: PoolSummary, now: datetime) -> BaselineOrigin:
+    """A baseline whose stored trials are of several runs: which, in words."""
+    return origin.replace(sentence=f"{origin.sentence}; {pool_words(pool, now)}", pool=pool)
 
 
 NOTHING = Evidence(origin=BaselineOrigin(state=BaselineState.OFF, sentence=""))

@@ -6,9 +6,9 @@ from contextlib import suppress
 from datetime import datetime
 from statistics import fmean
 
-from zelda_ci.ci.baseline_words import WRONG_TOKEN
+from zelda_ci.ci.baseline import WRONG_TOKEN
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.stored_artifacts import RESULTS, identity_of
+from zelda_ci.ci.stored_artifacts import RESULTS
 from zelda_ci.ci.storing import COMPARISON
 from zelda_ci.domain.comparison import Verdict
 from zelda_ci.domain.outcome import Outcome, run_outcome
@@ -122,7 +122,7 @@ def mean_score(batch: BatchResult) -> float | None:
 def comment(result: CiResult) -> None:
     """Tell the pull request, if there is one and it wants to hear; the gate does not care whether that succeeds."""
     case, decision = result.case, result.case.decision
-    if not decision.comments:
+    if decision.pull_request is None and decision.pull_request_of is None:
         return
     try:
         pull = decision.pull_request or of_commit(case.github, decision.pull_request_of or "")
@@ -169,7 +169,7 @@ def _publish(case: CiContext, pull: int, body: str, made_at: datetime, *, is_due
     ended = case.settings.event.workflow_run if case.evaluated else None
     attempt = ended.run_attempt if ended else case.settings.context.run_attempt
     order = CommentOrder(case.run_id, attempt, case.decision.head_sha, int(made_at.timestamp()))
-    job = ToldJob(comment_key(case), _workflow(case), identity_of(case.settings, case.evaluated).stored_as)
+    job = ToldJob(comment_key(case), _workflow(case), case.identity.stored_as)
     return keep_comment(case.github, pull, job, order, body, is_due=is_due, once=once)
 
 
@@ -181,13 +181,11 @@ def comment_key(case: CiContext) -> str:
 
 def _workflow(case: CiContext) -> str:
     """Path of the workflow of whose runs the comment tells."""
-    settings, workflow = case.settings, case.settings.context.workflow
+    settings, context = case.settings, case.settings.context
     if case.decision.activity == "comment" and settings.event.workflow_run:
-        workflow = settings.event.workflow_run.workflow or workflow
-    elif settings.context.event_name == "issue_comment":
-        # What a comment asks for is told where the pull request's own workflow tells its results.
-        workflow = f".github/workflows/{settings.workflow}"
-    return workflow
+        return settings.event.workflow_run.workflow or context.workflow
+    # What a comment asks for is told where the pull request's own workflow tells its results.
+    return f".github/workflows/{settings.workflow}" if context.event_name == "issue_comment" else context.workflow
 
 
 def give_up(log: Log, why: str, verdict: str) -> None:

@@ -16,8 +16,8 @@ from zelda_ci.ci import evaluate, publish
 from zelda_ci.ci.baseline import pull_request_of
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.evidence import Evidence, PinnedPlan
-from zelda_ci.ci.stored_artifacts import RESULTS, identity_of, read_members
-from zelda_ci.ci.storing import clear_files, upload
+from zelda_ci.ci.stored_artifacts import RESULTS, read_members
+from zelda_ci.ci.storing import HURRY_SECONDS, clear_files, upload
 from zelda_ci.compare.pool import is_usable
 from zelda_ci.compare.shards import difference, digest_of
 from zelda_ci.domain.numbers import format_count
@@ -71,7 +71,7 @@ def pinned_plan(case: CiContext) -> PinnedPlan | None:
         )
         if not wanted:
             raise StorageError("This job shares a run, but was handed no plan.", hint=hint, code="PLAN_MISSING")
-        name = f"{identity_of(case.settings).stem}.plan"
+        name = f"{case.identity.stem}.plan"
         message = f"No artifact {name} of this run holds the plan with the hash {wanted[:12]}."
         raise StorageError(message, hint=hint, code="PLAN_MISSING")
 
@@ -90,11 +90,7 @@ def check_plan(plan: ShardPlan, shard: ShardOf | None, suites: Sequence[Resolved
 
 
 def run_shard(
-    case: CiContext,
-    shard: ShardOf,
-    plan: ShardPlan,
-    platform: str,
-    run: Callable[[Sequence[RunResult]], BatchResult],
+    case: CiContext, shard: ShardOf, plan: ShardPlan, platform: str, run: Callable[[Sequence[RunResult]], BatchResult]
 ) -> int:
     """Run the suites of a shard and store its part; the exit code says only whether that could be done.
 
@@ -112,23 +108,21 @@ def run_shard(
     batch = evaluate.emptying(case, partial(run, earlier)) if names else empty_batch(case.now())
     part = ShardPart(shard=shard.number, plan=plan, platform=platform, earlier=earlier)
     name, members = _name(case, shard.file_stem), partial(shards.part_members, part, batch, case.results_dir)
-    artifact_id, is_cancelled = None, batch.interrupted
+    artifact_id, outcome = None, batch_outcome(batch)
     with evaluate.undisturbed():
         write_whole(case.output / RESULTS, [json_of(batch).encode()], durable=False)
     try:
-        if not is_cancelled:
+        if not batch.interrupted:
             artifact_id = upload(case, name, members(with_files=case.settings.include_transcripts))
     except KeyboardInterrupt:
-        is_cancelled = True
+        outcome = Outcome.INTERRUPTED
     with evaluate.undisturbed():
         # A cancelled job has seconds left: its trials are what counts.
-        artifact_id = artifact_id or upload(case, name, members(with_files=False), case.hurried_artifacts)
+        artifact_id = artifact_id or upload(case, name, members(with_files=False), HURRY_SECONDS)
         # What can be judged, whatever it shows, is judged when all parts are there.
-        outcome = Outcome.INTERRUPTED if is_cancelled else batch_outcome(batch)
         code = outcome.exit_code if outcome >= Outcome.INCOMPLETE else 0
         suites = f"{len(names)} of {format_count(len(plan.suites), 'suite')}"
-        sessions = format_count(len(batch.runs) + len(batch.base_runs), "session")
-        done = f"{suites}, {sessions}, ${batch.cost_usd:.2f}"
+        done = f"{suites}, {format_count(len(batch.runs) + len(batch.base_runs), 'session')}, ${batch.cost_usd:.2f}"
         lines = [f"Shard {shard}: {done}. The job with mode: merge compares and judges."]
         if batch.interrupted:
             lines.append("It was cancelled before its end: run it again.")
@@ -198,12 +192,12 @@ def _refusal_in_comment(case: CiContext) -> Iterator[None]:
 
 
 def _name(case: CiContext, kind: str) -> str:
-    return f"{identity_of(case.settings).stem}.{kind}.{case.settings.context.run_attempt}"
+    return f"{case.identity.stem}.{kind}.{case.settings.context.run_attempt}"
 
 
 def _artifacts(case: CiContext, kind: str) -> list[Artifact]:
     """Those of this run, of all its attempts, the newest first, whose kind has a form."""
-    form = re.compile(rf"{re.escape(identity_of(case.settings).stem)}\.{kind}\.[0-9]+")
+    form = re.compile(rf"{re.escape(case.identity.stem)}\.{kind}\.[0-9]+")
     return [it for it in artifacts_of_run(case.github, case.run_id) if not it.expired and form.fullmatch(it.name)]
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from zelda_ci.ci.settings import DEFAULT_ARTIFACT, ActionSettings
+from zelda_ci.ci.settings import DEFAULT_ARTIFACT
 from zelda_ci.compare.pool import CLOCK_DIFFERENCE
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.domain.nights import NightlyHistory
@@ -80,13 +80,6 @@ class JobIdentity:
         return {**claims, "job": self.job, **({"folder": self.folder} if is_elsewhere else {})}
 
 
-def identity_of(settings: ActionSettings, evaluated: Provenance | None = None) -> JobIdentity:
-    """Of the job that runs us; or of one that another workflow has evaluated, as its results say."""
-    if evaluated:
-        return JobIdentity(settings.artifact_name, evaluated.job, evaluated.folder)
-    return JobIdentity(settings.artifact_name, settings.context.job or None, settings.folder)
-
-
 def is_results_name(name: str, artifact: str) -> bool:
     """Whether an artifact may hold the results of a job that stores under `artifact`, whichever job that is."""
     job = r"(\.[^.]+)?" if artifact == DEFAULT_ARTIFACT else ""
@@ -117,6 +110,12 @@ def results_of_run(api: Api, run_id: int, job: JobIdentity, attempts: int) -> It
     """The artifacts with the results of a job in the first attempts of a run, of its newest attempt first."""
     names = {job.stored_as(attempt) for attempt in range(1, attempts + 1)}
     return (artifact for artifact in (artifacts_of_run(api, run_id) if names else ()) if artifact.name in names)
+
+
+def results_by_job(api: Api, run_id: int, artifact: str) -> dict[str, Artifact]:
+    """Of each job of a run that stores under `artifact`, by its stem, the results of its newest attempt."""
+    listed = (it for it in artifacts_of_run(api, run_id) if not it.expired and is_results_name(it.name, artifact))
+    return {it.name.rpartition(".")[0]: it for it in reversed([*listed])}
 
 
 @dataclass(frozen=True)

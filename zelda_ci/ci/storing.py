@@ -3,40 +3,43 @@
 Results come first, so that they are there if the step is killed; where they have no place, nothing else has one.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from zelda_ci.ci import baseline_words as words
 from zelda_ci.ci.baseline import heads_of, pull_request_of
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.settings import DEFAULT_ARTIFACT
-from zelda_ci.ci.stored_artifacts import MAX_FILE_BYTES, NIGHTS, POOL, PROVENANCE, RESULTS, identity_of, is_results_name
+from zelda_ci.ci.stored_artifacts import MAX_FILE_BYTES, NIGHTS, POOL, PROVENANCE, RESULTS, results_by_job
 from zelda_ci.compare.pool import is_usable
 from zelda_ci.domain.ci import Provenance
+from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import Pool
 from zelda_ci.errors import GitHubError
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import storage_errors, write_whole
-from zelda_ci.github.artifacts import ArtifactService
-from zelda_ci.github.repository import artifacts_of_run
-from zelda_ci.pipeline.html_report import write_html
 from zelda_ci.pipeline.shards import FILES, run_files
 from zelda_ci.report.comment.view import NO_REPORT, NOT_STORED
+from zelda_ci.report.html.writer import PageOptions, write_report
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.text import json_of
 from zelda_ci.storage import result_store
 from zelda_ci.storage.codec import encode_within
-from zelda_ci.storage.history import RunHistory
+from zelda_ci.storage.result_store import ResultStore
 
 # Later attempts and pushes of a pull request count the trials before; nobody compares with them after its end.
 PULL_REQUEST_DAYS = 14
 MAX_HISTORY_BYTES = 16 << 20
 
+# The runner kills a cancelled step 10 seconds after its first signal: each request of it has this long.
+HURRY_SECONDS = 4.0
+
 # What a service answers that knows no files but archives.
 ARCHIVES_ONLY = 400
+MAX_HISTORY_BYTES = 16 << 20
 
+LOST = "The trials that were over when the run was cancelled are not stored, and do not count later:"
 COMPARISON, REPORT = "comparison.json", "report.html"
 # At the end of the name of an artifact with transcripts: who looks for results does not list it.
 TRANSCRIPTS = ".transcripts"
@@ -63,9 +66,8 @@ def store_results(result: CiResult) -> None:
     # Only the title of a comment has to say of which job it is.
     if case.settings.comment != "off" and "artifact-id" in result.outputs:
         with suppress(GitHubError):
-            names = {each.name for each in artifacts_of_run(case.github, case.run_id)}
-            others = {name for name in names if name.rpartition(".")[0] != identity_of(case.settings).stem}
-            result.has_siblings = any(is_results_name(name, DEFAULT_ARTIFACT) for name in others)
+            stems = results_by_job(case.github, case.run_id, DEFAULT_ARTIFACT)
+            result.has_siblings = any(stem != case.identity.stem for stem in stems)
 
 
 def store_pages(result: CiResult) -> None:
@@ -80,7 +82,7 @@ def store_pages(result: CiResult) -> None:
         members = {PROVENANCE: case.output / PROVENANCE, **files}
         _store(result, "transcripts-artifact-id", case.artifact + TRANSCRIPTS, members)
     if result.head:
-        write_html(page, result.report, RunHistory(case.results_dir), include_texts=texts)
+        write_report(page, result.report, ResultStore(case.results_dir), PageOptions(include_transcripts=texts))
         _store(result, "report-artifact-id", f"{case.artifact}.{REPORT}", page, NO_REPORT)
 
 
@@ -96,10 +98,14 @@ def store_trials(result: CiResult) -> None:
     if not trials or pull is None or pull_request_of(case) is None or not pull.head.is_of(own):
         return
     try:
-        result.outputs["artifact-id"] = str(upload(case, case.artifact, _trials(result), case.hurried_artifacts))
-        result.note(words.cancelled_kept(trials))
+        result.outputs["artifact-id"] = str(upload(case, case.artifact, _trials(result), HURRY_SECONDS))
+        was, them = ("was", "it") if trials == 1 else ("were", "them")
+        result.note(
+            f"{format_count(trials, 'trial')} {was} over when the run was cancelled; running this pull request again "
+            f"with the same files counts {them}."
+        )
     except GitHubError as problem:
-        result.note(f"{words.CANCELLED_LOST} {problem.message}")
+        result.note(f"{LOST} {problem.message}")
 
 
 def _provenance(result: CiResult) -> Provenance:
@@ -163,17 +169,12 @@ def _store(
         result.note_failure(failed, problem, f"{problem.user_message}\n{place}" if is_expected else "")
 
 
-def upload(
-    case: CiContext,
-    name: str,
-    contents: Mapping[str, Path | bytes] | Path,
-    service: Callable[[], ArtifactService] | None = None,
-) -> int:
+def upload(case: CiContext, name: str, contents: Mapping[str, Path | bytes] | Path, *seconds: float) -> int:
     """Store contents, or what lies at places, by path within an artifact, or a page as it is; returns its id."""
     is_of_pull_request = case.decision.pull_request is not None or case.decision.base is not None
     days = case.settings.retention_days or (PULL_REQUEST_DAYS if is_of_pull_request else None)
     try:
-        uploaded = (service or case.artifacts)().upload(name, contents, retention_days=days)
+        uploaded = case.artifacts(*seconds).upload(name, contents, retention_days=days)
     except GitHubError as problem:
         if problem.status != ARCHIVES_ONLY or not isinstance(contents, Path):
             raise

@@ -16,8 +16,8 @@ from zelda_ci.report import terminal
 from zelda_ci.report.builders.comparison import comparison_view
 from zelda_ci.report.terminal.pages import print_comparison
 from zelda_ci.report.told import CiReport
-from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.references import LATEST, SideReference, read_side
+from zelda_ci.storage.result_store import ResultStore
 
 
 @click.command(
@@ -45,7 +45,7 @@ def compare(*, base: str | None, head: str, project: Path, allow_mixed: bool, as
     """
     options.exclusive(json=as_json, markdown=markdown)
     results_dir = results_folder(project)
-    history = RunHistory(results_dir)
+    history = ResultStore(results_dir)
     newest = history.overview().runs[:1] if base is None else ()
     made = kept_comparison(results_dir, newest[0].batch_id) if newest else None
     if made:
@@ -76,7 +76,7 @@ def compare(*, base: str | None, head: str, project: Path, allow_mixed: bool, as
 
 
 def compare_stored(
-    project: Path, history: RunHistory, base: SideReference, head: SideReference, *, allow_mixed: bool
+    project: Path, history: ResultStore, base: SideReference, head: SideReference, *, allow_mixed: bool
 ) -> tuple[Compared, CiReport]:
     """Two stored sides under the gates that are configured now."""
     examination = examine(project)

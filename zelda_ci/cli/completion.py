@@ -10,7 +10,7 @@ from zelda_ci.config import files
 from zelda_ci.config.project import examine, results_folder
 from zelda_ci.config.selection import usual_name
 from zelda_ci.errors import ZeldaError
-from zelda_ci.storage.history import RunHistory
+from zelda_ci.storage.result_store import ResultStore
 
 MAX_OFFERED = 200
 
@@ -41,7 +41,7 @@ def suites(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Comp
 def runs(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Runs and batches, the newest first."""
     try:
-        stored = RunHistory(results_folder(Path(ctx.params.get("project") or "."))).overview().runs
+        stored = ResultStore(results_folder(Path(ctx.params.get("project") or "."))).overview().runs
     except ZeldaError:
         return []
     items = {"latest": "the newest", "latest~1": "the one before"} if stored else {}

@@ -17,7 +17,7 @@ from zelda_ci.errors import StorageError
 from zelda_ci.files.atomic import read_file
 from zelda_ci.report.builders.nights import nights_view
 from zelda_ci.storage import codec
-from zelda_ci.storage.history import RunHistory
+from zelda_ci.storage.result_store import ResultStore
 
 NIGHTS, RESULTS = "history.json", "zelda-results.json"
 MAX_FILE_BYTES = 64 << 20
@@ -40,7 +40,7 @@ def history(*, suite: str, project: Path, folder: Path | None, limit: int, as_js
         nights = [*_of_artifacts(folder)]
         names = {name for night in nights for name in night.suites}
     else:
-        stored = RunHistory(results_folder(project))
+        stored = ResultStore(results_folder(project))
         runs = stored.overview().runs
         names = {run.suite for run in runs}
         # Trials of the base that ran beside them show another commit. Ids of batches begin with the time.

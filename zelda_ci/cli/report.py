@@ -16,10 +16,10 @@ from zelda_ci.domain.numbers import brief_count
 from zelda_ci.domain.run import batch_of
 from zelda_ci.domain.trials import Side
 from zelda_ci.pipeline.comparing import kept_comparison, report_of
-from zelda_ci.pipeline.html_report import write_html
+from zelda_ci.report.html.writer import PageOptions, write_report
 from zelda_ci.report.told import CiReport
-from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.references import LATEST, SideReference, read_side
+from zelda_ci.storage.result_store import ResultStore
 
 
 @click.command(
@@ -54,18 +54,18 @@ def report(
     """
     options.exclusive(no_transcripts=no_transcripts, all_transcripts=all_transcripts)
     results_dir = results_folder(project)
-    history = RunHistory(results_dir)
+    history = ResultStore(results_dir)
     sides = [read_side(history, name, whole=len(runs) != 2) for name in runs or (LATEST,)]
     made = replace(_report_of(project, history, sides, allow_mixed=allow_mixed), subject=find_root(project).name)
     target = output or results_dir / "report.html"
     options.check_folder(target)
-    size = write_html(target, made, history, include_texts=not no_transcripts, all_transcripts=all_transcripts)
-    echo(f"{typed_path(target)} ({brief_count(size)}B)")
+    write_report(target, made, history, PageOptions(not no_transcripts, all_transcripts))
+    echo(f"{typed_path(target)} ({brief_count(target.stat().st_size)}B)")
     if is_opened and not webbrowser.open(target.resolve().as_uri()):
         echo("No browser could be started: open the file yourself.", err=True)
 
 
-def _report_of(project: Path, history: RunHistory, sides: Sequence[SideReference], *, allow_mixed: bool) -> CiReport:
+def _report_of(project: Path, history: ResultStore, sides: Sequence[SideReference], *, allow_mixed: bool) -> CiReport:
     """Two sides against each other; one, or many, as they are."""
     if len(sides) == 2:
         return compare_stored(project, history, *sides, allow_mixed=allow_mixed)[1]

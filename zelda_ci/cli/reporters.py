@@ -26,13 +26,13 @@ from zelda_ci.events import Emit
 from zelda_ci.files.atomic import write_whole
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.pipeline.comparing import compare_arms, keep_comparison, report_of
-from zelda_ci.pipeline.html_report import write_html
 from zelda_ci.pipeline.invocation import WEAK
 from zelda_ci.report import terminal
 from zelda_ci.report.builders.arms import cut_short
 from zelda_ci.report.builders.comparison import changed_row, comparison_view
 from zelda_ci.report.builders.gate import gate_sentences, uncounted_sentences
 from zelda_ci.report.comment.view import ci_view
+from zelda_ci.report.html.writer import write_report
 from zelda_ci.report.model import ComparisonView, Detail, RunFiles, Section, Table
 from zelda_ci.report.terminal import pages
 from zelda_ci.report.terminal.pages import print_closing, print_troubles
@@ -40,8 +40,7 @@ from zelda_ci.report.terminal.progress import FinishedSuites
 from zelda_ci.report.text import json_of, sentence
 from zelda_ci.report.told import CiReport
 from zelda_ci.storage import result_store
-from zelda_ci.storage.history import RunHistory
-from zelda_ci.storage.result_store import RUNS
+from zelda_ci.storage.result_store import RUNS, ResultStore
 
 MAX_MEANING = 600
 
@@ -240,7 +239,7 @@ class RunReport:
                 echo(f"\n{cut_short(batch)}")
         for kind, file in self._files:
             if kind == HTML:
-                write_html(file, report, RunHistory(self.results_dir))
+                write_report(file, report, ResultStore(self.results_dir))
                 echo(f"Report: {file}", err=bool(printed))
             else:
                 write_whole(file, [_written(kind, report).encode()], durable=False)

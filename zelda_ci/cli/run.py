@@ -36,7 +36,7 @@ from zelda_ci.report import terminal
 from zelda_ci.report.terminal.pages import print_forecast
 from zelda_ci.report.text import sentence
 from zelda_ci.selection.choice import reasons
-from zelda_ci.storage.history import RunHistory
+from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.base_commit import BaseOrder
 from zelda_ci.workspace.git import read_commit
 
@@ -57,7 +57,7 @@ def _chosen(folder: Path, order: RunOrder, grep: str | None, *, failed: bool) ->
         suites = containing(suites, grep)
     if failed:
         # What ran beside the tested files says nothing of them. The newest come first.
-        runs = [run for run in RunHistory(loaded.results_dir).overview().runs if run.side is not Side.BASE]
+        runs = [run for run in ResultStore(loaded.results_dir).overview().runs if run.side is not Side.BASE]
         bad = {(run.suite, run.batch_id) for run in runs if run.outcome > Outcome.PASSED}
         suites = last_failed(suites, {run.suite: (run.suite, run.batch_id) not in bad for run in reversed(runs)})
     names = [suite.resolved.name for suite in suites]
@@ -190,7 +190,7 @@ def _run_shard(whole: Invocation, shard: ShardOf, report: RunReport, *, is_empty
     part = ShardPart(shard=shard.number, plan=plan, platform=system_name(environ), counted=counted)
     file = write_part(part, batch, loaded.results_dir)
     echo(f"Part {shard}: {typed_path(file)} (`zelda merge` puts all parts together, and judges)")
-    outcome = Outcome.INTERRUPTED if batch.interrupted else batch_outcome(batch)
+    outcome = batch_outcome(batch)
     return outcome.exit_code if outcome >= Outcome.INCOMPLETE else 0
 
 

@@ -31,7 +31,6 @@ from zelda_ci.report.model import Detail
 from zelda_ci.report.terminal.page import print_lines
 from zelda_ci.report.terminal.pages import print_run
 from zelda_ci.selection.evidence import coverage as covered
-from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.references import LATEST, find_runs, read_results
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.workspaces import Workspaces
@@ -55,7 +54,7 @@ def list_runs(
     Scores are percentages. A dash stands for a value that was not computed. If the output is not a terminal, each run
     is one line. `zelda show RUN` shows a run in full.
     """
-    history = RunHistory(results_folder(project)).overview()
+    history = ResultStore(results_folder(project)).overview()
     chosen = (run for run in history.runs if not suites or run.suite in suites)
     recent = [run for run in chosen if since is None or run.started_at >= since]
     listed = history.replace(runs=tuple(recent[:limit]))
@@ -80,7 +79,7 @@ def show(*, run: str | None, project: Path, as_json: bool, transcript: bool, pat
     """
     options.exclusive(json=as_json, transcript=transcript, patch=patch)
     results_dir = results_folder(project)
-    history = RunHistory(results_dir)
+    history = ResultStore(results_dir)
     newest = (each.batch_id for each in history.overview().runs)
     run_id, *others = run_ids = find_runs(history, run or next(newest, LATEST))
     if others and (transcript or patch):
@@ -130,7 +129,7 @@ def coverage(*, source: Path | None, project: Path, suites: tuple[str, ...], as_
             raise StorageError(f"{source} holds no {RESULTS}.", hint=hint, code="NO_RUNS")
         runs = [run for run in read_results(file) if not suites or run.suite in suites]
     else:
-        history = RunHistory(results_folder(project))
+        history = ResultStore(results_folder(project))
         stored = [run for run in history.overview().runs if not suites or run.suite in suites]
         runs = [history.result(run.run_id) for run in stored[:MAX_RUNS]]
     found = covered(runs)
@@ -159,7 +158,7 @@ def rejudge(order: RunOrder, *, runs: tuple[str, ...], project: Path, as_json: b
     suites = []
     # Others may be broken by now. Whatever is wrong is told where the runs are read.
     with suppress(ZeldaError):
-        history = RunHistory(results_folder(project))
+        history = ResultStore(results_folder(project))
         suites = [history.result(run_id).suite for name in runs for run_id in find_runs(history, name)]
     loaded = app.load(project, suites)
     report = RunReport(Reporting(Detail.FULL, "json" if as_json else None), loaded.results_dir)
@@ -190,7 +189,7 @@ def prune(*, project: Path, before: datetime, keep: int, yes: bool) -> None:
     run is gone: it can be neither shown nor judged again, and says nothing about prices and prior trials any more.
     """
     results = results_folder(project)
-    runs = RunHistory(results).overview().runs
+    runs = ResultStore(results).overview().runs
     # Newest first; whole batches go, but for the newest and those of which a run is young.
     batches = [*dict.fromkeys(run.batch_id for run in runs)]
     staying = {run.batch_id for run in runs if run.finished_at >= before} | set(batches[:keep])

@@ -6,7 +6,7 @@ Importing it takes more than a second: it is done while there is something else 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import anthropic
@@ -15,10 +15,11 @@ import httpx2
 from anthropic.resources.messages import DEPRECATED_MODELS
 from pydantic import BaseModel
 
+from zelda_ci.domain.suite import JudgeSettings
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge import failures
 from zelda_ci.judge.base import CHARS_PER_TOKEN, A, JudgeQuestion, estimated_tokens
-from zelda_ci.judge.conversation import IMAGES, OPTIONAL, Conversation, LookupLimits
+from zelda_ci.judge.conversation import IMAGES, OPTIONAL, Conversation
 from zelda_ci.redact import Redactor
 
 # Below this, the API caches nothing.
@@ -45,17 +46,13 @@ class AnthropicJudge:
     base_url: str
     token: str = field(repr=False)
     model: str
-    context_tokens: int
-    max_tokens: int
-    timeout_seconds: float
-    """For one question, retries and look-ups included."""
+    settings: JudgeSettings
     redact: Redactor
     """Masks what is sent and what comes back."""
     price: Callable[[str, Mapping[str, Any]], float]
     """Cost in US dollars of an answer of a model, from the API's `usage` object."""
     notify: Callable[[str], None]
     """Takes what the user should know."""
-    limits: LookupLimits = field(default_factory=LookupLimits)
     time_limit: Callable[[float], AbstractContextManager[anyio.CancelScope]] = anyio.move_on_after
     """Limits the time of a question; it may know of waiting that is none of the judge's doing."""
     forms: Sequence[type[BaseModel]] = ()
@@ -68,22 +65,26 @@ class AnthropicJudge:
     _begun: dict[object, anyio.Event] = field(default_factory=dict, init=False)
     """By what questions begin with."""
 
+    @property
+    def context_tokens(self) -> int:
+        return self.settings.context_tokens
+
     async def ask(self, question: JudgeQuestion, form: type[A]) -> A:
         """Ask until there is a valid answer; raises JudgeError where the time is over or asking again is no use."""
         self._introduce()
         own: type[BaseModel] = form
         forms = self.forms if own in self.forms else (own,)
         schemas = {each: anthropic.transform_schema(each) for each in forms}
-        talk = Conversation(question, form, schemas, self._limits(question), self.redact)
+        talk = Conversation(question, form, schemas, self._fitting(question), self.redact)
         begun = await self._alone_at_first(question)
         try:
             async with self._client() as client:
-                with self.time_limit(self.timeout_seconds):
+                with self.time_limit(self.settings.timeout_seconds):
                     return await self._until_valid(talk, client, begun)
         finally:
             begun.set()
         hint = "Raise judge.timeoutSeconds, or try again later."
-        message = f"The judge gave no answer within {self.timeout_seconds:g} s."
+        message = f"The judge gave no answer within {self.settings.timeout_seconds:g} s."
         raise JudgeError(message, hint=hint, code="JUDGE_TIMEOUT")
 
     async def _alone_at_first(self, question: JudgeQuestion) -> anyio.Event:
@@ -100,12 +101,13 @@ class AnthropicJudge:
             await first.wait()
         return begun
 
-    def _limits(self, question: JudgeQuestion) -> LookupLimits:
-        """What is looked up must fit beside question and answer, whatever the settings say."""
-        left = max(self.context_tokens - question.tokens, LEFT_SHARE * self.context_tokens) - self.max_tokens
-        room = int(left * CHARS_PER_TOKEN)
-        calls = self.limits.calls if room >= LEAST_CHARACTERS else 0
-        return replace(self.limits, calls=calls, characters=min(self.limits.characters, room))
+    def _fitting(self, question: JudgeQuestion) -> JudgeSettings:
+        """The settings with less to look up where it would not fit beside question and answer."""
+        its, context = self.settings, self.context_tokens
+        room = int((max(context - question.tokens, LEFT_SHARE * context) - its.max_tokens) * CHARS_PER_TOKEN)
+        if room < LEAST_CHARACTERS:
+            return its.replace(max_lookups=0)
+        return its.replace(max_lookup_characters=min(its.max_lookup_characters, room))
 
     async def _until_valid(self, talk: Conversation[A], client: anthropic.AsyncAnthropic, begun: anyio.Event) -> A:
         costs: list[float] = []
@@ -129,7 +131,7 @@ class AnthropicJudge:
         broken = 0
         while True:
             left_out = frozenset(self._left_out)
-            request = {"model": self.model, "max_tokens": self.max_tokens, **talk.request(left_out)}
+            request = {"model": self.model, "max_tokens": self.settings.max_tokens, **talk.request(left_out)}
             content_type = "nothing"
             try:
                 async with client.messages.stream(**request) as stream:
@@ -177,7 +179,7 @@ class AnthropicJudge:
             api_key=self.token,
             base_url=self.base_url,
             max_retries=self.max_retries,
-            timeout=min(SILENCE_SECONDS, self.timeout_seconds / 4),
+            timeout=min(SILENCE_SECONDS, self.settings.timeout_seconds / 4),
             # The model proxy on loopback honours the user's HTTP proxy; the way to it must not. The SDK's client takes
             # proxies from the environment even without trust in it, so that each of their places has to be taken.
             http_client=anthropic.DefaultAsyncHttpxClient(

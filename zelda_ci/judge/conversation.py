@@ -11,6 +11,7 @@ from typing import Any, Generic
 
 from pydantic import BaseModel, ValidationError
 
+from zelda_ci.domain.suite import JudgeSettings
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import A, JudgeQuestion, problems_of
 from zelda_ci.judge.images import text_block
@@ -30,16 +31,6 @@ OPTIONAL = {
 }
 
 
-@dataclass(frozen=True)
-class LookupLimits:
-    """What a judge may look up for one question."""
-
-    calls: int = 20
-    characters: int = 200_000
-    usd: float = 1.0
-    """That the requests after the first may cost."""
-
-
 @dataclass
 class Conversation(Generic[A]):
     """One question, up to its answer."""
@@ -48,7 +39,7 @@ class Conversation(Generic[A]):
     form: type[A]
     schemas: Mapping[type[BaseModel], Mapping[str, Any]]
     """JSON Schemas of the form and of others that are answered in by who shares what is cached."""
-    limits: LookupLimits
+    settings: JudgeSettings
     redact: Redactor
     _looked_up: int = 0
     _characters: int = 0
@@ -59,7 +50,7 @@ class Conversation(Generic[A]):
     def __post_init__(self) -> None:
         self._tool = tool_name(self.form)
         lookups = self.question.lookups
-        self._offered: Sequence[Mapping[str, Any]] = lookups.tools if lookups and self.limits.calls else ()
+        self._offered: Sequence[Mapping[str, Any]] = lookups.tools if lookups and self.settings.max_lookups else ()
         self._messages.append({"role": "user", "content": self._opening()})
 
     def request(self, left_out: Collection[str]) -> dict[str, Any]:
@@ -126,7 +117,7 @@ class Conversation(Generic[A]):
                 blocks[-1]["cache_control"] = CACHED
         offered = [tool["name"] for tool in self._offered]
         remark = question.lookups.remark if question.lookups else ""
-        how = render("answering", tool=self._tool, offered=offered, limits=self.limits, remark=remark)
+        how = render("answering", tool=self._tool, offered=offered, settings=self.settings, remark=remark)
         return [*shown, *shared, *self._blocks([f"{question.body}\n\n{how}"])]
 
     def _blocks(self, texts: Iterable[str]) -> list[Block]:
@@ -139,8 +130,10 @@ class Conversation(Generic[A]):
             yield {**tool, "strict": True} if is_strict else tool
 
     def _is_open(self, spent_usd: float) -> bool:
-        limits = self.limits
-        return self._looked_up < limits.calls and self._characters < limits.characters and spent_usd < limits.usd
+        """Whether it may look up more; the cost is that of the requests after the first."""
+        its, looked_up, characters = self.settings, self._looked_up, self._characters
+        is_within = looked_up < its.max_lookups and characters < its.max_lookup_characters
+        return is_within and spent_usd < its.max_lookup_cost_usd
 
     def _found(self, call: Block, spent_usd: float) -> tuple[SafeText, bool]:
         """What a look-up found, and whether that is a refusal."""
@@ -152,7 +145,7 @@ class Conversation(Generic[A]):
         self._looked_up += 1
         found = lookups.run(call["name"], call["input"])
         self._characters += len(found)
-        if self._characters > self.limits.characters:
+        if self._characters > self.settings.max_lookup_characters:
             return self.redact("That is more than is left to be looked up: ask for less of it, or answer now."), True
         return found, False
 

@@ -25,13 +25,10 @@ from zelda_ci.errors import EXIT_INTERRUPTED, StorageError, WorkspaceError
 from zelda_ci.events import RunsPlanned, Warned
 from zelda_ci.files import locks
 from zelda_ci.metrics.base import run_evaluator
-from zelda_ci.pipeline import money
-from zelda_ci.pipeline.arms import Rounds
-from zelda_ci.pipeline.checking import Checker
+from zelda_ci.pipeline.checking import Checker, about_contents, about_the_tree, check_fair
 from zelda_ci.pipeline.evaluation import with_results
 from zelda_ci.pipeline.fingerprints import steering_between
-from zelda_ci.pipeline.money import Budget
-from zelda_ci.pipeline.named_contents import about_contents, about_the_tree, check_fair
+from zelda_ci.pipeline.planning import Budget, Rounds, forecast, known_prices
 from zelda_ci.pipeline.run import SuiteRun
 from zelda_ci.pipeline.tools import Tools
 from zelda_ci.redact import SafeText
@@ -84,7 +81,7 @@ class Batch:
         self._base: BaseSide | None = None
         self._notes: tuple[SafeText, ...] = ()
         self._runs: list[SuiteRun] = []
-        self._failures = 0
+        self._failures, self._failing = 0, dict[str, SafeText]()
 
     async def run(self, preload: threading.Thread) -> BatchResult:
         """From the first look at what is tested to the last result."""
@@ -99,7 +96,7 @@ class Batch:
             async with self._tools.proxy, self._tools.judge_proxy:
                 if self._checker:
                     with self._until_stopped():
-                        await self._checker.check_first()
+                        self._failing = await self._checker.check_first()
                 self._started_at = datetime.now(UTC)
                 self._id = f"{self._started_at:%Y-%m-%dT%H-%M-%S}-{uuid.uuid4().hex[:4]}"
                 self._schedule()
@@ -148,7 +145,7 @@ class Batch:
         self._notes = tuple(map(self._tools.redact, about_contents(source.contents)))
         self._base = await self._found_base(source)
         await self._tools.workspaces.sweep()
-        with closing(self._tools.store.unfinished()) as unfinished:
+        with closing(self._prepared.store.unfinished()) as unfinished:
             while remains := await anyio.to_thread.run_sync(next, unfinished, None):
                 await self._recover(*remains)
 
@@ -202,8 +199,8 @@ class Batch:
         self._forecast, self._budget = None, Budget()
         # Who replays spends nothing, whatever the recorded sessions did cost.
         if not order.replay:
-            prices = money.known_prices(self._prepared.history, stored)
-            self._forecast = money.forecast(suites, prices, sides=sides, budget_usd=order.budget_usd, stored=stored)
+            prices = known_prices(self._prepared.store, stored)
+            self._forecast = forecast(suites, prices, sides=sides, budget_usd=order.budget_usd, stored=stored)
             self._budget = Budget(self._forecast.budget_usd, prices)
         # One at a time until a price is known: together they could cost any multiple of the budget.
         self._slots = anyio.CapacityLimiter(1 if self._budget.price_is_unknown else order.jobs)
@@ -266,7 +263,7 @@ class Batch:
             ended=self._budget.closed if self._budget.skipped else None,
             budget_usd=self._budget.limit_usd,
             notes=self._notes,
-            failing_before=dict(self._checker.failing) if self._checker else {},
+            failing_before=self._failing,
         )
 
 

@@ -1,4 +1,4 @@
-"""Before anything is spent: everything that a run needs is tried once, without a session."""
+"""Before anything is spent: what a run needs is tried once, without a session, and what it leaves out is said."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import shlex
 import shutil
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from hashlib import sha256
@@ -21,9 +21,10 @@ from zelda_ci import __version__, metrics
 from zelda_ci.config.merge import LoadedSuite
 from zelda_ci.domain.check import Check, CheckReport, Status
 from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.numbers import format_count, some_of
 from zelda_ci.domain.suite import Command, ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult
-from zelda_ci.domain.workspace import WorkspaceSource
+from zelda_ci.domain.workspace import NamedContents, WorkspaceSource
 from zelda_ci.errors import ConfigError, StorageError, WorkspaceError, ZeldaError
 from zelda_ci.events import Checking, Emit, Warned, ignore
 from zelda_ci.files import untrusted
@@ -34,7 +35,6 @@ from zelda_ci.metrics.base import Services
 from zelda_ci.metrics.functional_correctness import FunctionalCorrectness, check_usable, ending, reasoning, weigh
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.pipeline.invocation import SETUP, Prepared
-from zelda_ci.pipeline.named_contents import about_the_tree
 from zelda_ci.pipeline.needed_programs import absent_program, found_elsewhere, how_to_get, missing_program
 from zelda_ci.pipeline.tools import WorkspaceCommandRunner
 from zelda_ci.process import removal
@@ -45,12 +45,17 @@ from zelda_ci.sandbox.readable_paths import PathPolicy
 from zelda_ci.storage import codec
 from zelda_ci.survey.folder import refused_settings
 from zelda_ci.workspace import environment
+from zelda_ci.workspace.base_commit import UNAVAILABLE
 from zelda_ci.workspace.clean_checkout import CheckedOut
 
 NOTHING_SPENT = "Nothing was run and nothing spent."
 MODEL_SECONDS, COMMAND_SECONDS = 86_400.0, 7 * 86_400.0
 MAX_REMEMBERED_BYTES = 100_000
 MIN_FREE_BYTES, FEW_FREE_BYTES = 64 << 20, 1 << 30
+MAX_NAMED, MAX_FILES = 5, 10
+SUBMODULES = "Give actions/checkout `submodules: recursive`; elsewhere run `git submodule update --init --recursive`."
+FETCH = "Fetch submodules with their history, and Git LFS files with `git lfs fetch` and the name of the other commit."
+LFS = "Give actions/checkout `lfs: true`; elsewhere run `git lfs pull`."
 # Of a command's last lines, beside the sentence about it.
 MAX_PRINTED = 5
 BUILD, TEST = "buildCommand", "testCommand"
@@ -66,38 +71,6 @@ Way = ModelProxy | ZeldaError
 """The way to the models, or why there is none: that is one finding among others."""
 
 
-class CheckMemory:
-    """Checks that went well, so that a second run on the same commit need not pay for them again.
-
-    They lie in the project's results, each in a file named by a digest of all that the check depends on.
-    """
-
-    def __init__(self, results_dir: Path) -> None:
-        self._folder = results_dir / "checks"
-
-    def recall(self, key: str, max_seconds: float) -> Check | None:
-        """Read what an earlier check of the same found, unless that is too long ago."""
-        file = self._file(key)
-        try:
-            if time.time() - file.lstat().st_mtime > max_seconds:
-                return None
-            found = Check.model_validate_json(untrusted.read(file, MAX_REMEMBERED_BYTES))
-        except (OSError, ValidationError):
-            return None
-        return found.replace(remembered=True, cost_usd=0.0)
-
-    def remember(self, key: str, check: Check) -> None:
-        """Keep a check that stops nothing; where that is not possible, the next run checks again."""
-        if check.status in {"passed", "warning"}:
-            with suppress(StorageError, OSError):
-                write_whole(self._file(key), [codec.encode(check)], durable=False)
-                for file in removal.older_than(self._folder, COMMAND_SECONDS):
-                    file.unlink(missing_ok=True)
-
-    def _file(self, key: str) -> Path:
-        return self._folder / f"{sha256(key.encode('utf-8', 'surrogateescape')).hexdigest()[:32]}.json"
-
-
 class Checker:
     """The checks of one invocation, whose sessions and judges have ways of their own to the models."""
 
@@ -105,10 +78,8 @@ class Checker:
         self._prepared, self._redact, self._emit = prepared, prepared.redact, emit
         self._fresh, self._only_commands = False, False
         self._ways = {"model": session, "judge": judge}
-        self._memory = CheckMemory(prepared.loaded.results_dir)
+        self._remembered = prepared.loaded.results_dir / "checks"
         self._checks: list[Check] = []
-        self.failing: Mapping[str, SafeText] = {}
-        """What of build and tests fails before any session, by suite."""
 
     async def alone(self, *, only_commands: bool) -> CheckReport:
         """Check without a run to follow: everything, whatever earlier checks found, and also where something fails.
@@ -122,8 +93,8 @@ class Checker:
                     await stack.enter_async_context(way)
             return await self._report()
 
-    async def check_first(self) -> None:
-        """Try what the runs need; raises `ConfigError` where no run could go well, or not as it was ordered."""
+    async def check_first(self) -> dict[str, SafeText]:
+        """Sentences on what fails already, by suite; raises `ConfigError` where no run could go well or as ordered."""
         report = await self._report()
         refuse(report)
         if not self._prepared.order.despite_failing:
@@ -134,7 +105,7 @@ class Checker:
         for check in report.warnings:
             if check.subject not in {"git", "isolation"}:
                 self._emit(Warned(sentence_of(check), output=_last_lines(check)))
-        self.failing = report.failing
+        return report.failing
 
     async def _report(self) -> CheckReport:
         """Try everything, the cheapest first; before a run, only until something fails."""
@@ -254,12 +225,12 @@ class Checker:
         # The answers of models depend on the credentials.
         identity = "".join(secret.fingerprint() for secret in self._prepared.settings.secrets())
         key = json.dumps([__version__, "model", way.address, model, identity])
-        if not self._fresh and (known := self._memory.recall(key, MODEL_SECONDS)):
+        if known := self._recall(key, MODEL_SECONDS):
             return known
         check = await probed(subject, model, way, self._emit)
         # What was busy may answer in a moment.
         if check.status == "passed":
-            self._memory.remember(key, check)
+            self._remember(key, check)
         return check
 
     async def _commands(self, source: WorkspaceSource) -> None:
@@ -270,7 +241,7 @@ class Checker:
             # Without a commit nobody knows whether the files are the same.
             texts = {name: json.dumps([*place, name]) for name in planned if source.commit}
             for name, text in texts.items():
-                if not self._fresh and (known := self._memory.recall(text, COMMAND_SECONDS)):
+                if known := self._recall(text, COMMAND_SECONDS):
                     _, check = planned[name]
                     found[name] = known.replace(suites=check.suites, origin=check.origin)
             unknown = planned.keys() - found.keys()
@@ -280,7 +251,7 @@ class Checker:
                 found |= await self._try(tried, suites)
             self._checks += (found[name] for name in planned if name in found)
             for name in tried.keys() & texts.keys() & found.keys():
-                self._memory.remember(texts[name], found[name])
+                self._remember(texts[name], found[name])
 
     def _surroundings(self, suite: ResolvedSuite) -> str:
         """What the result of a command depends on beside the command."""
@@ -355,6 +326,29 @@ class Checker:
         purpose = "That is right only for a suite whose task is to mend it."
         message = f"on the tested commit, before any session: {why} {purpose}"
         return check.replace(status="warning", message=redact(message), **known)
+
+    def _recall(self, key: str, max_seconds: float) -> Check | None:
+        """Read what an earlier run found, so that nobody pays for the same again, unless that is too long ago."""
+        file = self._file(key)
+        try:
+            if self._fresh or time.time() - file.lstat().st_mtime > max_seconds:
+                return None
+            found = Check.model_validate_json(untrusted.read(file, MAX_REMEMBERED_BYTES))
+        except (OSError, ValidationError):
+            return None
+        return found.replace(remembered=True, cost_usd=0.0)
+
+    def _remember(self, key: str, check: Check) -> None:
+        """Keep a check that stops nothing; where that is not possible, the next run checks again."""
+        if check.status in {"passed", "warning"}:
+            with suppress(StorageError, OSError):
+                write_whole(self._file(key), [codec.encode(check)], durable=False)
+                for file in removal.older_than(self._remembered, COMMAND_SECONDS):
+                    file.unlink(missing_ok=True)
+
+    def _file(self, key: str) -> Path:
+        """The file of a check, named by a digest of all that the check depends on."""
+        return self._remembered / f"{sha256(key.encode('utf-8', 'surrogateescape')).hexdigest()[:32]}.json"
 
 
 T = TypeVar("T")
@@ -481,3 +475,51 @@ def sentence_of(check: Check) -> str:
 
 def _last_lines(check: Check) -> str:
     return "\n".join((check.output or "").splitlines()[-MAX_PRINTED:])
+
+
+def about_the_tree(source: WorkspaceSource) -> Iterator[str]:
+    """What is not tested, and how it would be."""
+    if source.changed and not source.parent:
+        count = format_count(len(source.changed), "uncommitted file")
+        listing = some_of(source.changed, MAX_FILES)
+        yield f"{count} will not be tested, since a commit is: {listing}. Commit what matters."
+    if source.left_out:
+        listing = some_of(source.left_out, MAX_FILES)
+        yield f"Left out of the working tree, since credentials may be in them: {listing}. Commit what is none."
+    yield from about_contents(source.contents)
+
+
+def about_contents(contents: NamedContents) -> Iterator[str]:
+    """What of them no session sees, and how it would."""
+    if absent := contents.submodules.missing:
+        yield f"{_lacking(absent, 'submodule', ', so sessions find empty folders')} {SUBMODULES}"
+    if absent := contents.lfs.missing:
+        yield f"{_lacking(absent, 'file', ' of Git LFS, so sessions find pointers')} {LFS}"
+    if contents.changed:
+        count, listing = format_count(len(contents.changed), "submodule"), some_of(sorted(contents.changed), MAX_NAMED)
+        yield (
+            f"What is changed in {count} will not be tested, but the commit that the project names: {listing}. "
+            "Commit what matters there and in the project."
+        )
+
+
+def check_fair(base: NamedContents, head: NamedContents) -> None:
+    """Raise `WorkspaceError` where a side would be tested without what the other has.
+
+    What neither has is fair: a workflow that checks out no submodules does so for both.
+    """
+    found = []
+    for noun, old, new in (("submodule", base.submodules, head.submodules), ("Git LFS file", base.lfs, head.lfs)):
+        if not new.missing or new.present or old.present:
+            lost = {path: why for path, why in old.missing.items() if path not in new.missing}
+            new_lost = {path: why for path, why in new.missing.items() if path in old.present}
+            found += [_lacking(lost, noun, " of the base commit")] if lost else []
+            found += [_lacking(new_lost, noun, " of the tested commit that the base has")] if new_lost else []
+    if found:
+        raise WorkspaceError(f"It would not be a fair comparison. {' '.join(found)}", hint=FETCH, code=UNAVAILABLE)
+
+
+def _lacking(paths: Mapping[str, str], noun: str, more: str) -> str:
+    """The first of what the checkout lacks, each with the reason where there is a special one, in a sentence."""
+    listing = some_of([f"{path} ({why})" if why else path for path, why in sorted(paths.items())], MAX_NAMED)
+    return f"The checkout lacks {format_count(len(paths), noun)}{more}: {listing}."

@@ -1,6 +1,5 @@
 """Comparing two sides: stored runs in, verdicts and gate out, and what reports say of them."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,7 +20,6 @@ from zelda_ci.domain.trials import PoolSettings
 from zelda_ci.errors import StorageError
 from zelda_ci.report.told import CiReport, PullRequestChanges
 from zelda_ci.selection.choice import line_changes
-from zelda_ci.storage.history import RunHistory
 from zelda_ci.storage.references import SideReference, find_runs
 from zelda_ci.storage.result_store import ResultStore, is_run_id
 
@@ -119,13 +117,12 @@ def keep_comparison(results_dir: Path, batch: BatchResult, stored: Mapping[str, 
 
 def kept_comparison(results_dir: Path, batch_id: str) -> tuple[BatchResult, Compared] | None:
     """A stored invocation with two arms, compared again; nothing where it or trials that were counted are not there."""
-    kept = ResultStore(results_dir).comparison(batch_id)
-    if kept is None:
+    store = ResultStore(results_dir)
+    if (kept := store.comparison(batch_id)) is None:
         return None
-    history = RunHistory(results_dir)
     with suppress(StorageError):
-        whole = batch_of([history.result(run_id) for run_id in find_runs(history, batch_id)])
-        found = kept.each(lambda ids: tuple(map(history.result, ids)))
+        whole = batch_of([store.result(run_id) for run_id in find_runs(store, batch_id)])
+        found = kept.each(lambda ids: tuple(map(store.result, ids)))
         suites = [arms.suite for arms in kept.batch.arms]
         counted = {name: found.each(lambda runs: tuple(r for r in runs if r.suite == name)) for name in suites}  # noqa: B023
         batch = kept.batch.replace(runs=whole.runs, base_runs=whole.base_runs)
@@ -134,7 +131,7 @@ def kept_comparison(results_dir: Path, batch_id: str) -> tuple[BatchResult, Comp
 
 
 def changed_steering(
-    history: RunHistory, baseline: Iterable[RunResult], candidate: Iterable[RunResult]
+    history: ResultStore, baseline: Iterable[RunResult], candidate: Iterable[RunResult]
 ) -> tuple[SteeringChange, ...]:
     """The files that steer and differ between two sides, as far as the newest run of each that is stored here knows."""
     found: list[Mapping[str, Sequence[str]]] = []
@@ -171,19 +168,16 @@ def report_of(
 STATES_READ = 5
 
 
-def stored_pool(history: RunHistory, settings: Mapping[str, PoolSettings], now: datetime) -> TrialPool:
+def stored_pool(history: ResultStore, settings: Mapping[str, PoolSettings], now: datetime) -> TrialPool:
     """The stored runs of some suites as a pool: on a laptop they are nobody else's. `settings` are by suite.
 
     Raises:
         StorageError: The runs cannot be listed. One that cannot be read is left out.
     """
-    read: Counter[str] = Counter()
-    found = []
+    left, found = {name: STATES_READ * limits.max_trials for name, limits in settings.items()}, []
     for run in history.overview().runs:
-        limits = settings.get(run.suite)
-        is_recent = limits and now - run.finished_at <= timedelta(days=limits.max_age_days)
-        if limits and is_recent and read[run.suite] < STATES_READ * limits.max_trials:
-            read[run.suite] += 1
+        if left.get(run.suite) and now - run.finished_at <= timedelta(days=settings[run.suite].max_age_days):
+            left[run.suite] -= 1
             with suppress(StorageError):
                 found.append(history.result(run.run_id))
     found = [run for run in found if run_outcome(run) is not Outcome.INCOMPLETE]

@@ -10,13 +10,11 @@ import anyio
 
 from zelda_ci import metrics
 from zelda_ci.domain.context import EvalContext
-from zelda_ci.domain.details import ToolUsageDetails
 from zelda_ci.domain.evaluation import EvalResult
-from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.run import BatchResult, JudgeUsage, RunResult
-from zelda_ci.domain.session import SessionStatus, SessionTranscript
+from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.domain.workspace import Changes, SettingFinding
 from zelda_ci.errors import JudgeError, ProxyError, ZeldaError
@@ -24,7 +22,6 @@ from zelda_ci.events import Emit, Phase, PhaseStarted, Warned
 from zelda_ci.execution.manifest.loading import resolve_loaded
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.judge.base import AbsentJudge, Judge, JudgePanel, models_of
-from zelda_ci.judge.conversation import LookupLimits
 from zelda_ci.judge.prompts import mark_of, new_nonce
 from zelda_ci.metrics.base import Evaluator, JudgeServices, run_evaluator
 from zelda_ci.metrics.functional_correctness import ending
@@ -36,7 +33,7 @@ from zelda_ci.pipeline import checking
 from zelda_ci.pipeline.fingerprints import judged_again
 from zelda_ci.pipeline.tools import Tools
 from zelda_ci.redact import Redactor, SafeText
-from zelda_ci.selection.felt import felt_by
+from zelda_ci.selection.felt import with_felt
 from zelda_ci.storage.images import IMAGES
 from zelda_ci.storage.result_store import RunFolder, RunState
 
@@ -93,19 +90,16 @@ class JudgeRun:
                     group.start_soon(evaluate, evaluator)
 
     def _judge(self, meter: Meter) -> Judge:
-        kind, suite, limits = anthropic_judge(), self.context.suite, self.context.suite.judge
+        kind, suite = anthropic_judge(), self.context.suite
         judges = (
             kind(
                 base_url=meter.base_url,
                 token=meter.token,
                 model=model,
-                context_tokens=limits.context_tokens,
-                max_tokens=limits.max_tokens,
-                timeout_seconds=limits.timeout_seconds,
+                settings=suite.judge,
                 redact=self.proxy.redact,
                 price=lambda model, usage: pricing.cost_usd(model, pricing.from_usage(usage)),
                 notify=self.notices.append,
-                limits=LookupLimits(limits.max_lookups, limits.max_lookup_characters, limits.max_lookup_cost_usd),
                 time_limit=meter.patience.time_limit,
                 forms=metrics.forms(suite.metrics),
             )
@@ -189,17 +183,6 @@ def with_results(run: RunResult, results: Iterable[EvalResult], **facts: object)
     """A run with further evaluations, and other facts."""
     found = run.evaluations | {result.metric: result for result in results}
     return run.replace(evaluations={metric: found[metric] for metric in Metric if metric in found}, **facts)
-
-
-def with_felt(
-    run: RunResult, manifest: ToolsManifest | None, transcript: SessionTranscript, redact: Redactor
-) -> RunResult:
-    """A run with what its session felt of the files that steer it, unless that is not known, or it broke off."""
-    if manifest is None or not run.status.is_valid:
-        return run
-    changed = run.changes.files if run.changes else ()
-    felt = felt_by(manifest, transcript, run.details(ToolUsageDetails), changed, redact)
-    return run.replace(steering=felt.units, touched=felt.touched)
 
 
 def checks(run: RunResult, redact: Redactor) -> tuple[SafeText, ...]:

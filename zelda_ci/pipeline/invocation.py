@@ -26,7 +26,7 @@ from zelda_ci.redact import Redactor
 from zelda_ci.sandbox import daemons, levels
 from zelda_ci.sandbox.confine import Isolation
 from zelda_ci.sandbox.readable_paths import NARROW, PathPolicy, asked_for, refusal
-from zelda_ci.storage.history import RunHistory
+from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.survey import project_kind
 from zelda_ci.workspace.base_commit import BaseOrder
 from zelda_ci.workspace.environment import search_path
@@ -88,7 +88,7 @@ class Prepared:
         self.loaded, self.order, self.settings = loaded, order, settings
         self.environ, self.replayed = settings.environ, order.replay is not None
         self._is_unsafe = order.unsafe or settings.unsafe
-        self.history = RunHistory(loaded.results_dir)
+        self.store = ResultStore(loaded.results_dir)
         self.given = order.overrides.above(given_by(settings))
         self.known_secrets: dict[frozenset[str], FoundSecrets] = {}
 
@@ -119,7 +119,7 @@ class Prepared:
     def expected_seconds(self) -> dict[str, float]:
         """What a run of each suite is expected to take, by name; without stored runs nothing is."""
         with suppress(StorageError):
-            return trial_seconds(self.history.overview().runs, replayed=self.replayed)
+            return trial_seconds(self.store.overview().runs, replayed=self.replayed)
         return {}
 
     @cached_property

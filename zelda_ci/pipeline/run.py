@@ -93,7 +93,7 @@ class SuiteRun:
 
     def _begin(self) -> RunState:
         now = datetime.now(UTC)
-        folder = self.tools.store.begin(self.suite.name, now)
+        folder = self.tools.prepared.store.begin(self.suite.name, now)
         self.run_id = folder.run_id
         provisional = RunResult(
             run_id=folder.run_id,
@@ -110,6 +110,7 @@ class SuiteRun:
             config=self.suite.redacted(self.redact),
             replayed=self.tools.prepared.replayed,
         )
+        folder.announce(provisional)
         return RunState(folder, provisional, self.redact)
 
     def _isolation_report(self, workspace: Workspace) -> IsolationReport:
@@ -147,7 +148,7 @@ class SuiteRun:
             await self._conclude(workspace)
         except anyio.get_cancelled_exc_class():
             if self.result is None:
-                self.state.end(SessionStatus.INTERRUPTED, self.interrupted)
+                self.state.update(status=SessionStatus.INTERRUPTED, failure=self.interrupted)
                 self.conclusion.deadline = anyio.current_time() + self.tools.prepared.order.conclusion_seconds
                 with self.conclusion:
                     await self._conclude(workspace)
@@ -175,7 +176,7 @@ class SuiteRun:
 
             def on_record(record: SessionRecord) -> None:
                 state.record(record)
-                self.emit(SessionProgressed(self.run_id, record, state.turns, meter.cost_usd))
+                self.emit(SessionProgressed(self.run_id, record, len(state.responses), meter.cost_usd))
 
             meter.witness.expected = await anyio.to_thread.run_sync(memory_lines, workspace, redact)
             # Where the sandbox has no network, its own name of the proxy's socket.
@@ -209,7 +210,7 @@ class SuiteRun:
         if limit := tools.workspaces.limit(workspace):
             self.emit(Warned(f"the session reached a bound: {limit}", self.run_id))
             if state.known.status is SessionStatus.FAILED:
-                state.end(SessionStatus.FAILED, Failure(code="BOUND_REACHED", message=limit))
+                state.update(status=SessionStatus.FAILED, failure=Failure(code="BOUND_REACHED", message=limit))
 
     def _end_session(self, outcome: SessionOutcome, meter: Meter) -> None:
         self.state.wall_seconds, status = outcome.wall_seconds, outcome.status
@@ -227,7 +228,7 @@ class SuiteRun:
         if meter.failure and self.tools.prepared.replayed:
             status, code, why = SessionStatus.FAILED, "CASSETTE_MISMATCH", meter.failure
         failure = None if status is SessionStatus.COMPLETED else Failure(code=code, message=self.redact(why))
-        self.state.end(status, failure)
+        self.state.update(status=status, failure=failure)
 
     def _remarks(self, meter: Meter) -> Iterator[str]:
         """What the proxy refused, a recording that failed, and where a replay was not exactly the recording."""
@@ -286,8 +287,7 @@ class SuiteRun:
     async def _store(self) -> None:
         """In a thread, because a durable write may take long and other sessions stream meanwhile."""
         if self.tree:
-            state = fingerprint_of(self.state.known, self.tree, self.tools.prepared.environ)
-            self.state.update(fingerprint=state)
+            self.state.update(fingerprint=fingerprint_of(self.state.known, self.tree, self.tools.prepared.environ))
         with anyio.CancelScope(shield=True):
             self.result = result = await anyio.to_thread.run_sync(self.state.store)
         self.emit(RunFinished(result))

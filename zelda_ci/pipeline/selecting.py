@@ -21,7 +21,7 @@ from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.redact import Redactor
 from zelda_ci.selection.choice import SuiteChoice, choose
 from zelda_ci.selection.effects import ChangeSet, ProjectFiles, SuiteEvidence, own_places
-from zelda_ci.storage.history import RunHistory
+from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.git import for_status, prepare, read_commit
 
 # Of each suite; what it did before these says little of what it does today.
@@ -109,7 +109,7 @@ async def changed_since(
 
 def _stored_trials(loaded: LoadedProject, suites: Iterable[LoadedSuite]) -> list[RunResult]:
     """The newest stored trials of each suite; without any where they cannot be read."""
-    wanted, trials, history = {it.resolved.name: MAX_TRIALS for it in suites}, [], RunHistory(loaded.results_dir)
+    wanted, trials, history = {it.resolved.name: MAX_TRIALS for it in suites}, [], ResultStore(loaded.results_dir)
     try:
         for run in history.overview().runs:
             if wanted.get(run.suite, 0):

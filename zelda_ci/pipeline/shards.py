@@ -36,7 +36,7 @@ from zelda_ci.errors import ArtifactError, StorageError
 from zelda_ci.files import ownership, untrusted
 from zelda_ci.files.atomic import storage_errors, write_whole
 from zelda_ci.github.archives import MemberReader, packed
-from zelda_ci.pipeline import money
+from zelda_ci.pipeline import planning
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.storage import codec, result_store
 from zelda_ci.storage.images import FILE_NAME, IMAGES, image_files
@@ -78,7 +78,7 @@ def make_plan(
     is_compared = order.needs_base or any(isinstance(plan_of(suite.trials), TrialPlan) for suite in suites)
     sides = 2 if order.against and is_compared else 0
     budget = None if order.replay else order.budget_usd
-    forecast = money.forecast(suites, {}, sides=sides, budget_usd=budget, stored=order.stored)
+    forecast = planning.forecast(suites, {}, sides=sides, budget_usd=budget, stored=order.stored)
     fewest = {row.suite: row.fewest for row in forecast.suites}
     trials = {suite.name: fewest.get(suite.name, 0) for suite in suites}
     expected = expected_to_take(seconds, trials)
@@ -295,19 +295,15 @@ def import_parts(parts: Sequence[PartFile], results_dir: Path) -> BatchResult:
     plan, batches = parts[0].said.plan, [part.batch for part in parts]
     places = {suite.name: place for place, suite in enumerate(plan.suites)}
     name = merged_id(batches)
-
-    runs = sorted((run for part in parts for run in part.runs), key=lambda run: (places[run.suite], run.trial))
-
-    def of_side(side: Side) -> tuple[RunResult, ...]:
-        return tuple(run.replace(batch_id=name) for run in runs if run.side is side)
-
+    own = (run.replace(batch_id=name) for part in parts for run in part.runs)
+    runs = sorted(own, key=lambda run: (places[run.suite], run.trial))
     batch = BatchResult(
         batch_id=name,
         started_at=min(batch.started_at for batch in batches),
         finished_at=max(batch.finished_at for batch in batches),
         planned=sum(batch.planned or 0 for batch in batches),
-        runs=of_side(Side.HEAD),
-        base_runs=of_side(Side.BASE),
+        runs=tuple(run for run in runs if run.side is Side.HEAD),
+        base_runs=tuple(run for run in runs if run.side is Side.BASE),
         arms=tuple(sorted((arms for batch in batches for arms in batch.arms), key=lambda arms: places[arms.suite])),
         base=next((batch.base for batch in batches if batch.base), None),
         # A replay has none, since it costs nothing.
@@ -320,7 +316,7 @@ def import_parts(parts: Sequence[PartFile], results_dir: Path) -> BatchResult:
     if doubled := [run_id for run_id, count in ids.items() if count > 1]:
         raise StorageError(f"Several parts hold a run called {doubled[0]}.", code="PARTS_REFUSED")
     for part in parts:
-        _store_runs(part, batch, results_dir)
+        _store_runs(part, name, results_dir)
     return batch
 
 
@@ -331,21 +327,20 @@ def merged_id(batches: Sequence[BatchResult]) -> str:
     return f"{began:%Y-%m-%dT%H-%M-%S}-{hashlib.sha256(ids.encode()).hexdigest()[:4]}"
 
 
-def _store_runs(part: PartFile, merged: BatchResult, results_dir: Path) -> None:
-    """Store the runs of a part with their files, as the merged results hold them."""
+def _store_runs(part: PartFile, batch_id: str, results_dir: Path) -> None:
+    """Store the runs of a part with their files, as those of the merged batch."""
     members: dict[str, dict[str, str]] = {}
     for path in part.archive.names:
         if found := _MEMBER.fullmatch(path):
             members.setdefault(found["run"], {})[path] = found["name"]
-    own = {run.run_id for run in part.runs}
-    for run in (run for run in (*merged.runs, *merged.base_runs) if run.run_id in own):
-        folder, result = results_dir / RUNS / run.run_id, codec.encode(run, indent=2)
+    for run in part.runs:
+        folder, result = results_dir / RUNS / run.run_id, codec.encode(run.replace(batch_id=batch_id), indent=2)
         if folder.exists():
             # Made on this machine, or merged before: its files are all there.
             before = None
             with suppress(StorageError):
                 before = result_store.RunFolder(folder).result().batch_id
-            if before not in {merged.batch_id, part.batch.batch_id}:
+            if before not in {batch_id, part.batch.batch_id}:
                 hint = "Merge in a folder of its own: it is the run of another invocation."
                 raise StorageError(f"A run called {run.run_id} is here already.", hint=hint, code="PARTS_REFUSED")
             write_whole(folder / result_store.RESULT, [result], durable=False)

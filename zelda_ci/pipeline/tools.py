@@ -101,7 +101,6 @@ class Tools:
     workspaces: Workspaces
     proxy: ModelProxy
     judge_proxy: ModelProxy
-    store: ResultStore
     emit: Emit
 
     @property
@@ -110,7 +109,7 @@ class Tools:
 
     @property
     def commands(self) -> WorkspaceCommandRunner:
-        return WorkspaceCommandRunner(self.workspaces, self.store, self.emit)
+        return WorkspaceCommandRunner(self.workspaces, self.prepared.store, self.emit)
 
     def evaluators(self, suite: ResolvedSuite) -> Sequence[Evaluator]:
         """Those that need no judge."""

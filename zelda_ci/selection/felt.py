@@ -3,15 +3,16 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from posixpath import dirname
-from typing import Any, NamedTuple
+from typing import Any
 
 from zelda_ci.domain.details import RuleVerdict, ToolUsageDetails
 from zelda_ci.domain.kinds import CALLED, ItemKind, skill
 from zelda_ci.domain.manifest import ManifestItem, ToolsManifest
+from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import HookRan, SessionTranscript, UserSaid
 from zelda_ci.domain.steering import Unit, UnitUse
 from zelda_ci.execution.manifest.loading import TOUCHING, in_tree, touched
-from zelda_ci.redact import Redactor, SafeText
+from zelda_ci.redact import Redactor
 
 # Beyond these nobody can say what a session did not touch.
 MAX_TOUCHED = 2_000
@@ -26,20 +27,17 @@ _PRINTED = re.compile(
 )
 
 
-class Felt(NamedTuple):
-    units: tuple[UnitUse, ...]
-    touched: tuple[SafeText, ...] | None
+def with_felt(
+    run: RunResult, manifest: ToolsManifest | None, transcript: SessionTranscript, redact: Redactor
+) -> RunResult:
+    """A run with what its session felt of the files that steer it, unless that is not known, or it broke off.
 
-
-def felt_by(
-    manifest: ToolsManifest,
-    transcript: SessionTranscript,
-    judged: ToolUsageDetails | None,
-    changed: Iterable[str],
-    redact: Redactor,
-) -> Felt:
-    """What a session felt of the files that steer it, by what it had, did and changed, and by the judge's remarks."""
-    judged = judged or ToolUsageDetails()
+    It is seen by what the session had, did and changed, and by the judge's remarks.
+    """
+    if manifest is None or not run.status.is_valid:
+        return run
+    judged = run.details(ToolUsageDetails) or ToolUsageDetails()
+    changed = run.changes.files if run.changes else ()
     files = {*touched(manifest, transcript), *_named(manifest, transcript), *changed}
     texts = (transcript.prompt, *(entry.text for entry in transcript.entries if isinstance(entry, UserSaid)))
     # Skills and commands may be written with a slash, in the prompt or in what Claude Code made of it.
@@ -69,7 +67,7 @@ def felt_by(
     uses = [use(item, loaded=item.loaded) for item in manifest.items]
     uses += [use(item, loaded=not item.problem) for item in manifest.settings]
     known = tuple(redact(file) for file in sorted(files)) if len(files) <= MAX_TOUCHED else None
-    return Felt(tuple(uses), known)
+    return run.replace(steering=tuple(uses), touched=known)
 
 
 def _was_read(item: ManifestItem, files: Iterable[str]) -> bool:

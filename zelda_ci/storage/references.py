@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -15,8 +16,7 @@ from zelda_ci.domain.trials import Side
 from zelda_ci.errors import NotStoredError
 from zelda_ci.files.atomic import read_file
 from zelda_ci.storage import codec
-from zelda_ci.storage.history import RunHistory
-from zelda_ci.storage.result_store import is_run_id
+from zelda_ci.storage.result_store import ResultStore, is_run_id
 
 LATEST = "latest"
 # `latest`, `latest~2`, `latest:SUITE`, `latest:SUITE~2`.
@@ -33,7 +33,7 @@ class SideReference:
     runs: tuple[RunResult, ...]
 
 
-def find_runs(history: RunHistory, reference: str) -> tuple[str, ...]:
+def find_runs(history: ResultStore, reference: str) -> tuple[str, ...]:
     """The ids of the runs that are meant: all of a batch, in the order in which they began, or one run.
 
     Raises:
@@ -44,7 +44,7 @@ def find_runs(history: RunHistory, reference: str) -> tuple[str, ...]:
     return _find(history, reference)[::-1]
 
 
-def read_side(history: RunHistory, reference: str, *, whole: bool = False) -> SideReference:
+def read_side(history: ResultStore, reference: str, *, whole: bool = False) -> SideReference:
     """The runs of one side: a results file, a run, or all runs of a batch; `latest` is the newest batch.
 
     The `whole` of a batch has also the runs of the base that ran beside its own.
@@ -64,7 +64,7 @@ def read_side(history: RunHistory, reference: str, *, whole: bool = False) -> Si
     return SideReference(name, runs)
 
 
-def _latest(history: RunHistory, match: re.Match[str], key: str, nouns: tuple[str, str]) -> tuple[str, ...]:
+def _latest(history: ResultStore, match: re.Match[str], key: str, nouns: tuple[str, str]) -> tuple[str, ...]:
     """The runs, newest first, of the run or batch that `latest~2` counts back to; of one suite as `latest:SUITE`."""
     runs, suite, back = history.overview().runs, match["suite"], int(match["back"] or 0)
     if not runs:
@@ -89,7 +89,7 @@ def _latest(history: RunHistory, match: re.Match[str], key: str, nouns: tuple[st
     return tuple(list(found.values())[back])
 
 
-def _find(history: RunHistory, reference: str) -> tuple[str, ...]:
+def _find(history: ResultStore, reference: str) -> tuple[str, ...]:
     """The run whose id is given or begins so, or the runs of a batch, newest first."""
     stored = history.overview()
     names = [run.run_id for run in stored.runs] + [each.name for each in stored.skipped if is_run_id(each.name)]
@@ -122,10 +122,8 @@ def _beginning(reference: str, names: Iterable[str]) -> list[str]:
 def read_results(path: Path) -> tuple[RunResult, ...]:
     """The runs in a file: what `zelda run --json` printed, or one result."""
     data = read_file(path, MAX_RESULTS_BYTES)
-    try:
+    with suppress(orjson.JSONDecodeError):
         tree = orjson.loads(data)
-    except orjson.JSONDecodeError:
-        tree = None
-    if isinstance(tree, dict) and "runs" in tree:
-        return codec.decode(BatchResult, data, str(path)).runs
+        if isinstance(tree, dict) and "runs" in tree:
+            return codec.decode(BatchResult, data, str(path)).runs
     return (codec.decode(RunResult, data, str(path)),)

@@ -4,24 +4,40 @@ import logging
 import os
 import re
 import shutil
+import time
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
+from operator import attrgetter
 from pathlib import Path
 from typing import Self
 
 import orjson
+from pydantic import ValidationError
 
+from zelda_ci import __version__
+from zelda_ci.domain.base import Record
+from zelda_ci.domain.history import History, SkippedRun, StoredRun, at_a_glance
 from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.run import Failure, RunResult, StoredComparison
-from zelda_ci.domain.session import AssistantSaid, SessionRecord, SessionStatus, SessionTranscript, Started, ToolCalled
+from zelda_ci.domain.session import (
+    MAX_IMAGE_BYTES,
+    AssistantSaid,
+    SessionImage,
+    SessionRecord,
+    SessionStatus,
+    SessionTranscript,
+    Started,
+    ToolCalled,
+)
 from zelda_ci.errors import StorageError, ZeldaError
 from zelda_ci.files import locks, ownership, untrusted
 from zelda_ci.files.atomic import TEMPORARY, read_file, storage_errors, write_whole
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.storage import codec
-from zelda_ci.storage.codec import Stored
+from zelda_ci.storage.codec import Stored, UnreadableError
 from zelda_ci.storage.fold import SYNTHETIC_MODEL, transcript_of
 from zelda_ci.storage.images import IMAGES
 
@@ -40,6 +56,12 @@ MAX_NAME_LENGTH = 80
 # Bytes; a result holds no transcript and stays far below.
 MAX_RESULT_BYTES = 50_000_000
 MAX_STEERING_BYTES = 64_000_000
+
+INDEX = "index.json"
+FORMAT = f"zelda {__version__} index 5"
+
+# The coarsest clock of a common file system ticks every two seconds.
+YOUNG_NS = 2_000_000_000
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*-\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}(-[1-9]\d*)?")
 
@@ -81,16 +103,14 @@ class RunFolder:
     @classmethod
     def claim(cls, path: Path) -> Self | None:
         """Lock the journal of a dead process; nothing where there is none, or where its writer lives."""
-        try:
-            handle = untrusted.open_regular(path / JOURNAL, os.O_RDWR | os.O_APPEND)
-        except OSError:
-            return None
         with suppress(OSError):
-            locks.lock_open(handle)
-            # Its writer may have finished, and removed it, between opening and locking.
-            if os.fstat(handle).st_nlink:
-                return cls(path, handle)
-        os.close(handle)
+            handle = untrusted.open_regular(path / JOURNAL, os.O_RDWR | os.O_APPEND)
+            with suppress(OSError):
+                locks.lock_open(handle)
+                # Its writer may have finished, and removed it, between opening and locking.
+                if os.fstat(handle).st_nlink:
+                    return cls(path, handle)
+            os.close(handle)
         return None
 
     @property
@@ -140,18 +160,18 @@ class RunFolder:
             log.warning("%s: lines that could not be read: %d", self.path / JOURNAL, passed)
 
     def finish(self, result: RunResult, transcript: SessionTranscript) -> None:
-        """Write transcript and result, and remove what led to them.
+        """Write transcript and result, remove what led to them, and let go of the lock.
 
         Raises:
             StorageError: There was no room or no permission. The journal stays, and with it the result as announced:
-                `close` the folder, and the next start finishes it.
+                the next start finishes it.
         """
-        # The small file first: where the large one finds no room, the outcome is not lost to the next start.
-        self.announce(result)
-        write_whole(self.path / TRANSCRIPT, codec.encode_transcript(transcript))
-        write_whole(self.path / RESULT, [codec.encode(result, indent=2)])
-        self._tidy()
-        self.close()
+        with closing(self):
+            # The small file first: where the large one finds no room, the outcome is not lost to the next start.
+            self.announce(result)
+            write_whole(self.path / TRANSCRIPT, codec.encode_transcript(transcript))
+            self.rewrite(result)
+            self._tidy()
 
     def announced(self) -> RunResult | None:
         """Result as a killed run announced it; what it left beside a result, or before any record, is removed."""
@@ -222,6 +242,20 @@ class RunFolder:
         return codec.decode(model, read_file(file, max_bytes), str(file))
 
 
+# A larger transcript is not shown: it would take the memory of many.
+MAX_TRANSCRIPT_BYTES, MAX_PATCH_BYTES = 500_000_000, 5_000_000
+
+# Times of change, size and inode of a file: another one when the file changes.
+Stamp = tuple[int, int, int, int]
+
+
+class _Index(Record):
+    """What was read of results, by name of the run's folder, with the stamp that the file had."""
+
+    format: str
+    entries: dict[str, tuple[Stamp, StoredRun]]
+
+
 class ResultStore:
     """Results of all runs of a project, shared by every Zelda process that works on it.
 
@@ -232,6 +266,7 @@ class ResultStore:
 
     def __init__(self, results_dir: Path) -> None:
         self._runs, self._comparisons = results_dir / RUNS, results_dir / "comparisons"
+        self._index = results_dir / INDEX
 
     def begin(self, suite: str, started_at: datetime) -> RunFolder:
         """Make a folder for a new run, and lock its journal; where the name is taken, the next number is used."""
@@ -308,6 +343,41 @@ class ResultStore:
                 if announced := folder.announced():
                     yield folder, announced
 
+    def overview(self) -> History:
+        """All runs, newest first. What cannot be read is named, and no transcript is opened.
+
+        Raises:
+            StorageError: The folder of runs exists and cannot be read.
+        """
+        indexed = self._read_index()
+        entries: dict[str, tuple[Stamp, StoredRun]] = {}
+        skipped: list[SkippedRun] = []
+        unfinished = 0
+        for folder in sorted(self._folders(), key=attrgetter("name")):
+            try:
+                if stamp := _stamp_of(folder):
+                    known = indexed.get(folder.name)
+                    fresh = known if known and known[0] == stamp else (stamp, self._summary(folder.name))
+                    entries[folder.name] = fresh
+                else:
+                    unfinished += 1
+            except UnreadableError as problem:
+                skipped.append(SkippedRun(name=folder.name, code=problem.code, message=problem.message))
+        # Only if something has changed, so that a list is a mere read for most of the time.
+        if entries != indexed:
+            self._write_index(entries)
+        runs = [run for _, run in entries.values()]
+        runs.sort(key=lambda run: (run.started_at.timestamp(), run.run_id), reverse=True)
+        return History(runs=tuple(runs), skipped=tuple(skipped), unfinished=unfinished)
+
+    def run(self, run_id: str) -> RunFolder:
+        """Reader of a run's folder."""
+        return RunFolder(self._runs / run_id)
+
+    def result(self, run_id: str) -> RunResult:
+        """The whole result of a run."""
+        return self.run(run_id).result()
+
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Nobody else begins or claims a run meanwhile: a new folder is not seen before its journal is locked."""
@@ -318,24 +388,107 @@ class ResultStore:
                 ownership.hand_over(handle, self._runs)
             yield
 
+    def size(self, run_id: str) -> int:
+        """Bytes of a transcript; zero where there is none that is shown."""
+        with suppress(OSError):
+            # Results may come from a file that somebody else has made: an id is no path that leads elsewhere.
+            size = (self._runs / run_id / TRANSCRIPT).stat().st_size if is_run_id(run_id) else 0
+            return size if size <= MAX_TRANSCRIPT_BYTES else 0
+        return 0
 
+    def transcript(self, run_id: str) -> SessionTranscript | None:
+        """A transcript; nothing where it is not stored, cannot be read, or is too large to be shown."""
+        with suppress(StorageError):
+            return self.run(run_id).transcript() if self.size(run_id) else None
+        return None
+
+    def patch(self, run_id: str) -> bytes:
+        """The patch of a session; empty where it is not known, or too large to be shown."""
+        return self._kept(run_id, PATCH, MAX_PATCH_BYTES)
+
+    def image(self, run_id: str, image: SessionImage) -> bytes:
+        """An image that a tool returned; empty where it is not kept."""
+        return self._kept(run_id, f"{IMAGES}/{image.file_name}", MAX_IMAGE_BYTES)
+
+    def _kept(self, run_id: str, name: str, max_bytes: int) -> bytes:
+        with suppress(StorageError):
+            return read_file(self._runs / run_id / name, max_bytes) if is_run_id(run_id) else b""
+        return b""
+
+    def _folders(self) -> Iterator[os.DirEntry[str]]:
+        try:
+            with os.scandir(self._runs) as entries:
+                yield from (entry for entry in entries if not entry.name.startswith("."))
+        except FileNotFoundError:
+            return
+        except OSError as problem:
+            hint = "Look at its permissions, or at resultsDir in zelda.config.yaml."
+            raise StorageError(f"{self._runs} cannot be read: {problem.strerror}.", hint=hint) from problem
+
+    def _summary(self, name: str) -> StoredRun:
+        short = f"{name}/{RESULT}"
+        try:
+            data = read_file(f"{self._runs}/{short}", MAX_RESULT_BYTES)
+        except StorageError as problem:
+            raise UnreadableError(problem.message, hint=problem.hint, code="RESULT_UNREADABLE") from problem
+        run = codec.decode(RunResult, data, short)
+        if run.run_id != name:
+            # Its id could not be told from that of the run it was copied from.
+            raise UnreadableError(f"{short} is the result of another run.", code="RESULT_FOREIGN")
+        try:
+            # Shown, sorted and chosen by the moment it began, which has to exist in every time zone.
+            run.started_at.astimezone(UTC)
+        except OverflowError:
+            raise UnreadableError(f"{short} contains a time that does not exist.", code="RESULT_FOREIGN") from None
+        return at_a_glance(run)
+
+    def _read_index(self) -> Mapping[str, tuple[Stamp, StoredRun]]:
+        """The entries; none where the file is missing, damaged or of another Zelda, since results tell them all."""
+        try:
+            index = _Index.model_validate_json(read_file(self._index))
+        except (StorageError, ValidationError):
+            return {}
+        return index.entries if index.format == FORMAT else {}
+
+    def _write_index(self, entries: Mapping[str, tuple[Stamp, StoredRun]]) -> None:
+        """Replace the index, without what is too young; where it cannot be written, the next list takes longer."""
+        # A file that is written again within one tick of the clock keeps its times, and would be taken for unchanged.
+        youngest = time.time_ns() - YOUNG_NS
+        lasting = {name: entry for name, entry in entries.items() if max(entry[0][:2]) < youngest}
+        with suppress(StorageError):
+            index = _Index.model_construct(format=FORMAT, entries=lasting)
+            write_whole(self._index, [codec.encode(index)], durable=False)
+
+
+def _stamp_of(folder: os.DirEntry[str]) -> Stamp | None:
+    """The stamp of the result in a folder; nothing where a run has none yet."""
+    name = folder.name
+    if not is_run_id(name) or not folder.is_dir(follow_symlinks=False):
+        # Said rather than passed over: a folder that somebody has renamed would be missed otherwise.
+        raise UnreadableError(f"{name} is not the folder of a run.", code="RESULT_FOREIGN")
+    try:
+        status = os.stat(f"{folder.path}/{RESULT}", follow_symlinks=False)  # noqa: PTH116 - ten thousand times
+    except FileNotFoundError:
+        return None
+    except OSError as problem:
+        message = f"{name}/{RESULT} cannot be read: {problem.strerror}."
+        raise UnreadableError(message, code="RESULT_FOREIGN") from None
+    if not untrusted.is_regular(status) or status.st_size > MAX_RESULT_BYTES:
+        raise UnreadableError(f"{name}/{RESULT} is no file, or too large.", code="RESULT_FOREIGN")
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+
+
+@dataclass
 class RunState:
     """One run's result in the making. Until something better is known, the run counts as interrupted."""
 
-    def __init__(self, folder: RunFolder, provisional: RunResult, redact: Redactor) -> None:
-        self.folder = folder
-        self.known = provisional
-        self.records: list[SessionRecord] = []
-        self.wall_seconds = 0.0
-        self._redact = redact
-        self._prompt = redact(provisional.config.prompt)
-        self._responses: set[str] = set()
-        folder.announce(provisional)
-
-    @property
-    def turns(self) -> int:
-        """Model responses of the main thread so far."""
-        return len(self._responses)
+    folder: RunFolder
+    known: RunResult
+    redact: Redactor
+    records: list[SessionRecord] = field(default_factory=list)
+    responses: set[str] = field(default_factory=set)
+    """Of the model in the main thread, by id."""
+    wall_seconds: float = 0.0
 
     def update(self, **facts: object) -> None:
         """Replace fields of the result by what is known now."""
@@ -353,20 +506,18 @@ class RunState:
             and record.parent_tool_call_id is None
             and record.model != SYNTHETIC_MODEL
         ):
-            self._responses.add(record.message_id)
-
-    def end(self, status: SessionStatus, failure: Failure | None = None) -> None:
-        """Settle how the run ended; `failure` is absent when the session completed."""
-        self.update(status=status, failure=failure)
+            self.responses.add(record.message_id)
 
     def fail(self, exc: ZeldaError) -> None:
         """Settle that the run could not be carried out."""
-        hint = self._redact(exc.hint) if exc.hint else None
-        self.end(SessionStatus.FAILED, Failure(code=exc.code, message=self._redact(exc.message), hint=hint))
+        hint = self.redact(exc.hint) if exc.hint else None
+        failure = Failure(code=exc.code, message=self.redact(exc.message), hint=hint)
+        self.update(status=SessionStatus.FAILED, failure=failure)
 
     def transcript(self) -> SessionTranscript:
         """The session as far as it was heard."""
-        return transcript_of(self.known, self._prompt, self.records, self.wall_seconds or None)
+        prompt = self.redact(self.known.config.prompt)
+        return transcript_of(self.known, prompt, self.records, self.wall_seconds or None)
 
     def store(self) -> RunResult:
         """Write result and transcript. Where that fails, the result says so and what was captured stays on disk."""
@@ -375,5 +526,4 @@ class RunState:
             self.folder.finish(self.known, self.transcript())
         except StorageError as exc:
             self.fail(exc)
-            self.folder.close()
         return self.known

@@ -33,7 +33,7 @@ def test_a_pull_request_is_compared_with_what_it_is_merged_into() -> None:
     assert (found.pull_request, found.head_sha) == (7, HEAD)
     assert f"main@{BASE[:7]}" in found.sentence
     found = decided("pull_request", payload("pull_request"), comment="off", baseline="none")
-    assert (found.target, found.comments, "compared with nothing" in found.sentence) == (None, False, True)
+    assert (found.target, found.pull_request, "compared with nothing" in found.sentence) == (None, None, True)
 
 
 @pytest.mark.parametrize("checkout", [Checkout(HEAD, (BASE,)), Checkout(), Checkout(MERGE, (BASE, TIP))])
@@ -104,7 +104,7 @@ def test_each_event_is_compared_with_what_it_follows(
     assert (found.activity, found.target) == ("run", target)
     # Only a branch on demand has a pull request that it could be told to; what is a tag, or none of ours, no baseline.
     is_told = (name, more) == ("workflow_dispatch", TOPIC)
-    assert (found.comments, found.pull_request_of == TIP) == (is_told, is_told)
+    assert (found.pull_request, found.pull_request_of) == (None, TIP if is_told else None)
     assert found.is_of_base is (more == {} and name != "merge_group")
 
 
@@ -217,7 +217,7 @@ def requested_run(checkout: Checkout, key: str = KEY, **inputs: str) -> Decision
     event = {**payload("issue_comment"), "pull_request": payload("pull_request", fork=True)["pull_request"]}
     given = {"INPUT_" + name.upper(): value for name, value in inputs.items()}
     environ = {**variables("issue_comment", event), **given, "INPUT_ANTHROPIC-API-KEY": key, "GITHUB_WORKSPACE": "/"}
-    return decide_requested(read_action_settings(environ, lambda _: json.dumps(event).encode()), checkout, HEAD)
+    return decide_requested(read_action_settings(environ, lambda _: json.dumps(event).encode()), checkout)
 
 
 def test_a_requested_commit_is_compared_like_that_of_any_pull_request() -> None:

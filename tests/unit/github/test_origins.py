@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from zelda_ci.ci import baseline_words as baseline
+from zelda_ci.ci import baseline
 from zelda_ci.ci.base import over_https
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.errors import ArtifactError, GitHubError, StorageError, ZeldaError
@@ -29,7 +29,7 @@ def test_a_found_baseline_is_named_with_distance_and_age(
 ) -> None:
     stored_at = None if age is None else NOW - age
     origin = BaselineOrigin(state=BaselineState.FOUND, sentence="", branch="main", commit=SHA, behind=behind)
-    assert baseline.found(origin.replace(created_at=stored_at), NOW).sentence == sentence
+    assert baseline.with_sentence(origin.replace(created_at=stored_at), NOW).sentence == sentence
 
 
 @pytest.mark.parametrize(

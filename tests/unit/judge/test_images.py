@@ -13,10 +13,11 @@ from pydantic import BaseModel
 from tests.builders import session
 from tests.support.cited import place
 from zelda_ci.domain.session import SessionImage, SessionTranscript
+from zelda_ci.domain.suite import JudgeSettings
 from zelda_ci.files import untrusted
 from zelda_ci.judge import images as seen
 from zelda_ci.judge.base import JudgeQuestion
-from zelda_ci.judge.conversation import Conversation, LookupLimits
+from zelda_ci.judge.conversation import Conversation
 from zelda_ci.judge.images import SessionImages
 from zelda_ci.judge.prompts import common_prefix, fence, mark_of, new_nonce
 from zelda_ci.judge.rendering import units
@@ -62,7 +63,7 @@ def talk(images: SessionImages) -> Conversation[Answer]:
     told = fence("transcript", "\n\n".join(units(images.transcript, MARK)), NONCE)
     common = common_prefix((told,), NONCE, images)
     question = JudgeQuestion("q", "1", "Judge.", (), "Which colour?", None, common)
-    return Conversation(question, Answer, {Answer: {}}, LookupLimits(), Redactor())
+    return Conversation(question, Answer, {Answer: {}}, JudgeSettings(), Redactor())
 
 
 def contents(request: dict[str, Any]) -> list[dict[str, Any]]:

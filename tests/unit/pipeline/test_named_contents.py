@@ -4,7 +4,7 @@ import pytest
 
 from zelda_ci.domain.workspace import NamedContents, Parts
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.pipeline.named_contents import check_fair
+from zelda_ci.pipeline.checking import check_fair
 
 
 def of(parts: tuple[str, str], *, lfs: bool) -> NamedContents:

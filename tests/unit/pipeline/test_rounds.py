@@ -14,9 +14,8 @@ from zelda_ci.domain.run import Failure, RunResult, StoredTrials
 from zelda_ci.domain.suite import NAME
 from zelda_ci.domain.trials import Side, TrialPlan
 from zelda_ci.events import Event
-from zelda_ci.pipeline.arms import Rounds
 from zelda_ci.pipeline.batch import refused
-from zelda_ci.pipeline.money import Budget
+from zelda_ci.pipeline.planning import Budget, Rounds
 from zelda_ci.pipeline.tools import PlannedRun, label_of
 
 

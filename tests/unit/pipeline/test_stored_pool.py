@@ -10,7 +10,7 @@ from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.trials import PoolSettings
 from zelda_ci.pipeline.comparing import STATES_READ, stored_pool
 from zelda_ci.storage.codec import encode
-from zelda_ci.storage.history import RunHistory
+from zelda_ci.storage.result_store import ResultStore
 
 OWN = Fingerprint(outcome="o", platform="p", tree="t")
 NOW = START + timedelta(days=1)
@@ -27,7 +27,7 @@ def test_stored_runs_of_the_wanted_suites_are_pooled(tmp_path: Path) -> None:
     store(tmp_path, "alpha", 2)
     stored(tmp_path, "beta", 3)
     damaged = stored(tmp_path, "alpha", 4)
-    history = RunHistory(tmp_path)
+    history = ResultStore(tmp_path)
     history.overview()
     (tmp_path / "runs" / damaged.run_id / "result.json").write_text("{")
     pool = stored_pool(history, {"alpha": PoolSettings()}, NOW)
@@ -37,7 +37,7 @@ def test_stored_runs_of_the_wanted_suites_are_pooled(tmp_path: Path) -> None:
 def test_old_runs_are_not_even_read_and_of_the_others_a_bounded_number(tmp_path: Path) -> None:
     for minute in range(STATES_READ + 3):
         stored(tmp_path, "alpha", minute, OWN.replace(outcome=f"{minute}"))
-    history = RunHistory(tmp_path)
+    history = ResultStore(tmp_path)
     assert len(stored_pool(history, {"alpha": PoolSettings(max_trials=1)}, NOW).trials) == STATES_READ
     later = NOW + timedelta(days=30)
     assert stored_pool(history, {"alpha": PoolSettings()}, later).trials == ()

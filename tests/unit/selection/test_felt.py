@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from tests.builders import records, safe, transcript
+from tests.builders import records, result, safe, transcript
 from tests.support.steered import head, scanned
-from zelda_ci.domain.details import ToolUsageDetails
 from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import HookRan, Started
 from zelda_ci.domain.steering import UnitUse
 from zelda_ci.execution.manifest.loading import resolve_loaded
-from zelda_ci.selection.felt import MAX_TOUCHED, Felt, felt_by
+from zelda_ci.selection.felt import MAX_TOUCHED, with_felt
 
 FILES = {
     "CLAUDE.md": "Be kind. @docs/style.md\n",
@@ -40,7 +40,7 @@ NAMES = {
 
 def felt(
     tmp_path: Path, *steps: str, judged: Mapping[str, Any] | None = None, changed: tuple[str, ...] = (), ran: str = ""
-) -> Felt:
+) -> RunResult:
     manifest = scanned(tmp_path, FILES).replace(workspace=safe("/tree"))
     happened = [
         record.replace(**{key: tuple(map(safe, names)) for key, names in NAMES.items()})
@@ -51,15 +51,16 @@ def felt(
     if ran:
         happened.insert(1, HookRan(at=1, name=safe(ran), event=safe(ran), outcome=safe("success"), output=safe("")))
     log = transcript(happened)
-    details = ToolUsageDetails.model_validate(judged) if judged else None
-    return felt_by(resolve_loaded(manifest, log, safe), log, details, changed, safe)
+    usage = {"metric": "toolUsage", "version": "1", "reasoning": safe(""), "details": judged or {}}
+    run = result(evaluations={"toolUsage": usage}, changes={"files": changed})
+    return with_felt(run, resolve_loaded(manifest, log, safe), log, safe)
 
 
-def uses(outcome: Felt) -> dict[str, UnitUse]:
-    return {use.unit.name: use for use in outcome.units}
+def uses(outcome: RunResult) -> dict[str, UnitUse]:
+    return {use.unit.name: use for use in outcome.steering or ()}
 
 
-def used(outcome: Felt) -> set[str]:
+def used(outcome: RunResult) -> set[str]:
     return {name for name, use in uses(outcome).items() if use.used}
 
 
@@ -79,7 +80,7 @@ def test_what_is_always_there_is_loaded_and_nothing_is_used(tmp_path: Path) -> N
     assert not used(outcome)
     assert outcome.touched == ()
     of_plugins = {ItemKind.PLUGIN, ItemKind.MOD, ItemKind.LSP_SERVER, ItemKind.MONITOR, ItemKind.PROGRAMS}
-    assert {use.unit.kind for use in outcome.units} == {*ItemKind} - of_plugins
+    assert {use.unit.kind for use in outcome.steering or ()} == {*ItemKind} - of_plugins
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.outcome import Outcome
 from zelda_ci.domain.session import SessionImage, SessionTranscript, media_type_of
 from zelda_ci.files.atomic import write_whole
+from zelda_ci.imports import one_at_a_time
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.builders.run import run_sections
 from zelda_ci.report.html.conversation import ShownConversation
 from zelda_ci.report.html.overview import overview_page, sessions_of
-from zelda_ci.report.html.rendering import environment
 from zelda_ci.report.html.sides import sides_page
 from zelda_ci.report.html.suite import SuiteSession, SuiteSessions
 from zelda_ci.report.html.texts import patched_files
@@ -33,10 +33,9 @@ CUT = f"Texts of more than {MAX_TEXT_LENGTH:,} characters are cut in the middle.
 
 
 class SessionFiles(Protocol):
-    """What was kept of sessions; whatever is gone is absent."""
+    """What was kept of sessions; whatever is gone is empty, and the size is that of the transcript, unread."""
 
-    def size(self, run_id: str) -> int:
-        """Bytes of its transcript, without reading it; zero where there is none."""
+    def size(self, run_id: str) -> int: ...
 
     def transcript(self, run_id: str) -> SessionTranscript | None: ...
 
@@ -58,14 +57,12 @@ class PageOptions:
 
 
 def write_report(target: Path, report: CiReport, files: SessionFiles, options: PageOptions | None = None) -> None:
-    """Write a report as one HTML file into a folder that exists, whole or not at all.
-
-    Raises:
-        StorageError: It could not be written.
-    """
+    """Write a report as one HTML file into a folder that exists, whole or not at all; then it raises `StorageError`."""
     page = _PageParts(report, files, options or PageOptions())
-    values = overview_page(report, page.suites)
-    stream = environment().get_template("report.html.j2").stream(values, page=page, suites=page.suites)
+    with one_at_a_time("zelda_ci.report.html.rendering"):
+        from zelda_ci.report.html.rendering import environment  # noqa: PLC0415 - jinja2 takes its time
+    template, overview = environment().get_template("report.html.j2"), overview_page(report, page.suites)
+    stream = template.stream(overview, page=page, suites=page.suites)
     stream.enable_buffering(100)
     write_whole(target, (chunk.encode("utf-8", "backslashreplace") for chunk in stream), durable=False)
 
