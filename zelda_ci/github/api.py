@@ -400,9 +400,7 @@ class Api:
                 exc.hint = "The signed address that GitHub gave for it was not accepted."
             raise
 
-    def _send(
-        self, method: str, path: str, *, follow: bool = True, params: Mapping[str, Any] | None = None, json: Any = None
-    ) -> Answer:
+    def _send(self, method: str, path: str, *, params: Any = None, json: Any = None, follow: bool = True) -> Answer:
         """Follow what moved, like a repository of another name now; our token stays with GitHub's own address."""
         url = path
         if not path.startswith(self.base_url):

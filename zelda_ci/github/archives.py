@@ -95,23 +95,18 @@ def _refusal(why: str) -> ArtifactError:
 
 MAX_ARTIFACT_NAME_LENGTH = 100
 HASH_LENGTH = 8
-FORBIDDEN = frozenset('":<>|*?\r\n\\')
+FORBIDDEN = frozenset('":<>|*?\r\n\\/')
 INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def artifact_name(text: str) -> str:
     """A legal name for any text; one that had to be changed ends in a hash, so that two texts stay two names."""
-    legal = (char if is_artifact_name(char) and unicodedata.category(char) not in INVISIBLE else "-" for char in text)
+    legal = ("-" if char in FORBIDDEN or unicodedata.category(char) in INVISIBLE else char for char in text)
     kept = "".join(legal)[:MAX_ARTIFACT_NAME_LENGTH].strip(" .-")
     if text and kept == text:
         return text
     mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_LENGTH]
     return f"{kept[: MAX_ARTIFACT_NAME_LENGTH - HASH_LENGTH - 1] or 'artifact'}-{mark}"
-
-
-def is_artifact_name(name: str) -> bool:
-    """Whether GitHub takes it."""
-    return bool(name) and "/" not in name and not FORBIDDEN.intersection(name)
 
 
 @contextmanager

@@ -129,15 +129,14 @@ class ListedComment(Comment):
     edited_at: AwareDatetime | None = Field(None, alias="lastEditedAt")
 
 
-def _pull(*keys: str) -> AliasPath:
-    return AliasPath("repository", "pullRequest", *keys)
+_PULL = "repository", "pullRequest"
 
 
 class _ThreadPage(Described):
-    head_sha: str = Field(validation_alias=_pull("headRefOid"))
-    comments: tuple[ListedComment, ...] = Field(validation_alias=_pull("comments", "nodes"))
-    more: bool = Field(validation_alias=_pull("comments", "pageInfo", "hasNextPage"))
-    end: str | None = Field(None, validation_alias=_pull("comments", "pageInfo", "endCursor"))
+    head_sha: str = Field(validation_alias=AliasPath(*_PULL, "headRefOid"))
+    comments: tuple[ListedComment, ...] = Field(validation_alias=AliasPath(*_PULL, "comments", "nodes"))
+    more: bool = Field(validation_alias=AliasPath(*_PULL, "comments", "pageInfo", "hasNextPage"))
+    end: str | None = Field(None, validation_alias=AliasPath(*_PULL, "comments", "pageInfo", "endCursor"))
 
 
 @dataclass(frozen=True)
