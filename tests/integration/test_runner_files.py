@@ -11,6 +11,7 @@ import pytest
 from tests.builders import START
 from zelda_ci.ci.evaluate import emptying
 from zelda_ci.ci.sharding import run_shard
+from zelda_ci.ci.stored_artifacts import JobIdentity
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.shards import ShardOf, ShardPlan
 from zelda_ci.errors import EXIT_INTERRUPTED, ZeldaError
@@ -37,14 +38,14 @@ def test_a_run_that_raises_leaves_no_word_for_the_runner(tmp_path: Path, error: 
 
 def test_a_cancel_while_a_part_is_uploaded_stores_it_in_what_is_left_of_the_time(tmp_path: Path) -> None:
     context = SimpleNamespace(job="zelda", run_attempt=1, command_files={})
-    settings = SimpleNamespace(artifact_name="a", folder=".", retention_days=None, context=context)
+    settings = SimpleNamespace(retention_days=None, context=context)
     settings.include_transcripts = True
     case: Any = SimpleNamespace(settings=settings, results_dir=tmp_path, now=lambda: START, log=Mock())
     case.decision = SimpleNamespace(pull_request=None, base=None)
-    case.output, case.junit = tmp_path, tmp_path / "junit.xml"
+    case.output, case.junit, case.identity = tmp_path, tmp_path / "junit.xml", JobIdentity("a", "zelda", ".")
 
     usual, hurried = Mock(side_effect=KeyboardInterrupt), Mock(return_value=Uploaded(1, 2))
-    case.artifacts = lambda *seconds: SimpleNamespace(upload=hurried if seconds else usual)
+    case.artifacts = lambda patience: SimpleNamespace(upload=hurried if patience else usual)
     plan = ShardPlan(zelda="1", shards=1, suites=())
     assert run_shard(case, ShardOf(number=1, shards=1), plan, "debian", Mock()) == EXIT_INTERRUPTED
     assert hurried.call_args.args[0] == "a.shard-1-of-1.1"

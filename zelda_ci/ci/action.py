@@ -44,8 +44,6 @@ from zelda_ci.report.told import PullRequestChanges, RuleChange
 from zelda_ci.selection.choice import reasons
 from zelda_ci.workspace.base_commit import BaseOrder
 
-TIMEOUT_SECONDS = 300.0
-
 # The runner kills a cancelled step 10 seconds after its first signal.
 CONCLUSION_SECONDS = 2.0
 
@@ -62,11 +60,8 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
     decision = decide(settings, checkout)
     log.say(decision.sentence)
     context, token = settings.context, settings.github_token
-
-    def http(seconds: float) -> Http:
-        return Http(patience_seconds=seconds, mask=lambda value: log.mask([Secret(value)]))
-
-    patient = http(TIMEOUT_SECONDS)
+    http = partial(Http, mask=lambda value: log.mask([Secret(value)]))
+    patient = http()
     case = CiContext(
         settings=settings,
         checkout=checkout,
@@ -74,7 +69,7 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
         commit=decision.head_sha if decision.activity == "comment" else checkout.head or context.sha,
         environ=environ,
         api=Api(patient, context.api_url, context.graphql_url, token, context.repository) if token else None,
-        artifacts=lambda *seconds: ArtifactService(environ, http(*seconds) if seconds else patient),
+        artifacts=lambda patience: ArtifactService(environ, http(patience_seconds=patience) if patience else patient),
         root=settings.project,
         results_dir=settings.project / ".zelda",
         log=log,
@@ -189,10 +184,13 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
     )
     invocation = Invocation(loaded, order, environment(case.environ, settings))
     if nightly.is_nightly(case):
-        invocation = _at_night(invocation)
+        # As often as in any night: a number of trials has no budget of its own, that of their plan holds.
+        trials = Overrides({"trials": Given(TRIALS_A_NIGHT, "input", "nightly")}).above(order.overrides)
+        order = replace(order, overrides=trials, budget_usd=planning.budget(invocation.suites))
+        invocation = invocation.ordering(order)
     evidence = _evidence(case, invocation, chosen.baseline)
     names = settings.suites if evidence.new is None else evidence.new
-    invocation = invocation.ordering(replace(invocation.order, names=names, stored=evidence.stored))
+    invocation = invocation.ordering(replace(order, names=names, stored=evidence.stored))
     if settings.is_sharded:
         return _share(case, invocation, evidence, emit)
     run = partial(_run, case, invocation, emit) if evidence.new != () else partial(empty_batch, case.now())
@@ -218,13 +216,6 @@ def _evidence(case: CiContext, invocation: Invocation, found: Evidence | None) -
         for note in found.remarks:
             case.log.say(note)
     return found
-
-
-def _at_night(invocation: Invocation) -> Invocation:
-    """The same, as often as in any night: a number of trials has no budget of its own, that of their plan holds."""
-    trials, order = Overrides({"trials": Given(TRIALS_A_NIGHT, "input", "nightly")}), invocation.order
-    budget = planning.budget(invocation.suites)
-    return invocation.ordering(replace(order, overrides=trials.above(order.overrides), budget_usd=budget))
 
 
 def _run(case: CiContext, invocation: Invocation, emit: Emit) -> BatchResult:

@@ -127,11 +127,9 @@ class BaseSource:
 
     def _is_laid_out(self, file: TreeFile) -> bool:
         """Whether what is in a file matters here, and not only that it is there."""
-        if file.path in self._suites:
+        if file.path in self._suites or PurePosixPath(file.path).name == CONFIG_FILE:
             return True
-        if _is_steering(file.path):
-            return file.mode == LINK or file.path.endswith(".json")
-        return PurePosixPath(file.path).name == CONFIG_FILE
+        return _is_steering(file.path) and (file.mode == LINK or file.path.endswith(".json"))
 
     def _networked(self, git: Git) -> Git:
         """Git that may ask servers, with the token for GitHub's own address and no other.

@@ -35,7 +35,7 @@ class CiContext:
     """Of the step."""
     api: Api | None
     """Absent without a token."""
-    artifacts: Callable[..., ArtifactService]
+    artifacts: Callable[[float | None], ArtifactService]
     """Takes the seconds that a request has, if few; raises `ArtifactError` where there is no such service."""
     root: Path
     """Of the project."""

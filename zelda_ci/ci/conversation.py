@@ -183,7 +183,7 @@ def _accept(case: CiContext, command: AcceptCriteria, asked: Comment, thread: Th
     record = AcceptanceRecord(words=words_of(asked.body), accepted=accepted)
     name = record_name(asked.id, settings.context.run_attempt)
     try:
-        case.artifacts().upload(name, {RECORD: json_of(record).encode()}, retention_days=settings.retention_days)
+        case.artifacts(None).upload(name, {RECORD: json_of(record).encode()}, retention_days=settings.retention_days)
     except ArtifactError as problem:
         return Response(render_reply("not_stored", why=problem.message))
     return Response(said, is_done=True, runs_again=run)

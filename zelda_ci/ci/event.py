@@ -99,10 +99,8 @@ def _comment(settings: ActionSettings) -> Decision:
         )
     if ended is None:
         raise _refused("The event says workflow_run, but names none.", PAYLOAD)
-    if not ended.event.startswith("pull_request"):
-        return Decision(
-            "skip", f"The workflow that ended was started by {ended.event}: there is nothing to comment on."
-        )
+    if not (event := ended.event).startswith("pull_request"):
+        return Decision("skip", f"The workflow that ended was started by {event}: there is nothing to comment on.")
     sentence = "The workflow of a pull request has ended: its stored results are compared and posted as a comment."
     return Decision("comment", sentence, head_sha=ended.head_sha)
 
@@ -224,11 +222,10 @@ def _run(settings: ActionSettings, checkout: Checkout, draft: Decision) -> Decis
 
 def _need_asked_commit(settings: ActionSettings, checkout: Checkout) -> None:
     """What is tested must be what the event asks for: else a green check says nothing of it."""
-    if checkout.named and checkout.nested_head != checkout.named:
+    if (named := checkout.named) and checkout.nested_head != named:
         at = checkout.nested_head[:7] if checkout.nested_head else "no commit"
-        names = f"the commit that is checked out names {checkout.named[:7]}"
         raise ConfigError(
-            f"The submodule {checkout.nested} is at {at}, but {names}.",
+            f"The submodule {checkout.nested} is at {at}, but the commit that is checked out names {named[:7]}.",
             hint="In the step with actions/checkout, write `submodules: recursive` under `with:`, and let no later "
             "step move the submodule.",
             code="OTHER_COMMIT",

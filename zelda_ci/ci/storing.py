@@ -169,12 +169,14 @@ def _store(
         result.note_failure(failed, problem, f"{problem.user_message}\n{place}" if is_expected else "")
 
 
-def upload(case: CiContext, name: str, contents: Mapping[str, Path | bytes] | Path, *seconds: float) -> int:
+def upload(
+    case: CiContext, name: str, contents: Mapping[str, Path | bytes] | Path, patience: float | None = None
+) -> int:
     """Store contents, or what lies at places, by path within an artifact, or a page as it is; returns its id."""
     is_of_pull_request = case.decision.pull_request is not None or case.decision.base is not None
     days = case.settings.retention_days or (PULL_REQUEST_DAYS if is_of_pull_request else None)
     try:
-        uploaded = case.artifacts(*seconds).upload(name, contents, retention_days=days)
+        uploaded = case.artifacts(patience).upload(name, contents, retention_days=days)
     except GitHubError as problem:
         if problem.status != ARCHIVES_ONLY or not isinstance(contents, Path):
             raise
