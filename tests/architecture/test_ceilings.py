@@ -15,7 +15,7 @@ MAX_FILE_LINES = 1000
 SLACK = 0.1
 
 CEILINGS = {
-    "zelda_ci": 1226,
+    "zelda_ci": 1232,
     "zelda_ci/ci": 3569,
     "zelda_ci/cli": 2270,
     "zelda_ci/compare": 2420,
@@ -43,7 +43,7 @@ CEILINGS = {
     "tests/architecture": 904,
     "tests/golden": 1424,
     "tests/hostile": 3389,
-    "tests/integration": 19124,
+    "tests/integration": 19125,
     "tests/scenarios": 3478,
     "tests/slow": 506,
     "tests/support": 7094,
