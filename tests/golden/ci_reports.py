@@ -32,7 +32,7 @@ from zelda_ci.domain.session import ModelUsage, SessionStatus
 from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.test_run import RunnerCounts, TestSummary
-from zelda_ci.report.told import CiReport, Links, PullRequestChanges, RuleChange
+from zelda_ci.report.ci_report import CiReport, Links, PullRequestChanges, RuleChange
 
 HOSTILE = (
     "| a | <b>&amp;</b> `x` ```\n::error::[link](http://x.example) ##[error]x \x1b[31m@octocat #1 GH-2 \u202eevil"

@@ -22,7 +22,7 @@ from tests.support.github_server import (
     truncated,
 )
 from zelda_ci.errors import GitHubError
-from zelda_ci.github.kept_text import CommentOrder, Published, ToldJob, keep_comment, marker, sealed
+from zelda_ci.github.kept_text import CommentedJob, CommentOrder, Published, keep_comment, marker, sealed
 
 HEAD = "a" * 40
 KEY = "suite"
@@ -53,7 +53,7 @@ def order_of(run: Run, attempt: int | None = None) -> CommentOrder:
 
 
 def told(github: GitHubServer, body: str, order: CommentOrder, *, key: str = KEY, once: bool = False) -> Published:
-    job = ToldJob(key, WORKFLOW, "zelda-results.job.{}".format)
+    job = CommentedJob(key, WORKFLOW, "zelda-results.job.{}".format)
     return keep_comment(api_of(github), 1, job, order, body, once=once)
 
 

@@ -16,7 +16,7 @@ from tests.support.github_server import (
 )
 from zelda_ci.ci.acceptances import may_write
 from zelda_ci.errors import GitHubError
-from zelda_ci.github.kept_text import CommentOrder, Published, ToldJob, keep_comment, read_thread, sealed
+from zelda_ci.github.kept_text import CommentedJob, CommentOrder, Published, keep_comment, read_thread, sealed
 
 HEAD = "a" * 40
 KEY = "suite"
@@ -40,7 +40,7 @@ def pull(github: GitHubServer) -> Pull:
 def tell(github: GitHubServer, sleeper: Sleeper | None = None) -> Published:
     run = github.repository.add_run(HEAD, branch="feature", event="pull_request")
     api, order = api_of(github, patient_http(sleeper)), CommentOrder(run.id, 1, HEAD)
-    return keep_comment(api, 1, ToldJob(KEY, "", str), order, "new")
+    return keep_comment(api, 1, CommentedJob(KEY, "", str), order, "new")
 
 
 def shown(pull: Pull) -> list[str]:

@@ -103,7 +103,7 @@ from zelda_ci.domain.run import BatchResult
 from zelda_ci.report.comment.view import ci_view
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.markdown import render_comment
-from zelda_ci.report.told import CiReport
+from zelda_ci.report.ci_report import CiReport
 from zelda_ci.storage.codec import decode
 file, batch = sys.argv[1:]
 commands = [["show", "latest"], ["list"], ["list", "--json"], ["compare", batch, batch]]

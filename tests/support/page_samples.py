@@ -50,7 +50,7 @@ from zelda_ci.domain.session import (
 from zelda_ci.domain.test_run import RunnerCounts, TestSummary
 from zelda_ci.domain.trials import Side
 from zelda_ci.redact import SafeText
-from zelda_ci.report.told import CiReport
+from zelda_ci.report.ci_report import CiReport
 
 ROOT = "/work/runs/5eaab39b/ws"
 NAMES: tuple[str, ...] = ("rest-endpoint", "discount-code", "receipt-tax", "add-logging", "openapi")

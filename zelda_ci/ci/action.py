@@ -38,9 +38,9 @@ from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.pipeline.shards import make_plan, order_of
 from zelda_ci.redact import Secret
 from zelda_ci.report.builders.gate import gate_sentence
+from zelda_ci.report.ci_report import PullRequestChanges, RuleChange
 from zelda_ci.report.markdown import render_fork_notice, render_not_loaded, render_nothing_to_run
 from zelda_ci.report.text import sentence
-from zelda_ci.report.told import PullRequestChanges, RuleChange
 from zelda_ci.selection.choice import reasons
 from zelda_ci.workspace.base_commit import BaseOrder
 

@@ -196,17 +196,17 @@ def _believed(
 def _evidence(case: CiContext, branch: str, wanted: str, own: WorkflowRun, sources: list[StoredResults]) -> Evidence:
     """The baseline with the trials of all that was read, the nearest first."""
     nearest, now, distance = sources[0], case.now(), None
-    told = nearest.provenance
+    provenance = nearest.provenance
     # Good to know, but no reason to do without the results.
     with suppress(GitHubError):
-        distance = 0 if told.sha == wanted else compare_commits(case.github, wanted, told.sha).behind_by
+        distance = 0 if provenance.sha == wanted else compare_commits(case.github, wanted, provenance.sha).behind_by
     origin = BaselineOrigin(
         state=BaselineState.FOUND,
         sentence="",
         branch=branch,
-        workflow=told.workflow if told.workflow != own.workflow else None,
+        workflow=provenance.workflow if provenance.workflow != own.workflow else None,
         wanted=wanted,
-        commit=told.sha,
+        commit=provenance.sha,
         behind=distance,
         created_at=nearest.artifact.created_at,
     )

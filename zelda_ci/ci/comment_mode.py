@@ -1,4 +1,4 @@
-"""Another workflow has evaluated a pull request, without the right to comment: its results are read, and told here.
+"""Another workflow has evaluated a pull request, without the right to comment: its results are read, and reported here.
 
 Whoever opened the pull request may have written every byte of them. So nothing but validated JSON is taken, the pull
 request is found by what GitHub says, and comparison and text are made anew.
@@ -18,7 +18,7 @@ from zelda_ci.github.repository import PullRequest, of_workflow_run
 from zelda_ci.report.comment.view import FOREIGN, ci_view
 from zelda_ci.report.markdown import render_comment
 
-# Of one run: whoever opened the pull request may have stored any number, and each would be a comment.
+# Of one run: the author of the pull request may have stored any number, and each would be a comment.
 MAX_JOBS = 10
 
 
@@ -26,7 +26,7 @@ def comment(case: CiContext) -> int:
     """Tell the pull request what each job of its workflow stored under the wanted name; returns the exit code.
 
     Raises:
-        ZeldaError: It could not be told, or what is stored is not what Zelda stores.
+        ZeldaError: It could not be reported, or what is stored is not what Zelda stores.
     """
     api, settings, run = case.github, case.settings, case.settings.event.workflow_run
     assert run  # noqa: S101 - the event was decided by it
@@ -40,12 +40,12 @@ def comment(case: CiContext) -> int:
         except (ArtifactError, StorageError) as problem:
             problem.message = f"The stored results {artifact.name} are refused: {problem.message}"
             raise
-        told, batch, earlier = stored.provenance, stored.batch, stored.pool.trials
-        job = replace(case, evaluated=told, refused=told.refused)
+        provenance, batch, earlier = stored.provenance, stored.batch, stored.pool.trials
+        job = replace(case, evaluated=provenance, refused=provenance.refused)
         if job.identity.stem != stem:
             # A job may have been given an artifact-name that begins like another's.
             continue
-        pull_request = of_workflow_run(api, own, run, told.pull_request)
+        pull_request = of_workflow_run(api, own, run, provenance.pull_request)
         if pull_request is None:
             return _nothing(case, "No open pull request has the tested commit as its head: it moved on, or was closed.")
         if batch.interrupted:
@@ -53,7 +53,7 @@ def comment(case: CiContext) -> int:
             continue
         # The commit that was tested against, as far as it is one of the base branch.
         base = settings.baseline_branch or PullRequest.of(api.get(f"pulls/{pull_request}")).base.ref
-        target = BaselineTarget(base, head=told.base_sha or told.head_sha) if settings.compare else None
+        target = BaselineTarget(base, head=provenance.base_sha or provenance.head_sha) if settings.compare else None
         job = replace(job, decision=replace(case.decision, target=target))
         # Trials of earlier runs of the pull request count, as they did in the check.
         limits = {each.suite: each.config.pool for each in (*earlier, *batch.runs)}

@@ -19,7 +19,7 @@ from zelda_ci.github.api import Api
 from zelda_ci.github.artifacts import ArtifactService
 from zelda_ci.github.workflow_commands import Log, Severity
 from zelda_ci.pipeline.comparing import Compared
-from zelda_ci.report.told import NOTHING_CHANGED, CiReport, Links, PullRequestChanges
+from zelda_ci.report.ci_report import NOTHING_CHANGED, CiReport, Links, PullRequestChanges
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class CiContext:
     log: Log
     now: Callable[[], datetime]
     notes: tuple[str, ...] = ()
-    """What is to be told before anything has happened."""
+    """What is to be reported before anything has happened."""
     evaluated: Provenance | None = None
-    """What the results of another workflow say of themselves, where those are told: claims of whoever stored them."""
+    """What the results of another workflow say of themselves, where those are reported: claims of their author."""
     changes: PullRequestChanges = NOTHING_CHANGED
     """What the pull request changes of that by which it is tested."""
     planned: tuple[str, ...] = ()
@@ -65,9 +65,9 @@ class CiContext:
     @property
     def identity(self) -> JobIdentity:
         """The job that has evaluated; of another workflow's, as its results say."""
-        name, told = self.settings.artifact_name, self.evaluated
-        if told:
-            return JobIdentity(name, told.job, told.folder)
+        name, evaluated = self.settings.artifact_name, self.evaluated
+        if evaluated:
+            return JobIdentity(name, evaluated.job, evaluated.folder)
         return JobIdentity(name, self.settings.context.job or None, self.settings.folder)
 
     @property
@@ -103,7 +103,7 @@ class CiContext:
 
 @dataclass
 class CiResult:
-    """What is known so far; whatever is missing when the run is cancelled stays missing in what is told."""
+    """What is known so far; whatever is missing when the run is cancelled stays missing in the reports."""
 
     case: CiContext
     batch: BatchResult
@@ -159,7 +159,7 @@ class CiResult:
 
     @property
     def report(self) -> CiReport:
-        """What is told of it."""
+        """All that the reports say of it."""
         case, settings = self.case, self.case.settings
         context, head = settings.context, case.decision.head_sha or case.commit
         home, run = f"{context.server_url}/{context.repository}", context.url_of(case.run_id)

@@ -24,7 +24,7 @@ from zelda_ci.redact import Redactor
 from zelda_ci.report.markdown import render_reply
 from zelda_ci.report.text import json_of
 
-# Of one pull request: whoever may not write gets a reaction only from then on, and nobody hears of it.
+# Of one pull request: who may not write gets a reaction only from then on, and nobody is notified.
 MAX_REFUSALS = 3
 # Runs and artifacts that are looked into for what fails.
 MAX_RUNS, MAX_ARTIFACTS = 3, 10
@@ -175,8 +175,8 @@ def _accept(case: CiContext, command: AcceptCriteria, asked: Comment, thread: Th
     # Where no check is red, the acceptance waits for the next run.
     run = newest if newest and newest.status == "completed" and newest.conclusion in FAILED else None
     suite, by, because = command.suite, asked.author, Redactor(settings.secrets())(command.reason)
-    told = {"suite": suite, "criteria": wanted, "by": by, "reason": because, "runs_again": run is not None}
-    said = render_reply("accepted", **told, url=run.url if run else "")
+    words = {"suite": suite, "criteria": wanted, "by": by, "reason": because, "runs_again": run is not None}
+    said = render_reply("accepted", **words, url=run.url if run else "")
     accepted = tuple(
         Acceptance(suite=suite, criterion=it, by=by, because=because, url=asked.url, at=case.now()) for it in wanted
     )
@@ -191,9 +191,9 @@ def _accept(case: CiContext, command: AcceptCriteria, asked: Comment, thread: Th
 
 def _runs(api: Api, thread: Thread, pull: PullRequest, newest: WorkflowRun | None) -> Iterator[WorkflowRun]:
     """The newest runs of which Zelda's comments tell for this head, and that of the workflow."""
-    told = {it.run_id for each in thread.comments if (it := each.order) and it.head_sha == pull.head.sha}
-    told |= {newest.id} if newest else set()
-    for run_id in sorted(told, reverse=True)[:MAX_RUNS]:
+    run_ids = {it.run_id for each in thread.comments if (it := each.order) and it.head_sha == pull.head.sha}
+    run_ids |= {newest.id} if newest else set()
+    for run_id in sorted(run_ids, reverse=True)[:MAX_RUNS]:
         with suppress(GitHubError):
             run = read_run(api, run_id)
             if run.event in EVENTS | {"issue_comment"}:
@@ -203,11 +203,11 @@ def _runs(api: Api, thread: Thread, pull: PullRequest, newest: WorkflowRun | Non
 def _results(case: CiContext, run: WorkflowRun, pull: PullRequest) -> Iterator[StoredResults]:
     """What a run has stored of this pull request's head, the newest first."""
     own = case.settings.context.repository_id
-    told = {"repository_id": own, "run_id": run.id, "head_sha": pull.head.sha, "pull_request": pull.number}
+    claims = {"repository_id": own, "run_id": run.id, "head_sha": pull.head.sha, "pull_request": pull.number}
     for artifact in [it for it in artifacts_of_run(case.github, run.id) if not it.expired][:MAX_ARTIFACTS]:
         # What somebody else's step has stored is no results.
         with suppress(ArtifactError, StorageError):
-            yield read_stored(case.github, artifact, told)
+            yield read_stored(case.github, artifact, claims)
 
 
 def _run_again(api: Api, run: WorkflowRun) -> str | None:

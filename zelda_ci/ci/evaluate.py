@@ -1,4 +1,4 @@
-"""Suites are run, kept, compared, stored and told; each step leaves what the next may fail to add to."""
+"""Runs the suites; compares, stores and reports what they show. Each step leaves what the next may fail to add to."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -91,7 +91,7 @@ def compare(result: CiResult) -> None:
 
 
 def _until_cancelled(result: CiResult, *steps: Callable[[CiResult], None]) -> None:
-    """Do what adds to results that are there already; what fails is told beside them.
+    """Do what adds to results that are there already; what fails is noted beside them.
 
     After a signal nothing more is asked of anybody far away: the runner waits for seconds only.
     """
@@ -120,7 +120,7 @@ def emptying(case: CiContext, run: Callable[[], BatchResult]) -> BatchResult:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """What is told on this machine takes an instant, and is told to its end."""
+    """What is written on this machine takes an instant, and is written to its end."""
     with handlers_kept():
         for number in ending_signals():
             signal.signal(number, signal.SIG_IGN)

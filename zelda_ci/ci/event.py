@@ -74,7 +74,7 @@ def decide(settings: ActionSettings, checkout: Checkout) -> Decision:
         target = _target(settings, queue.base_ref.removeprefix("refs/heads/"), sha, queue.base_sha)
         return _run(settings, checkout, Decision("run", "Merge queue", target))
     other = [head for head in (checkout.head, checkout.project) if head != sha]
-    # Events that Zelda does not know: only when told to run, and only what the event itself stands for.
+    # Events that Zelda does not know: only when asked to run, and only what the event itself stands for.
     if name not in OF_A_BRANCH and mode != "run":
         raise _refused(
             f"Zelda does not know what {name} asks for.",

@@ -17,7 +17,7 @@ NOT_READ = frozenset({BaselineState.UNREACHABLE, BaselineState.NOT_PERMITTED, Ba
 
 
 def is_nightly(case: CiContext) -> bool:
-    """Whether this run fills pool and history; one that is told what to compare with does not."""
+    """Whether this run fills pool and history; one that is given what to compare with does not."""
     settings = case.settings
     is_scheduled = case.decision.is_of_base and settings.context.event_name == "schedule"
     return is_scheduled and settings.nightly != "off" and settings.compare and settings.baseline is None
@@ -62,14 +62,14 @@ def _kept(case: CiContext, before: NightlyHistory, now: NightlyHistory) -> Night
     # While the issue that told of it is closed, or gone, somebody knows and wants to hear no more of it.
     numbers = {None, *(issue.number for issue in ours)}
     now = now.replace(drifts=tuple(drift.replace(accepted=drift.issue not in numbers) for drift in now.drifts))
-    told = [drift for drift in now.drifts if not drift.accepted]
-    if not told:
+    waiting = [drift for drift in now.drifts if not drift.accepted]
+    if not waiting:
         ending = words.OVER if before.nights else words.LOST
         for issue in ours:
             close_issue(api, issue, key, body([drift for drift in before.drifts if not drift.accepted], ending))
             case.log.say(f"Issue {issue.number} was closed. {ending}")
         return now
-    issue, done = keep_issue(api, ours[0] if ours else None, key, words.issue_title(told), body(told))
+    issue, done = keep_issue(api, ours[0] if ours else None, key, words.issue_title(waiting), body(waiting))
     case.log.say(f"Issue {issue.number} was {done}: {issue.url}")
     for spare in ours[1:]:
         kept = words.drift_issue((), (), url=issue.url, ending=words.KEPT_ELSEWHERE, place="the older issue")

@@ -1,4 +1,4 @@
-"""A run is told where people and programs look: summary, outputs, annotations, JUnit XML, comment, log."""
+"""Writes what a run found where people and programs look: summary, outputs, annotations, JUnit XML, comment, log."""
 
 import hashlib
 from collections import defaultdict
@@ -16,7 +16,7 @@ from zelda_ci.domain.run import BatchResult
 from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import write_whole
-from zelda_ci.github.kept_text import CommentOrder, Published, ToldJob, keep_comment
+from zelda_ci.github.kept_text import CommentedJob, CommentOrder, Published, keep_comment
 from zelda_ci.github.repository import of_commit
 from zelda_ci.github.workflow_commands import Log
 from zelda_ci.report.builders.correctness import run_problem
@@ -62,7 +62,7 @@ def publish_results(result: CiResult) -> None:
 
 
 def _show_output(result: CiResult) -> None:
-    """The end of what failed commands printed: whoever looks why a job is red begins with its log."""
+    """The end of what failed commands printed: who asks why a job is red begins with its log."""
     log, problems = result.case.log, ((run, run_problem(run, RunFiles())) for run in result.batch.runs)
     failed = [(run, problem) for run, problem in problems if problem and problem.output]
     for run, problem in failed[:MAX_OUTPUTS]:
@@ -169,7 +169,7 @@ def _publish(case: CiContext, pull: int, body: str, made_at: datetime, *, is_due
     ended = case.settings.event.workflow_run if case.evaluated else None
     attempt = ended.run_attempt if ended else case.settings.context.run_attempt
     order = CommentOrder(case.run_id, attempt, case.decision.head_sha, int(made_at.timestamp()))
-    job = ToldJob(comment_key(case), _workflow(case), case.identity.stored_as)
+    job = CommentedJob(comment_key(case), _workflow(case), case.identity.stored_as)
     return keep_comment(case.github, pull, job, order, body, is_due=is_due, once=once)
 
 
@@ -184,7 +184,7 @@ def _workflow(case: CiContext) -> str:
     settings, context = case.settings, case.settings.context
     if case.decision.activity == "comment" and settings.event.workflow_run:
         return settings.event.workflow_run.workflow or context.workflow
-    # What a comment asks for is told where the pull request's own workflow tells its results.
+    # What a comment asks for is reported where the pull request's own workflow reports its results.
     return f".github/workflows/{settings.workflow}" if context.event_name == "issue_comment" else context.workflow
 
 

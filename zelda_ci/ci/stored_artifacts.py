@@ -27,7 +27,7 @@ PAGES_OF_RUNS = 3
 MAX_FILE_BYTES = 64 << 20
 MAX_MEMBERS = 20_000
 
-# What an artifact tells of itself, which whoever stored it can choose, and what is said where it is not as expected.
+# What an artifact tells of itself, which its author can choose, and what is said where it is not as expected.
 # A repository may be renamed: its id tells.
 CLAIMS = {
     "repository_id": "it names another repository than GitHub",
@@ -45,9 +45,9 @@ Claims = Mapping[str, object]
 """Values that what an artifact tells of itself must have, by the names of `CLAIMS`."""
 
 
-def distrust(told: Provenance, expected: Claims) -> str | None:
+def distrust(provenance: Provenance, expected: Claims) -> str | None:
     """Why something of what an artifact tells of itself is not believed; absent where all is as expected."""
-    return next((CLAIMS[it] for it in CLAIMS if it in expected and getattr(told, it) != expected[it]), None)
+    return next((CLAIMS[it] for it in CLAIMS if it in expected and getattr(provenance, it) != expected[it]), None)
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ def store_pages(result: CiResult) -> None:
 def store_trials(result: CiResult) -> None:
     """Upload the trials of a pull request's run that is cancelled: they count when it is run again.
 
-    Otherwise whoever sees a bad trial could cancel the job, run it again, and be rid of it. The runner waits for ten
+    Otherwise who sees a bad trial could cancel the job, run it again, and be rid of it. The runner waits for ten
     seconds only, so this is the last that is done, and small. Of a fork's, its author would choose them.
     """
     case, batch = result.case, result.batch

@@ -14,8 +14,8 @@ from zelda_ci.imports import one_at_a_time
 from zelda_ci.pipeline.comparing import Compared, changed_steering, compare_sides, kept_comparison, report_of
 from zelda_ci.report import terminal
 from zelda_ci.report.builders.comparison import comparison_view
+from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.terminal.pages import print_comparison
-from zelda_ci.report.told import CiReport
 from zelda_ci.storage.references import LATEST, SideReference, read_side
 from zelda_ci.storage.result_store import ResultStore
 

@@ -16,8 +16,8 @@ from zelda_ci.domain.numbers import brief_count
 from zelda_ci.domain.run import batch_of
 from zelda_ci.domain.trials import Side
 from zelda_ci.pipeline.comparing import kept_comparison, report_of
+from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.html.writer import PageOptions, write_report
-from zelda_ci.report.told import CiReport
 from zelda_ci.storage.references import LATEST, SideReference, read_side
 from zelda_ci.storage.result_store import ResultStore
 

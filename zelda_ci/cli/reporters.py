@@ -31,6 +31,7 @@ from zelda_ci.report import terminal
 from zelda_ci.report.builders.arms import cut_short
 from zelda_ci.report.builders.comparison import changed_row, comparison_view
 from zelda_ci.report.builders.gate import gate_sentences, uncounted_sentences
+from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.comment.view import ci_view
 from zelda_ci.report.html.writer import write_report
 from zelda_ci.report.model import ComparisonView, Detail, RunFiles, Section, Table
@@ -38,7 +39,6 @@ from zelda_ci.report.terminal import pages
 from zelda_ci.report.terminal.pages import print_closing, print_troubles
 from zelda_ci.report.terminal.progress import FinishedSuites
 from zelda_ci.report.text import json_of, sentence
-from zelda_ci.report.told import CiReport
 from zelda_ci.storage import result_store
 from zelda_ci.storage.result_store import RUNS, ResultStore
 

@@ -97,7 +97,7 @@ class Answer:
             raise GitHubError(message, hint=hint, code="GITHUB_REFUSED", status=self.status) from None
 
     @property
-    def told(self) -> dict[str, Any]:
+    def fields(self) -> dict[str, Any]:
         """The object in the body; empty where it holds anything else."""
         with suppress(GitHubError):
             if isinstance(reply := self.json(), dict):
@@ -107,8 +107,8 @@ class Answer:
     @property
     def said(self) -> SafeText:
         """What the server says went wrong: one short printable line for the middle of a sentence, without our token."""
-        errors = self.told.get("errors")
-        objects = [it for it in (self.told, *(errors if isinstance(errors, list) else ())) if isinstance(it, dict)]
+        errors = self.fields.get("errors")
+        objects = [it for it in (self.fields, *(errors if isinstance(errors, list) else ())) if isinstance(it, dict)]
         words = (each.get(key) for each in objects for key in ("message", "msg"))
         redact = Redactor([Secret(self.request.headers.get("Authorization", "").rpartition(" ")[2])])
         text = redact(": ".join(word for word in words if isinstance(word, str)))
@@ -118,7 +118,7 @@ class Answer:
     @property
     def graphql_errors(self) -> str:
         """The errors of a query, which GraphQL answers with status 200; empty where there are none."""
-        return str(self.told.get("errors") or "") if self.status == 200 and self.request.method == "POST" else ""
+        return str(self.fields.get("errors") or "") if self.status == 200 and self.request.method == "POST" else ""
 
     @property
     def is_taken(self) -> bool:
@@ -178,7 +178,7 @@ class Http:
                     return answer
                 error, pause = refused(answer, attempt, self._clock())
             except (requests.RequestException, HTTPError, OSError, ValueError) as problem:
-                # Its text holds the whole address, signature included: only its kind is told.
+                # Its text holds the whole address, signature included: only its kind is shown.
                 error, pause = _unanswered(problem, request, attempt)
             self._left -= max(0.0, self._clock() - began)
             if pause is None or attempt == MAX_ATTEMPTS or pause > self._left:

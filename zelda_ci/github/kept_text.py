@@ -200,7 +200,7 @@ class Published(NamedTuple):
     action: Action
 
 
-class ToldJob(NamedTuple):
+class CommentedJob(NamedTuple):
     """The job of whose runs a comment tells."""
 
     key: str
@@ -211,12 +211,12 @@ class ToldJob(NamedTuple):
 
 
 def keep_comment(
-    api: Api, number: int, job: ToldJob, order: CommentOrder, body: str, *, is_due: bool = True, once: bool = False
+    api: Api, number: int, job: CommentedJob, order: CommentOrder, body: str, *, is_due: bool = True, once: bool = False
 ) -> Published:
     """Make the one comment that a pull request has for a job tell a body, unless it tells of newer results.
 
     Where that is not due, it only takes the place of an earlier one, which may have ceased to be true. `once` says that
-    only another job with the same key can have told of this very attempt.
+    only another job with the same key can have reported this very attempt.
 
     Raises:
         GitHubError: `COMMENT_TOO_LONG`, `GITHUB_NOT_PERMITTED`, or what else hindered.
@@ -239,13 +239,13 @@ def keep_comment(
         by_id = {each.id: each for each in (created, *read_thread(api, number).marked(job.key))}
         ours = [by_id[each] for each in sorted(by_id)]
     oldest, *spare = ours
-    is_same, told = visible_text(oldest.body) == visible_text(text), oldest.order
+    is_same, before = visible_text(oldest.body) == visible_text(text), oldest.order
     # Nobody makes results in the future: who says so wants to be the last for ever.
     claims = {claim for each in ours if (claim := each.order) and claim.made_at <= time.time()}
     newer = (claim for claim in claims if claim.is_after(order))
     if any(_is_real(api, claim, thread.head_sha, job) for claim in newer):
         action = "outdated"
-    elif once and not is_same and told and (told.run_id, told.run_attempt) == (order.run_id, order.run_attempt):
+    elif once and not is_same and before and (before.run_id, before.run_attempt) == (order.run_id, order.run_attempt):
         action = "taken"
     elif not is_same:
         try:
@@ -266,7 +266,7 @@ def keep_comment(
     return Published(oldest.url, action)
 
 
-def _is_real(api: Api, claim: CommentOrder, head_sha: str, job: ToldJob) -> bool:
+def _is_real(api: Api, claim: CommentOrder, head_sha: str, job: CommentedJob) -> bool:
     """Whether GitHub knows a run as one whose results the comment tells.
 
     People can write any into it, and so can a fork, where another workflow posts its text in our name; it must not
@@ -313,7 +313,7 @@ def _own_login(api: Api) -> str:
 def find_issues(api: Api, key: str, author: str | None) -> list[Issue]:
     """The open issues that have the mark of `key` and were written by us, the oldest first; usually one.
 
-    We are the author whom an earlier run was told, otherwise whoever the token is.
+    We are the author that an earlier run has noted, otherwise the owner of the token.
     """
     me = author or _own_login(api)
     listed = api.pages("issues", limit=MAX_PAGES, state="open", creator=me)

@@ -121,8 +121,8 @@ def of_workflow_run(api: Api, own: int, run: WorkflowRun, hinted: int | None) ->
     wanted = ("open", run.head_sha, run.head_repository_id, own)
     for source in (of_branch if run.head_owner and run.head_branch else (), of_head):
         pulls = [PullRequest.of(each) for each in source]
-        told = {it.number: (it.state, it.head.sha, it.head.repository_id, it.base.repository_id) for it in pulls}
-        if fitting := {number for number, each in told.items() if each == wanted}:
+        facts = {it.number: (it.state, it.head.sha, it.head.repository_id, it.base.repository_id) for it in pulls}
+        if fitting := {number for number, each in facts.items() if each == wanted}:
             return hinted if hinted in fitting else _only(fitting)
     return None
 

@@ -194,7 +194,7 @@ class Checker:
         return check.replace(status="failed", message=message, failing=failing, hint=hint, **facts)
 
     async def _models(self) -> None:
-        """Ask each model once, whoever needs it at the same address."""
+        """Ask each model once, however many suites need it at the same address."""
         asked: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
         for suite in self._prepared.suites:
             models = [("model", model) for model in (suite.execution.model, *suite.execution.extra_models)]

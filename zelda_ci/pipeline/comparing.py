@@ -18,7 +18,7 @@ from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.domain.suite import GateSettings
 from zelda_ci.domain.trials import PoolSettings
 from zelda_ci.errors import StorageError
-from zelda_ci.report.told import CiReport, PullRequestChanges
+from zelda_ci.report.ci_report import CiReport, PullRequestChanges
 from zelda_ci.selection.choice import line_changes
 from zelda_ci.storage.references import SideReference, find_runs
 from zelda_ci.storage.result_store import ResultStore, is_run_id

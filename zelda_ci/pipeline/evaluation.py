@@ -187,7 +187,7 @@ def with_results(run: RunResult, results: Iterable[EvalResult], **facts: object)
 
 def checks(run: RunResult, redact: Redactor) -> tuple[SafeText, ...]:
     """For the judges, who see the session's own files: what build and tests did not see of them, and what they said."""
-    told: list[SafeText] = []
+    lines: list[SafeText] = []
     if report := run.isolation:
         changes = [change for change in report.ignored.changes if not CACHES & set(change.path.split("/"))]
         hidden = [redact(f"{change.path} ({change.kind})") for change in changes]
@@ -198,17 +198,17 @@ def checks(run: RunResult, redact: Redactor) -> tuple[SafeText, ...]:
             "Files that git ignores, so that no patch shows them, and that build and tests saw as the session left "
             "them": report.ignored.kept,
         }
-        told += [redact(f"{about}: {some_of(names, MAX_NAMED)}.") for about, names in lists.items() if names]
+        lines += [redact(f"{about}: {some_of(names, MAX_NAMED)}.") for about, names in lists.items() if names]
     result = run.evaluations.get(Metric.FUNCTIONAL_CORRECTNESS)
     details = result.details if result else None
     if result and (result.score is not None or isinstance(details, CorrectnessDetails)):
-        told.append(result.reasoning)
+        lines.append(result.reasoning)
     if isinstance(details, CorrectnessDetails):
         for name, done in (("buildCommand", details.build), ("testCommand", details.test)):
             if done:
                 how = "ran into its time limit" if done.timed_out else f"ended with exit code {done.exit_code}"
-                told.append(redact(f"{name} `{done.command}` {how}. The end of what it printed:\n{done.output}"))
-    return tuple(told)
+                lines.append(redact(f"{name} `{done.command}` {how}. The end of what it printed:\n{done.output}"))
+    return tuple(lines)
 
 
 async def rejudge(

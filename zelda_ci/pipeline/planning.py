@@ -56,7 +56,7 @@ def known_prices(history: ResultStore, brought: Mapping[str, StoredTrials]) -> d
 class Budget:
     """The money of an invocation. What is under way may finish; no trial is started that would not fit.
 
-    A trial whose price nobody knows is started as long as something is left: whoever runs several at once waits for
+    A trial whose price nobody knows is started as long as something is left: who runs several at once waits for
     the price of the first (`price_is_unknown`).
     """
 
@@ -171,7 +171,7 @@ class _Arms:
         """How often the head did not meet each criterion."""
         return Counter(name for trial in self.state.head for name, value in trial.outcomes.items() if value < 100)
 
-    def told(self, reason: DoneReason, unpaid: int = 0) -> SuiteArms:
+    def summary(self, reason: DoneReason, unpaid: int = 0) -> SuiteArms:
         """How far it came."""
         name, trials, head, base = self.suite.name, self.suite.trials, self.made[Side.HEAD], self.made[Side.BASE]
         return SuiteArms(suite=name, head=head, base=base, reason=reason, unpaid=unpaid, trials=trials)
@@ -303,7 +303,7 @@ class Rounds:
     def _end(self, arms: _Arms, reason: DoneReason) -> None:
         if arms.reason is None:
             arms.reason = reason
-            self._emit(arms.told(reason))
+            self._emit(arms.summary(reason))
 
     def ends(self) -> tuple[SuiteArms, ...]:
         """How far each suite came; one that nothing ended was interrupted.
@@ -313,7 +313,7 @@ class Rounds:
         compared = self._arms if self._is_compared else {}
         reasons = {name: arms.reason or DoneReason.INTERRUPTED for name, arms in compared.items()}
         reasons |= dict.fromkeys(self._budget.skipped, self._budget.reason)
-        return tuple(self._arms[name].told(reason, self._budget.skipped[name]) for name, reason in reasons.items())
+        return tuple(self._arms[name].summary(reason, self._budget.skipped[name]) for name, reason in reasons.items())
 
 
 def _by_suite(wanted: Sequence[Wanted]) -> dict[str, list[Wanted]]:

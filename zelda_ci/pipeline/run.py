@@ -47,7 +47,7 @@ API_CODES = frozenset({"API_FAILED", "API_UNREACHABLE"})
 
 INTERRUPTED = "The run was stopped before it was over (Ctrl+C, or a signal)."
 
-# Of a replay from its recording that are told one by one.
+# Of a replay from its recording that are named one by one.
 MAX_DIFFERENCES = 5
 
 # Only there can what a session starts look into the processes that hold its token, Zelda's own included.

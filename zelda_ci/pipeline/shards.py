@@ -69,7 +69,7 @@ def make_plan(
     *,
     at_most: bool = False,
 ) -> ShardPlan:
-    """Plan who runs what; whoever plans the same makes the same plan.
+    """Plan who runs what; the same facts make the same plan.
 
     The suites are all that run, as results hold them; the seconds are those of a trial of each, as far as known. There
     may be fewer shards where that is the most of them, so that none has nothing to do.

@@ -31,9 +31,9 @@ from zelda_ci.report.builders.comparison import NOT_PROVEN, verdict_words
 from zelda_ci.report.builders.correctness import command_words
 from zelda_ci.report.builders.gate import BECAUSE, gate_sentence
 from zelda_ci.report.builders.usage import label, used
+from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.comment.folds import citation_place
 from zelda_ci.report.text import inert, sentence, written
-from zelda_ci.report.told import CiReport
 from zelda_ci.report.words import ENDINGS
 
 A_WEEK = 604_800

@@ -119,7 +119,7 @@ class RunFolder:
         return self.path / PATCH
 
     def keep_manifest(self, manifest: ToolsManifest) -> None:
-        """Write down what the project offered; once the session is over, with what its model was told."""
+        """Write down what the project offered; once the session is over, with what its model saw of it."""
         write_whole(self.path / MANIFEST, [codec.encode(manifest, indent=2)], durable=False)
 
     def keep_steering(self, lines: Mapping[str, Sequence[str]]) -> None:

@@ -15,10 +15,10 @@ from tests.support.page_structure import PageStructure, content, structure
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.session import SessionImage, SessionTranscript
 from zelda_ci.domain.trials import Side
+from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.html import writer
 from zelda_ci.report.html.rendering import asset
 from zelda_ci.report.html.writer import PageOptions, write_report
-from zelda_ci.report.told import CiReport
 
 SMALL = PageSample(suites=2, trials=2, turns=12)
 TAGS = """a article b body button caption circle code dd details div dl dt fieldset figcaption figure footer form

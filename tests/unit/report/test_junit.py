@@ -24,8 +24,8 @@ from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
 from zelda_ci.domain.test_run import CoverageSummary, RunnerCounts, TestSummary
 from zelda_ci.domain.trials import Side
+from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.junit import MAX_TEXT_LENGTH, clean, render_junit
-from zelda_ci.report.told import CiReport
 
 
 @cache

@@ -7,7 +7,7 @@ from itertools import chain, count
 from zelda_ci.domain.details import Citation, FulfillmentDetails, ToolUsageDetails
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.trials import Side
-from zelda_ci.report.told import CiReport
+from zelda_ci.report.ci_report import CiReport
 
 MAX_LENGTH = 48
 

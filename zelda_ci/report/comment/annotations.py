@@ -10,11 +10,11 @@ from zelda_ci.domain.outcome import Outcome
 from zelda_ci.report.builders.gate import gate_sentence, gate_sentences, uncounted_sentences
 from zelda_ci.report.builders.phrases import change_words, quoted
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, of, standings
+from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.comment.causes import EXPLAINED, Cause, causes, steering_of
 from zelda_ci.report.comment.headline import measured
 from zelda_ci.report.comment.table import standing_words
 from zelda_ci.report.text import sentence, visible
-from zelda_ci.report.told import CiReport
 
 
 class Annotation(NamedTuple):

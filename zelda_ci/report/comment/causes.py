@@ -33,9 +33,9 @@ from zelda_ci.report.builders.correctness import correctness_problem, run_proble
 from zelda_ci.report.builders.gate import MAX_CRITERION_LENGTH, THE_BASE, fallen, finding
 from zelda_ci.report.builders.phrases import TOOL, change_words, joined, key, line, listed, name, quoted, tool_words
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, is_firm
+from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.model import NO_FILES, Cell, Line, Problem, plain
 from zelda_ci.report.text import sentence, visible
-from zelda_ci.report.told import CiReport
 
 MAX_BOXES = 3
 MAX_REASON_LENGTH = 320

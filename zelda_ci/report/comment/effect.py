@@ -13,8 +13,8 @@ from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.report.builders.anchors import base_runs
 from zelda_ci.report.builders.gate import gate_sentence
+from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.text import visible
-from zelda_ci.report.told import CiReport
 
 KINDS = {ItemKind.MCP_SERVER: "MCP server", ItemKind.AGENT: "sub-agent", ItemKind.OUTPUT_STYLE: "output style"}
 

@@ -15,10 +15,10 @@ from zelda_ci.report.builders.gate import KINDS, gate_sentence, uncounted_words
 from zelda_ci.report.builders.phrases import age_words, pool_words, quoted
 from zelda_ci.report.builders.standings import SuiteStanding
 from zelda_ci.report.builders.usage import cost, used
+from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.comment.table import numbers_table
 from zelda_ci.report.model import NO_FILES, Cell, Details, Line, Row, plain
 from zelda_ci.report.text import sentence, visible
-from zelda_ci.report.told import CiReport
 from zelda_ci.report.words import OUTCOMES
 
 HASH = 7

@@ -21,9 +21,9 @@ from zelda_ci.report.builders.phrases import (
     verb,
 )
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, of, tested, untested_words
+from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.comment.effect import ineffective
 from zelda_ci.report.model import Cell, Line
-from zelda_ci.report.told import CiReport
 
 V = SuiteVerdict
 # What the first line says of the gravest verdict, in this order.

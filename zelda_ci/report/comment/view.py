@@ -10,13 +10,13 @@ from zelda_ci.domain.outcome import run_outcome
 from zelda_ci.report.builders.arms import spent
 from zelda_ci.report.builders.phrases import age_words, capital, joined, line
 from zelda_ci.report.builders.standings import GRAVE, standings
+from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.comment.causes import boxes, causes
 from zelda_ci.report.comment.folds import commit_name, details, number_range
 from zelda_ci.report.comment.headline import headline, lead
 from zelda_ci.report.comment.table import moved_table
 from zelda_ci.report.model import Cell, CiView, Line
 from zelda_ci.report.text import sentence
-from zelda_ci.report.told import CiReport
 
 MAX_TITLE_LENGTH = 80
 MAX_NOTES = 10

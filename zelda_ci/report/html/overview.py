@@ -20,6 +20,7 @@ from zelda_ci.report.builders.findings import hidden_findings
 from zelda_ci.report.builders.gate import uncounted_sentences
 from zelda_ci.report.builders.standings import ORDER, SuiteStanding, standings
 from zelda_ci.report.builders.summary import tested_name
+from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.comment.causes import EXPLAINED, Cause, causes
 from zelda_ci.report.comment.headline import headline, lead
 from zelda_ci.report.comment.table import SHOWN, means
@@ -27,7 +28,6 @@ from zelda_ci.report.comment.view import basis
 from zelda_ci.report.html.suite import SuiteSessions
 from zelda_ci.report.model import Cell, Section, Tone, plain
 from zelda_ci.report.text import sentence, visible, written
-from zelda_ci.report.told import CiReport
 from zelda_ci.report.words import OUTCOMES
 
 MAX_WORST = 12

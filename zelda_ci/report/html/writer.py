@@ -14,13 +14,13 @@ from zelda_ci.files.atomic import write_whole
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.builders.run import run_sections
+from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.html.conversation import ShownConversation
 from zelda_ci.report.html.overview import overview_page, sessions_of
 from zelda_ci.report.html.sides import sides_page
 from zelda_ci.report.html.suite import SuiteSession, SuiteSessions
 from zelda_ci.report.html.texts import patched_files
 from zelda_ci.report.model import NO_FILES
-from zelda_ci.report.told import CiReport
 
 MAX_BYTES = 20_000_000
 MAX_PATCH_LENGTH = 400_000
