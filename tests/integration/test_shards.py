@@ -9,17 +9,25 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from tests.builders import result
 from tests.integration.test_run_against import GREETS, SILENT, SUITE, model
 from tests.support.command import environment, results, zelda
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ScriptedApi
+from zelda_ci.domain.run import batch_of
+from zelda_ci.domain.shards import PlannedSuite, ShardPart, ShardPlan
+from zelda_ci.files.atomic import write_whole
+from zelda_ci.pipeline.shards import FILES, import_parts, parts_in, write_part
+from zelda_ci.storage.result_store import RESULT, RUNS
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = ("greeting", "parting")
@@ -197,3 +205,24 @@ def test_the_examples_ask_for_what_the_shell_is_given() -> None:
     assert jobs["zelda"]["artifacts"]["paths"] == [".zelda/shards/"]
     assert [rule["when"] for rule in jobs["zelda-report"]["rules"]] == ["always"]
     assert buildkite()[1]["depends_on"] == [{"step": "zelda", "allow_failure": True}]
+
+
+def test_two_merges_at_once_store_every_run_whole(tmp_path: Path) -> None:
+    made, here, barrier = tmp_path / "made", tmp_path / "here", threading.Barrier(4)
+    runs = tuple(result(f"example-2026-02-13T14-30-0{trial}", trial=trial) for trial in range(1, 9))
+    for run in runs:
+        for name in FILES:
+            write_whole(made / RUNS / run.run_id / name, [b"x" * 100_000], durable=False)
+    suites = (PlannedSuite(name="example", shard=1, trials=8, seconds=1, settings=""),)
+    plan = ShardPlan(zelda="1", shards=1, suites=suites)
+    write_part(ShardPart(shard=1, plan=plan, platform="debian"), batch_of(runs), made)
+
+    def merge(_: int) -> str:
+        with parts_in(made) as parts:
+            barrier.wait(PATIENCE)
+            return import_parts(parts, here).batch_id
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len({*pool.map(merge, range(4))}) == 1
+    for run in runs:
+        assert {*FILES, RESULT} == {file.name for file in (here / RUNS / run.run_id).iterdir()}

@@ -33,7 +33,7 @@ from zelda_ci.domain.shards import PlannedSuite, ShardOf, ShardPart, ShardPlan
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import Side, TrialPlan, plan_of
 from zelda_ci.errors import ArtifactError, StorageError
-from zelda_ci.files import ownership, untrusted
+from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import storage_errors, write_whole
 from zelda_ci.github.archives import MemberReader, packed
 from zelda_ci.pipeline import planning
@@ -335,25 +335,26 @@ def _store_runs(part: PartFile, batch_id: str, results_dir: Path) -> None:
             members.setdefault(found["run"], {})[path] = found["name"]
     for run in part.runs:
         folder, result = results_dir / RUNS / run.run_id, codec.encode(run.replace(batch_id=batch_id), indent=2)
-        if folder.exists():
-            # Made on this machine, or merged before: its files are all there.
-            before = None
-            with suppress(StorageError):
-                before = result_store.RunFolder(folder).result().batch_id
-            if before not in {batch_id, part.batch.batch_id}:
-                hint = "Merge in a folder of its own: it is the run of another invocation."
-                raise StorageError(f"A run called {run.run_id} is here already.", hint=hint, code="PARTS_REFUSED")
-            write_whole(folder / result_store.RESULT, [result], durable=False)
-            continue
-        # It appears whole: half of a run would be taken for one that is under way for ever.
-        draft, names = results_dir / FOLDER / f"{run.run_id}.draft", members.get(run.run_id, {})
-        with _damages(part.name):
-            files = {names[path]: data for path, data in part.archive.read(names, **LIMITS).items()}
-        with storage_errors(draft):
-            if draft.exists():
-                shutil.rmtree(draft)
-        for name, data in {**files, result_store.RESULT: result}.items():
-            write_whole(draft / name, [data], durable=False)
-        with storage_errors(folder):
-            ownership.make_folder(folder.parent)
-            draft.rename(folder)
+        # One at a time: two that merge the same parts make the same drafts.
+        with result_store.ResultStore(results_dir).locked():
+            if folder.exists():
+                # Made on this machine, or merged before: its files are all there.
+                before = None
+                with suppress(StorageError):
+                    before = result_store.RunFolder(folder).result().batch_id
+                if before not in {batch_id, part.batch.batch_id}:
+                    hint = "Merge in a folder of its own: it is the run of another invocation."
+                    raise StorageError(f"A run called {run.run_id} is here already.", hint=hint, code="PARTS_REFUSED")
+                write_whole(folder / result_store.RESULT, [result], durable=False)
+                continue
+            # It appears whole: half of a run would be taken for one that is under way for ever.
+            draft, names = results_dir / FOLDER / f"{run.run_id}.draft", members.get(run.run_id, {})
+            with _damages(part.name):
+                files = {names[path]: data for path, data in part.archive.read(names, **LIMITS).items()}
+            with storage_errors(draft):
+                if draft.exists():
+                    shutil.rmtree(draft)
+            for name, data in {**files, result_store.RESULT: result}.items():
+                write_whole(draft / name, [data], durable=False)
+            with storage_errors(folder):
+                draft.rename(folder)

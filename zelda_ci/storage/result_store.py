@@ -270,7 +270,7 @@ class ResultStore:
 
     def begin(self, suite: str, started_at: datetime) -> RunFolder:
         """Make a folder for a new run, and lock its journal; where the name is taken, the next number is used."""
-        with self._locked(), storage_errors(self._runs):
+        with self.locked(), storage_errors(self._runs):
             for number in count(1):
                 path = self._runs / run_id(suite, started_at, number)
                 with suppress(FileExistsError):
@@ -285,7 +285,7 @@ class ResultStore:
     def remove(self, run_id: str) -> None:
         """Remove a finished run with all its files; one that somebody is at stays."""
         path = self._runs / run_id
-        with self._locked(), storage_errors(path):
+        with self.locked(), storage_errors(path):
             if not (path / JOURNAL).exists():
                 # First the result: what is removed by halves is not taken for a run.
                 (path / RESULT).unlink(missing_ok=True)
@@ -332,7 +332,7 @@ class ResultStore:
             # A journal beside a result is what a kill at the very end leaves.
             if (path / RESULT).is_file() and not (path / JOURNAL).exists():
                 continue
-            with self._locked():
+            with self.locked():
                 folder = RunFolder.claim(path)
                 if folder is None:
                     # Killed between making the folder and its journal. It is empty, or it stays.
@@ -379,8 +379,8 @@ class ResultStore:
         return self.run(run_id).result()
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Nobody else begins or claims a run meanwhile: a new folder is not seen before its journal is locked."""
+    def locked(self) -> Iterator[None]:
+        """Nobody else begins, claims or merges runs meanwhile: no new folder is seen before its journal is locked."""
         with ExitStack() as stack:
             with storage_errors(self._runs):
                 ownership.make_folder(self._runs)
