@@ -151,9 +151,10 @@ async def test_a_refused_token_count_holds_up_nobody() -> None:
 
 
 async def test_what_waited_is_not_asked_once_the_budget_is_spent() -> None:
-    gate = threading.Event()
-    with ScriptedApi([text("Dear.", tokens=Tokens(1000, 100), gate=gate), limited(1)]) as api:
-        async with open_run(LiveMode(upstream(api.url)), budget_usd=0.0025) as meter, anyio.create_task_group() as group:
+    gate, spent = threading.Event(), Tokens(1000, 100)
+    with ScriptedApi([text("Dear.", tokens=spent, gate=gate), limited(1)]) as api:
+        mode = LiveMode(upstream(api.url))
+        async with open_run(mode, budget_usd=0.0025) as meter, anyio.create_task_group() as group:
             statuses = []
 
             async def one() -> None:
