@@ -128,7 +128,7 @@ def workspaces(folder: Path) -> Iterator[list[Measured]]:
 def isolation(folder: Path) -> Iterator[list[Measured]]:
     """What does the isolation of a level add to the start of a command? Every level that this machine offers."""
     offered = levels.probe(os.environ)
-    yield [confined(folder / level, level) for level in levels.STRENGTH if offered.offers(level)]
+    yield [confined(folder / level, level) for level in levels.STRENGTH if level in offered.levels]
 
 
 def confined(place: Path, level: IsolationLevel) -> Measured:
@@ -140,7 +140,7 @@ def confined(place: Path, level: IsolationLevel) -> Measured:
     needs = Needs(level, IsolationSettings(), PathPolicy.of(place / "project", place, os.environ), uid=uid)
     walls = confine.confine(run, environment, needs)
     if uid is not None:
-        users.hand_over(run, place, [], uid)
+        users.chown_to_run_user(run, place, [], uid)
     start = partial(quiet, environ=dict(walls.environment))
     work, floor = partial(start, walls.command(["/bin/true"])), partial(start, ["/bin/true"])
     return Measured(f"/bin/true at isolation {level}", work, 60, "ms", floor, rounds=6)
