@@ -20,12 +20,13 @@ from zelda_ci.domain.workspace import Changes, IsolationReport, SettingFinding, 
 from zelda_ci.errors import ExecutionError, ZeldaError
 from zelda_ci.events import Phase, PhaseStarted, RunFinished, RunStarted, SessionProgressed, Warned
 from zelda_ci.execution import claude_code
-from zelda_ci.execution.agent import ModelEndpoint, SessionOutcome, SessionRequest
+from zelda_ci.execution.agent import ModelEndpoint, SessionRequest
 from zelda_ci.execution.doctor import refusals
 from zelda_ci.execution.manifest import plugins, settings
 from zelda_ci.execution.manifest.loading import resolve_loaded
 from zelda_ci.execution.manifest.scan import memory_lines, scan
 from zelda_ci.execution.manifest.told import as_told
+from zelda_ci.execution.outcome import SessionOutcome
 from zelda_ci.metrics.functional_correctness import check_usable, ending
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.policy import Allowed
@@ -196,7 +197,7 @@ class SuiteRun:
                 keep_image=ImageFolder(state.folder.path, redact).keep if suite.judge.images else None,
             )
             try:
-                self._end_session(await claude_code.ClaudeCode(redact).run(request, on_record), meter)
+                self._end_session(await claude_code.run_session(request, on_record, redact), meter)
             finally:
                 api = meter.usage()
                 state.update(api=api, models=tuple(sorted(api.models)))
