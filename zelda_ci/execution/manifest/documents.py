@@ -57,8 +57,8 @@ class Documents:
 
     def __init__(self, findings: ScanFindings, settings: ClaudeSettings) -> None:
         self.findings, self.settings = findings, settings
-        self._names: dict[tuple[ItemKind, str], str] = {}
-        self._files_taken: dict[str, str] = {}
+        self._taken: dict[tuple[str, str], str] = {}
+        """Files by what calls them and their name; those of skills and commands also by where they really lie."""
 
     def add(self, place: SteeringFolder) -> None:
         """Add what a `.claude` folder or a plugin holds."""
@@ -154,7 +154,8 @@ class Documents:
         if not (problem or place.below or kind is ItemKind.WORKFLOW):
             facts |= self._claim_name(kind, name, file)
         self.findings.add(kind, name, file, **facts)
-        self._hooks_of(document, file, skill(name), facts["problem"])
+        if not facts["problem"]:
+            add_hooks(self.findings, file, document.fields.get("hooks"), self.settings, skill(name))
 
     def _agents(self, place: SteeringFolder) -> None:
         # Of several with one name, Claude Code takes the last by path.
@@ -180,8 +181,8 @@ class Documents:
             if not facts["problem"]:
                 facts |= self._claim_name(ItemKind.AGENT, name, file)
             self.findings.add(ItemKind.AGENT, name, file, **facts)
-            if not place.plugin:
-                self._hooks_of(document, file, agent(name), facts["problem"])
+            if not (facts["problem"] or place.plugin):
+                add_hooks(self.findings, file, document.fields.get("hooks"), self.settings, agent(name))
 
     def _denied(self, call: str, shown: Shown, *names: str | None) -> dict[str, Any]:
         """Return what a rule against calls makes of what is called so: hidden where all calls of the tool are denied.
@@ -194,23 +195,18 @@ class Documents:
         denial = self.settings.denial(call, *names)
         return {"shown": Shown.HIDDEN if denial[1] else shown, "denied": (denial[0],)} if denial else {}
 
-    def _hooks_of(self, document: MarkdownDocument, file: str, owner: str, problem: str | None) -> None:
-        """Add hooks in the head of a skill or sub-agent, which run once that was called."""
-        if not problem:
-            add_hooks(self.findings, file, document.fields.get("hooks"), self.settings, owner)
-
     def _document(self, kind: ItemKind, name: str, file: str) -> MarkdownDocument | None:
         text = self.findings.text(kind, name, file)
         return None if text is None else parse(text)
 
     def _claim_name(self, kind: ItemKind, name: str, file: str) -> dict[str, Any]:
         """Take a name for a file, unless one has it already: skills and commands share theirs."""
-        group = ItemKind.SKILL if kind is ItemKind.COMMAND else kind
-        if group is ItemKind.SKILL:
-            real = self._files_taken.setdefault(self.findings.tree.real(file), file)
-            if real != file:
-                return {"problem": f"it is the same file as {real}", "shadowed": True}
-        first = self._names.setdefault((group, name), file)
+        call = KINDS[kind].call
+        real = self.findings.tree.real(file) if call == "Skill" else file
+        same = self._taken.setdefault(("file", real), file)
+        if same != file:
+            return {"problem": f"it is the same file as {same}", "shadowed": True}
+        first = self._taken.setdefault((call, name), file)
         return {} if first == file else {"problem": f"{first} has the same name and takes its place", "shadowed": True}
 
 

@@ -90,14 +90,14 @@ def resolve_loaded(manifest: ToolsManifest, transcript: SessionTranscript, redac
     if transcript.started is None:
         why = redact("the session never came up")
         return manifest.replace(items=tuple(item.replace(loaded=False, reason=why) for item in manifest.items))
-    session = _Session(manifest, transcript, redact)
+    session = _SessionAccount(manifest, transcript, redact)
     items = tuple(item.replace(**session.settled(item)) for item in manifest.items)
     absent = [item for item in items if item.kind is ItemKind.PLUGIN and not item.loaded]
     missing = [redact(f"The plugin {item.name} is not in the session: {item.reason}.") for item in absent]
     return manifest.replace(items=items, notes=(*manifest.notes, *missing))
 
 
-class _Session:
+class _SessionAccount:
     """What a session's messages say of the items of a manifest."""
 
     def __init__(self, manifest: ToolsManifest, transcript: SessionTranscript, redact: Redactor) -> None:

@@ -16,8 +16,6 @@ from zelda_ci.execution.manifest.tree import Missing, ScanFindings, Unfit
 from zelda_ci.files import globs
 
 MAX_IMPORT_DEPTH = 4
-# Characters in which imports are looked for, in all.
-MAX_PARSED = 400_000
 
 EXCLUDED = f"the project's settings exclude it (claudeMdExcludes or {NO_MEMORY})"
 TWICE = "it is the same file as one that is loaded already"
@@ -49,7 +47,6 @@ class Memory:
         self.findings, self.excluded = findings, excluded
         self._visited = set[str]()
         """Files without links."""
-        self._parsed = 0
 
     def add_chain(self, folders: Sequence[str]) -> None:
         """Add what is there from the start: of the project's folder and those above it."""
@@ -106,10 +103,6 @@ class Memory:
     def _imports(self, importer: str, text: str, below: str, depth: int) -> None:
         # They begin where the file really lies.
         folder, described = posixpath.dirname(self.findings.tree.real(importer)), f"imported by {importer}"
-        self._parsed += len(text) if "@" in text else 0
-        if self._parsed > MAX_PARSED:
-            self.findings.note(f"Imports in {importer} were not looked for: CLAUDE.md files and rules are too long.")
-            return
         for path in dict.fromkeys(mentioned(text)):
             file, content, problem = posixpath.normpath(posixpath.join(folder, path)), None, None
             # Imports may go in circles.

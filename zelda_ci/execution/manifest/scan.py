@@ -138,25 +138,18 @@ def _add_servers(
     for name, server in servers.items():
         command, url = table(server).get("command"), table(server).get("url")
         # Arguments, headers and variables may hold secrets of any shape, and are left out.
-        reached = (f"command: {command}", f"url: {str(url).partition('?')[0]}")
-        described = [text for text, value in zip(reached, (command, url), strict=True) if isinstance(value, str)]
+        at = f"url: {url.partition('?')[0]}" if isinstance(url, str) else None
+        reached = f"command: {command}" if isinstance(command, str) else at
         problem = findings.refused(file, f"mcpServers.{name}")
         if name in names:
             problem = "a server of the same name in a nearer folder takes its place"
         elif name in texts(settings.values.get("disabledMcpjsonServers")):
             problem = problem or "the project's settings switch it off (disabledMcpjsonServers)"
-        elif not any((command, url) if described else ()):
+        elif reached is None:
             problem = problem or "neither a command nor a url says how to reach it"
-        findings.add(
-            ItemKind.MCP_SERVER,
-            name,
-            file,
-            description=described[0] if described else None,
-            problem=problem,
-            shadowed=name in names,
-            owner=owner,
-            denied=settings.denials(kinds.server(name)),
-        )
+        facts = {"description": reached, "problem": problem, "shadowed": name in names, "owner": owner}
+        denied = settings.denials(kinds.server(name))
+        findings.add(ItemKind.MCP_SERVER, name, file, denied=denied, **facts)
         names.add(name)
 
 
