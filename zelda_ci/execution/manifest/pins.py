@@ -7,16 +7,8 @@ from typing import Any
 from zelda_ci.domain.kinds import CLAUDE, PLUGIN_MANIFEST
 from zelda_ci.domain.workspace import SettingFinding, Workspace
 from zelda_ci.execution.agent import Pins
-from zelda_ci.execution.manifest.plugins import (
-    MODS_KEY,
-    OUTSIDE,
-    SKILLS_DIR,
-    Plugin,
-    find_plugins,
-    market_folder,
-    skills_folder,
-)
-from zelda_ci.execution.manifest.settings import SETTINGS_FILE, ClaudeSettings, json_object, table
+from zelda_ci.execution.manifest.plugins import MODS_KEY, OUTSIDE, find_plugins, market_folder, skills_folder
+from zelda_ci.execution.manifest.settings import SETTINGS_FILE, ClaudeSettings, table
 from zelda_ci.execution.manifest.tree import ScanFindings, Tree
 from zelda_ci.redact import Redactor
 
@@ -63,16 +55,19 @@ def find_pins(workspace: Workspace, redact: Redactor, *, mods: bool) -> Pins:
     start = "" if workspace.path == workspace.root else workspace.path.relative_to(workspace.root).as_posix()
     tree = Tree(workspace.root)
     scan, files = ScanFindings(tree, redact), [posixpath.join(start, name) for name in FILES]
-    values = {file: json_object(scan, file) for file in files}
+    values = {file: scan.json_object(file) for file in files}
     settings = ClaudeSettings(values[files[0]])
-    overruled = [(file, name, EFFECT) for file in files for name in _names(values[file])][:MAX_FINDINGS]
+    overruled = [(file, name, EFFECT) for file in files for name in _not_the_projects(values[file])]
+    del overruled[MAX_FINDINGS:]
     enabled, markets = dict[str, bool](), dict[str, Any]()
     plugins = list(find_plugins(scan, start, settings))
     unknown = None if mods else _unknown_place(tree, start)
     if unknown:
         overruled.append((unknown, "hooks", f"It leads out of the project, where a mod may be; {UNDONE}."))
     for plugin in plugins:
-        if why := _why_disabled(plugin, mods=mods):
+        is_mod = plugin.mod_file is not None and not mods
+        if is_mod or plugin.problem == OUTSIDE:
+            why = "would have run inside Claude Code (a mod)" if is_mod else "would have been fetched from elsewhere"
             spelled = (key for key in settings.table("enabledPlugins") if key.lower() == plugin.id.lower())
             enabled |= dict.fromkeys((plugin.id, *spelled), False)
             overruled.append((plugin.mod_file or plugin.file, f"enabledPlugins.{plugin.id}", f"It {why}; {UNDONE}."))
@@ -85,10 +80,10 @@ def find_pins(workspace: Workspace, redact: Redactor, *, mods: bool) -> Pins:
         if folder is None:
             overruled.append((files[0], f"extraKnownMarketplaces.{name}", f"It would have been fetched; {UNDONE}."))
     set_above = {"disableAllHooks": bool(unknown), "enabledPlugins": enabled, "extraKnownMarketplaces": markets}
-    installed = (it.id for it in plugins if it.root is not None and not it.id.endswith(f"@{SKILLS_DIR}"))
+    installed = (it.id for it in plugins if it.root is not None and it.file == files[0])
     return Pins(
         settings={key: value for key, value in set_above.items() if value},
-        variables=tuple(sorted({name for each in values.values() for name in _variables(each)})),
+        variables=tuple(sorted({name for each in values.values() for name in filter(is_ours, table(each, "env"))})),
         installs=any(plugin not in enabled for plugin in installed),
         findings=tuple(
             SettingFinding(file=redact(file), setting=redact(name[:MAX_NAME_LENGTH]), effect=effect)
@@ -103,20 +98,10 @@ def is_ours(variable: str) -> bool:
     return name in OURS_TOO or (name.startswith(OURS) and name not in STEERING)
 
 
-def _variables(settings: dict[str, Any]) -> Iterator[str]:
-    return filter(is_ours, table(settings, "env"))
-
-
-def _names(settings: dict[str, Any]) -> Iterator[str]:
-    """Yield names of settings and variables that are not the project's."""
+def _not_the_projects(settings: dict[str, Any]) -> Iterator[str]:
+    """Yield names of settings and variables that are not the project's to set."""
     yield from (key for key in KEYS if settings.get(key))
-    yield from (f"env.{name}" for name in _variables(settings))
-
-
-def _why_disabled(plugin: Plugin, *, mods: bool) -> str | None:
-    if plugin.mod_file and not mods:
-        return "would have run inside Claude Code (a mod)"
-    return "would have been fetched from elsewhere" if plugin.problem == OUTSIDE else None
+    yield from (f"env.{name}" for name in table(settings, "env") if is_ours(name))
 
 
 def _unknown_place(tree: Tree, start: str) -> str | None:

@@ -12,15 +12,7 @@ from typing import Any
 
 from zelda_ci.domain.kinds import CLAUDE, KINDS, PLUGIN_MANIFEST, ItemKind
 from zelda_ci.execution.manifest.documents import Documents, SteeringFolder
-from zelda_ci.execution.manifest.settings import (
-    SERVERS_FILE,
-    SETTINGS_FILE,
-    ClaudeSettings,
-    add_hooks,
-    json_object,
-    table,
-    texts,
-)
+from zelda_ci.execution.manifest.settings import SERVERS_FILE, SETTINGS_FILE, ClaudeSettings, add_hooks, table, texts
 from zelda_ci.execution.manifest.tree import Missing, ScanFindings, Tree, Unfit
 
 SKILLS_DIR = "skills-dir"
@@ -66,7 +58,7 @@ class Plugin:
 
     def objects(self, findings: ScanFindings, key: str, usual: str) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield JSON objects with their files: in these places, and in the manifest itself."""
-        yield from ((file, json_object(findings, file)) for file in self.files(key, usual))
+        yield from ((file, findings.json_object(file)) for file in self.files(key, usual))
         yield self.file, table(self.about, key)
 
 
@@ -77,7 +69,7 @@ def find_plugins(findings: ScanFindings, start: str, settings: ClaudeSettings) -
     for entry in tree.entries(skills_folder(start)):
         file = f"{entry.path}/{PLUGIN_MANIFEST}"
         if entry.is_folder and tree.exists(file):
-            about = json_object(findings, file)
+            about = findings.json_object(file)
             name = about.get("name")
             problem = None if isinstance(name, str) and name else "its plugin.json gives no name"
             plugin = f"{entry.name if problem else name}@{SKILLS_DIR}"
@@ -100,7 +92,7 @@ def _of_marketplace(findings: ScanFindings, plugin: str, settings: ClaudeSetting
     folder = market_folder(settings.table("extraKnownMarketplaces").get(market))
     if folder is None:
         return Plugin(plugin, file, problem=OUTSIDE)
-    listed = json_object(findings, posixpath.join(folder, MARKETPLACE_FILE)).get("plugins")
+    listed = findings.json_object(posixpath.join(folder, MARKETPLACE_FILE)).get("plugins")
     entries = [table(each) for each in listed] if isinstance(listed, list) else []
     entry = next((each for each in entries if each.get("name") == name), None)
     if entry is None:
@@ -111,7 +103,7 @@ def _of_marketplace(findings: ScanFindings, plugin: str, settings: ClaudeSetting
         return Plugin(plugin, file, problem=OUTSIDE)
     if not findings.tree.exists(root):
         return Plugin(plugin, file, problem=f"its folder {root} does not exist")
-    manifest = json_object(findings, posixpath.join(root, PLUGIN_MANIFEST))
+    manifest = findings.json_object(posixpath.join(root, PLUGIN_MANIFEST))
     return Plugin(plugin, file, root, {**entry, **manifest}, None, _mod_file(findings.tree, root, manifest, entry))
 
 

@@ -12,21 +12,10 @@ from zelda_ci.domain.kinds import CLAUDE, KINDS, MEMORY_FALLBACKS, MEMORY_FILES,
 from zelda_ci.domain.manifest import ManifestItem, RefusedSetting, ToolsManifest
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import ExecutionError
+from zelda_ci.execution.manifest import settings
 from zelda_ci.execution.manifest.documents import Documents, SteeringFolder
 from zelda_ci.execution.manifest.memory import Memory
 from zelda_ci.execution.manifest.plugins import add_plugins
-from zelda_ci.execution.manifest.settings import (
-    NO_MEMORY,
-    SERVERS_FILE,
-    SETTINGS_FILE,
-    ClaudeSettings,
-    add_hooks,
-    json_object,
-    read_settings,
-    settings_files,
-    table,
-    texts,
-)
 from zelda_ci.execution.manifest.tree import ScanFindings, Tree, Unfit
 from zelda_ci.files import globs
 from zelda_ci.redact import Redactor
@@ -53,13 +42,13 @@ def scan(top: Path, folder: Path, redact: Redactor, ask: Ask | None = None) -> T
     findings = ScanFindings(Tree(top), redact)
     if ask:
         _ask(findings, start, ask)
-    settings_file = posixpath.join(start, SETTINGS_FILE)
-    settings = read_settings(findings, settings_file)
-    _add_loaded(findings, start, settings)
-    add_hooks(findings, settings_file, settings.values.get("hooks"), settings)
+    file = posixpath.join(start, settings.SETTINGS_FILE)
+    project = settings.read_settings(findings, file)
+    _add_loaded(findings, start, project)
+    settings.add_hooks(findings, file, project.values.get("hooks"), project)
     return ToolsManifest(
         items=tuple(findings.items),
-        settings=tuple(_settings_items(findings, settings_file, settings)),
+        settings=tuple(_settings_items(findings, file, project)),
         refused=findings.refusals,
         notes=tuple(findings.notes),
         workspace=redact(str(top)),
@@ -74,7 +63,7 @@ def memory_lines(workspace: Workspace, redact: Redactor) -> frozenset[str]:
     """
     items = scan(workspace.root, workspace.path, redact).items
     is_without = any(it.is_main and "omitClaudeMd" in (it.note or "") for it in items)
-    if is_without or workspace.confinement.environment.get(NO_MEMORY):
+    if is_without or workspace.confinement.environment.get(settings.NO_MEMORY):
         return frozenset()
     own = [it for it in items if it.kind is ItemKind.MEMORY and not (it.problem or it.below or it.description)]
     lines = (line.strip() for it in own for line in (it.text or "").splitlines())
@@ -83,7 +72,7 @@ def memory_lines(workspace: Workspace, redact: Redactor) -> frozenset[str]:
 
 def _ask(findings: ScanFindings, start: str, ask: Ask) -> None:
     contents = {}
-    for file in settings_files(start):
+    for file in settings.settings_files(start):
         with suppress(Unfit):
             contents[file] = findings.tree.read(file)
     try:
@@ -94,17 +83,17 @@ def _ask(findings: ScanFindings, start: str, ask: Ask) -> None:
         findings.note(f"{each.file} is {each.effect}.")
 
 
-def _add_loaded(findings: ScanFindings, start: str, settings: ClaudeSettings) -> None:
+def _add_loaded(findings: ScanFindings, start: str, project: settings.ClaudeSettings) -> None:
     # From the session's folder upwards, since of several servers of one name the nearest wins.
     chain = globs.upwards(start)
-    documents, memory, names = Documents(findings, settings), Memory(findings, settings.memory_excluded), set[str]()
+    documents, memory, names = Documents(findings, project), Memory(findings, project.memory_excluded), set[str]()
     for folder in chain:
         documents.add(SteeringFolder(posixpath.join(folder, CLAUDE), folder))
         memory.add_rules(folder)
-        file = posixpath.join(folder, SERVERS_FILE)
-        _add_servers(findings, file, table(json_object(findings, file), "mcpServers"), settings, names)
-    for plugin, file, servers in add_plugins(findings, start, settings, documents):
-        _add_servers(findings, file, servers, settings, names, plugin)
+        file = posixpath.join(folder, settings.SERVERS_FILE)
+        _add_servers(findings, file, settings.table(findings.json_object(file), "mcpServers"), project, names)
+    for plugin, file, servers in add_plugins(findings, start, project, documents):
+        _add_servers(findings, file, servers, project, names, plugin)
     memory.add_chain(chain)
     for folder, inside in _below(findings.tree, start):
         if CLAUDE in inside:
@@ -130,34 +119,34 @@ def _add_servers(
     findings: ScanFindings,
     file: str,
     servers: Mapping[str, Any],
-    settings: ClaudeSettings,
+    project: settings.ClaudeSettings,
     names: set[str],
     owner: str | None = None,
 ) -> None:
     """Add a finding for each server of a file; one in a nearer folder takes the place of one further up."""
     for name, server in servers.items():
-        command, url = table(server).get("command"), table(server).get("url")
+        command, url = (settings.table(server).get(key) for key in ("command", "url"))
         # Arguments, headers and variables may hold secrets of any shape, and are left out.
         at = f"url: {url.partition('?')[0]}" if isinstance(url, str) else None
         reached = f"command: {command}" if isinstance(command, str) else at
         problem = findings.refused(file, f"mcpServers.{name}")
         if name in names:
             problem = "a server of the same name in a nearer folder takes its place"
-        elif name in texts(settings.values.get("disabledMcpjsonServers")):
+        elif name in settings.texts(project.values.get("disabledMcpjsonServers")):
             problem = problem or "the project's settings switch it off (disabledMcpjsonServers)"
         elif reached is None:
             problem = problem or "neither a command nor a url says how to reach it"
         facts = {"description": reached, "problem": problem, "shadowed": name in names, "owner": owner}
-        denied = settings.denials(kinds.server(name))
+        denied = project.denials(kinds.server(name))
         findings.add(ItemKind.MCP_SERVER, name, file, denied=denied, **facts)
         names.add(name)
 
 
-def _settings_items(findings: ScanFindings, file: str, settings: ClaudeSettings) -> Iterator[ManifestItem]:
+def _settings_items(findings: ScanFindings, file: str, project: settings.ClaudeSettings) -> Iterator[ManifestItem]:
     """Yield the settings' own file, and the output styles, of which the settings choose one."""
     if findings.tree.exists(file):
         yield findings.item(ItemKind.SETTINGS, file, file, problem=findings.refused(file, ""))
-    is_chosen = isinstance(settings.values.get("outputStyle"), str)
+    is_chosen = isinstance(project.values.get("outputStyle"), str)
     problem = None if is_chosen else "the project's settings choose no output style"
     folder = posixpath.join(posixpath.dirname(file), KINDS[ItemKind.OUTPUT_STYLE].folder)
     for style in findings.tree.files(folder, ".md"):

@@ -1,7 +1,6 @@
 """`.claude/settings.json`: what it says of other files, and its hooks."""
 
 import fnmatch
-import json
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
@@ -9,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from zelda_ci.domain.kinds import CLAUDE, ItemKind
-from zelda_ci.execution.manifest.tree import Missing, ScanFindings, Unfit
+from zelda_ci.execution.manifest.tree import ScanFindings
 from zelda_ci.files import globs
 
 # With it, Claude Code reads no CLAUDE.md and no rule.
@@ -18,20 +17,6 @@ SETTINGS_FILE = f"{CLAUDE}/settings.json"
 SERVERS_FILE = ".mcp.json"
 HOOKS_OFF = "the project's settings switch all hooks off (disableAllHooks)"
 _RULE = re.compile(r"(Skill|Agent|Task)(?:\(/?(.+?)(:\*| \*)?\))?")
-
-
-def json_object(findings: ScanFindings, file: str) -> dict[str, Any]:
-    """Read a JSON file that holds an object; anything else is empty, and noted unless the file is missing."""
-    try:
-        content = json.loads(findings.tree.read(file))
-    except Missing:
-        return {}
-    except (Unfit, ValueError, RecursionError) as problem:
-        cause = problem if isinstance(problem, Unfit) else "it is not valid JSON"
-        if not findings.refused(file, ""):
-            findings.note(f"Nothing in {file} was loaded: {cause}.")
-        return {}
-    return table(content)
 
 
 def table(value: object, *keys: str) -> dict[str, Any]:
@@ -108,7 +93,7 @@ def settings_files(folder: str) -> Iterator[str]:
 
 def read_settings(findings: ScanFindings, file: str) -> ClaudeSettings:
     """Read the project's settings; of a file that Claude Code drops only the hooks, to say that they are not there."""
-    values = json_object(findings, file)
+    values = findings.json_object(file)
     return ClaudeSettings({"hooks": values.get("hooks")} if findings.refused(file, "") else values)
 
 

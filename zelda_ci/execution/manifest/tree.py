@@ -1,5 +1,6 @@
 """The files of a project that anybody may have written, and the findings of a scan in them."""
 
+import json
 import os
 import posixpath
 import stat
@@ -183,6 +184,19 @@ class ScanFindings:
         except Unfit as problem:
             self.add(kind, name, file, problem=f"{problem}")
             return None
+
+    def json_object(self, file: str) -> dict[str, Any]:
+        """Read a JSON file that holds an object; anything else is empty, and noted unless the file is missing."""
+        try:
+            content = json.loads(self.tree.read(file))
+        except Missing:
+            return {}
+        except (Unfit, ValueError, RecursionError) as problem:
+            cause = problem if isinstance(problem, Unfit) else "it is not valid JSON"
+            if not self.refused(file, ""):
+                self.note(f"Nothing in {file} was loaded: {cause}.")
+            return {}
+        return content if isinstance(content, dict) else {}
 
     def _safe(self, value: Any, key: str = "") -> Any:
         if isinstance(value, tuple):
