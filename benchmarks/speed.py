@@ -5,7 +5,11 @@ case without a floor is held to seconds of the processor. The exit code is 1 whe
 """
 
 import argparse
+import base64
+import json
 import os
+import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -36,7 +40,7 @@ from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.steering import Unit, UnitUse
 from zelda_ci.domain.suite import IsolationLevel, IsolationSettings, ResolvedSuite
 from zelda_ci.domain.trials import PoolSettings, TrialPlan
-from zelda_ci.redact import Redactor
+from zelda_ci.redact import Redactor, Secret
 from zelda_ci.sandbox import confine, levels, users
 from zelda_ci.sandbox.confine import Needs
 from zelda_ci.sandbox.readable_paths import PathPolicy
@@ -94,6 +98,14 @@ def quiet(command: list[str], environ: dict[str, str] | None = None) -> None:
         sys.exit(f"{command[:3]} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}")
 
 
+def processor_seconds(command: list[str]) -> float:
+    """Run a command that must succeed; returns the seconds of the processor that it and its children took."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    quiet(command)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
 # --- a whole run against the bare Agent SDK --------------------------------------------------------------------------
 
 COMMIT = "git add -A && git -c user.name=A -c user.email=a@b.c commit -qm Greet && echo done"
@@ -127,11 +139,13 @@ def run(folder: Path) -> Iterator[list[Measured]]:
             return seconds(partial(quiet, [sys.executable, program, str(private / "copy"), api.url, str(private)]))
 
         whole = partial(quiet, [ZELDA, "run", "--project", str(project)], environ)
-        version, python = partial(quiet, [ZELDA, "--version"]), partial(quiet, [sys.executable, "-c", "pass"])
-        yield [
-            Measured("zelda run, against the bare Agent SDK", whole, 1.25, "x", bare),
-            Measured("zelda --version, against python -c pass", version, 2, "x", python, rounds=3),
+        python = partial(processor_seconds, [sys.executable, "-c", "pass"])
+        answers = [
+            Measured(f"zelda {words}, against python -c pass", started, aim, "x", python, rounds=3)
+            for words, aim in (("--version", 2), ("--help", 4), ("run --help", 4))
+            for started in [partial(processor_seconds, [ZELDA, *words.split()])]
         ]
+        yield [Measured("zelda run, against the bare Agent SDK", whole, 1.25, "x", bare), *answers]
 
 
 def repository(path: Path, files: dict[str, str]) -> Path:
@@ -187,6 +201,31 @@ def confined(place: Path, level: IsolationLevel) -> Measured:
     start = partial(quiet, environ=dict(walls.environment))
     work, floor = partial(start, walls.command(["/bin/true"])), partial(start, ["/bin/true"])
     return Measured(f"/bin/true at isolation {level}", work, 60, "ms", floor, rounds=6)
+
+
+# --- masking ---------------------------------------------------------------------------------------------------------
+
+MASKED_BYTES = 10_000_000
+
+
+def masking(_: Path) -> Iterator[list[Measured]]:
+    """How long does it take to mask 10 MB of what sessions read and print? At 40 MB/s, a quarter of a second."""
+    secrets = [Secret(f"{number}-aK8x2mQ9/zL4vW7p") for number in range(12)]
+    redact = Redactor([*secrets, Secret("sk-ant-fake-" + "Ab3_" * 24)])
+    code = "\n".join(file.read_text("utf-8") for file in sorted(REPOSITORY.glob("zelda_ci/**/*.py")))
+    noise = Random(1).randbytes(1_000_000)
+    texts = {
+        "prose": "\n".join(file.read_text("utf-8") for file in sorted(REPOSITORY.glob("docs/*.md"))),
+        "code": code,
+        "minified code": re.sub(r"\s*([=(){}:,])\s*", r"\1", " ".join(code.split())),
+        "JSON": json.dumps(
+            [{"tool_use_id": f"toolu_{at}", "content": code[at : at + 2000]} for at in range(0, len(code), 2000)]
+        ),
+        "base64": base64.encodebytes(noise).decode(),
+        "a hex dump": noise.hex(" ", 2),
+    }
+    whole = {name: (text * (MASKED_BYTES // len(text) + 1))[:MASKED_BYTES] for name, text in texts.items()}
+    yield [Measured(f"masking 10 MB of {name}", partial(redact, text), 0.25, "s") for name, text in whole.items()]
 
 
 # --- results: listing, pooling, scheduling, comparing ----------------------------------------------------------------
@@ -285,11 +324,14 @@ def comparison(_: Path) -> Iterator[list[Measured]]:
 
 
 CASES = {
-    case.__name__: contextmanager(case) for case in (run, workspaces, isolation, listing, pooling, schedule, comparison)
+    case.__name__: contextmanager(case)
+    for case in (run, workspaces, isolation, masking, listing, pooling, schedule, comparison)
 }
 
 
 def main() -> int:
+    # An installed Zelda has its bytecode.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"{', '.join(CASES)}; without one, all")
     parser.add_argument("--rounds", type=int, default=5)
