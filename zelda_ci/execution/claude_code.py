@@ -2,13 +2,16 @@
 
 import logging
 import os
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import anyio
 import anyio.to_thread
+from pydantic import BaseModel
 
 from zelda_ci.execution import launch
 from zelda_ci.execution.agent import Listen, SessionOutcome, SessionRequest
@@ -24,9 +27,43 @@ logging.getLogger("claude_agent_sdk").addHandler(logging.NullHandler())
 MAX_MESSAGE_BYTES = 64 << 20
 
 
-def preload() -> None:
-    """Import the Agent SDK, which takes half a second: worth doing in a thread while git works."""
+# What the SDK imports for MCP servers inside this process, which no session of ours has. It takes a second of the
+# processor, ten times as long as the SDK itself.
+OF_MCP_SERVERS = (
+    "jsonschema",
+    "mcp",
+    "mcp.server",
+    "mcp.shared",
+    "mcp.shared.memory",
+    "mcp.shared.message",
+    "mcp.types",
+)
+
+
+class _StandIn(ModuleType):
+    """A module in which every name is an empty model, which is enough to be named and inherited from."""
+
+    def __getattr__(self, name: str) -> object:
+        return sys.modules.get(f"{self.__name__}.{name}", BaseModel)
+
+
+@contextmanager
+def _one_at_a_time_without_servers() -> Iterator[None]:
+    """Around an import of the SDK: it finds stand-ins for what it does not need here, and nothing is left of them."""
     with one_at_a_time("claude_agent_sdk"):
+        is_needed = sys.modules.keys().isdisjoint({*OF_MCP_SERVERS, "claude_agent_sdk"})
+        stand_ins = {name: _StandIn(name) for name in OF_MCP_SERVERS if is_needed}
+        sys.modules.update(stand_ins)
+        try:
+            yield
+        finally:
+            for name in stand_ins:
+                del sys.modules[name]
+
+
+def preload() -> None:
+    """Import the Agent SDK: worth doing in a thread while git works."""
+    with _one_at_a_time_without_servers():
         import claude_agent_sdk  # noqa: F401, PLC0415  # slow
 
 
@@ -64,7 +101,7 @@ class _SdkTransport:
     """The line to a CLI, through the SDK's client: unlike `query()` it can interrupt, and raises nothing on errors."""
 
     def __init__(self, request: SessionRequest, cli: Path, record_stderr: Callable[[str], None]) -> None:
-        with one_at_a_time("claude_agent_sdk"):
+        with _one_at_a_time_without_servers():
             from claude_agent_sdk import ClaudeSDKClient  # noqa: PLC0415  # slow
 
         self._client = ClaudeSDKClient(_options(request, cli, record_stderr))
@@ -126,7 +163,7 @@ class _SdkTransport:
 
 
 def _options(request: SessionRequest, cli: Path, record_stderr: Callable[[str], None]) -> Any:
-    with one_at_a_time("claude_agent_sdk"):
+    with _one_at_a_time_without_servers():
         import claude_agent_sdk as sdk  # noqa: PLC0415  # slow
 
     as_root = os.geteuid() == 0
@@ -168,7 +205,7 @@ def _broken() -> Iterator[None]:
 
 
 def _crash(exc: Exception) -> Crash:
-    with one_at_a_time("claude_agent_sdk"):
+    with _one_at_a_time_without_servers():
         import claude_agent_sdk as sdk  # noqa: PLC0415  # slow
 
     match exc:
