@@ -47,6 +47,7 @@ from zelda_ci.storage import codec
 from zelda_ci.storage.result_store import INDEX, ResultStore, run_id
 from zelda_ci.workspace.workspaces import Workspaces
 
+REPOSITORY = Path(__file__).resolve().parents[1]
 SAFE = Redactor()
 
 Work = Callable[[], object]
