@@ -1,6 +1,5 @@
 """How the processes of a run are confined: one arrangement per phase, and the shell that runs a command."""
 
-import json
 import os
 import platform
 import shlex
@@ -104,18 +103,19 @@ def confine(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) 
         namespaces = levels.namespace_program(machine["PATH"]) or ()
         if not namespaces:
             raise FileNotFoundError(2, "bubblewrap is gone")
-    bounds = {
-        "memory": needs.memory,
-        "disk": needs.disk,
-        "processes": needs.processes,
-        "folder": str(run.path),
-        "report": str(run.limit_report),
+    options = {
+        "--confined": 2 if namespaces else 0,
+        "--memory": needs.memory,
+        "--disk": needs.disk,
+        "--processes": needs.processes,
+        "--folder": run.path,
+        "--report": run.limit_report,
     }
     return Confinement(
         supervisor=tuple(programs.supervisor(os.getpid())),
         environment=environment,
         level=needs.level,
-        options=("--confined", "2" if namespaces else "0", "--bounds", json.dumps(bounds)),
+        options=tuple(str(word) for option in options.items() for word in option),
         starts={phase: tuple(_start(phase, needs, mounts, namespaces)) for phase in PHASES},
         # Claude Code says itself that it is confined: it still has to close itself to what it starts.
         session_variables=_session_variables(ZELDA_CONFINED="1"),

@@ -1,11 +1,10 @@
 """A program of its own: makes the world that bubblewrap makes, for machines without it; takes the same arguments.
 
-Run as `python -I -S world.py OPTION… -- PROGRAM ARGUMENT…` by an ordinary user, with the options that
-`bubblewrap_command` gives. As there, this process waits outside, the first of the new namespaces buries what dies in
-them, and PROGRAM runs below it. What cannot be made ends it with exit code 1 and a sentence.
+Run as `python -I -S world.py OPTION… -- PROGRAM ARGUMENT…` with the options that `bubblewrap_command` gives. As there,
+this process waits outside, the first of the new namespaces reaps what dies in them, and PROGRAM runs below it. What
+cannot be made ends it with exit code 1 and a sentence.
 """
 
-import contextlib
 import ctypes
 import os
 import stat
@@ -48,8 +47,8 @@ def main(arguments: list[str]) -> int:
     _prctl(PR_SET_PDEATHSIG, SIGKILL)
     first = os.fork()
     if first:
-        _let_go()
-        return _buried(first)
+        _close_descriptors()
+        return _wait_for(first)
     _build(steps, here)
     _call("user", LIBC.unshare, NEW_USER)
     _map(uid, 0, gid, 0)
@@ -59,8 +58,8 @@ def main(arguments: list[str]) -> int:
     program = os.fork()
     if program == 0:
         _become(argv)
-    _let_go()
-    return _buried(program)
+    _close_descriptors()
+    return _wait_for(program)
 
 
 def _steps(options: list[str]) -> "list[tuple[str, ...]]":
@@ -117,7 +116,7 @@ def _build(steps: "list[tuple[str, ...]]", here: str) -> None:
     _call("root", LIBC.syscall, PIVOT_ROOT[machine], b".", b".")
     _call("root", LIBC.umount2, b".", DETACH)
     os.chdir("/")
-    with contextlib.suppress(OSError):
+    if os.path.isdir(here):  # noqa: PTH112  # pathlib would slow the start
         os.chdir(here)
     os.umask(mask)
 
@@ -202,8 +201,8 @@ def _become(argv: "list[str]") -> None:
     os._exit(127)
 
 
-def _buried(program: int) -> int:
-    """Wait until the program has ended, and for whatever ends before; what is left dies with this process."""
+def _wait_for(program: int) -> int:
+    """Reap children until the program has ended; what is left dies with this process."""
     while True:
         pid, status = os.wait()
         if pid == program:
@@ -211,8 +210,8 @@ def _buried(program: int) -> int:
             return code if code >= 0 else 128 - code
 
 
-def _let_go() -> None:
-    """Hold nothing open that is the program's: others of its user could open it here.
+def _close_descriptors() -> None:
+    """Close all that is the program's: others of its user could open it here.
 
     Without a look into `/proc`, which becomes the new world's as soon as the first process in it changes the root.
     """
