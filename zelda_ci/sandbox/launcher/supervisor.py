@@ -284,13 +284,13 @@ def _pass_on(number: int, child: int) -> None:
 
 
 def _arrived(wakeups: int, deadline: float | None) -> set[int]:
-    """The signals to heed that come within a moment."""
+    """The signals to act on that arrive within a moment."""
     ready, _, _ = select.select([wakeups], [], [], TICK_SECONDS if deadline is None else 0.1)
     return set(os.read(wakeups, 4096) if ready else b"") & {*PASSED_ON, signal.SIGQUIT}
 
 
 def _reaped(child: int | None = None) -> int | None:
-    """Bury all that has died; the exit code of `child` if it was among them."""
+    """Reap all dead children; returns the exit code of `child` if it was among them."""
     code = None
     with suppress(ChildProcessError):
         while True:
