@@ -22,7 +22,7 @@ from zelda_ci.execution.outcome import SessionOutcome
 from zelda_ci.redact import Redactor, Secret
 from zelda_ci.sandbox import levels
 from zelda_ci.sandbox.confine import Needs, confine
-from zelda_ci.sandbox.readable_paths import PathPolicy
+from zelda_ci.sandbox.readable_paths import PrivateFolders
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 
 R = TypeVar("R")
@@ -80,7 +80,7 @@ def _confinement(
     needs = Needs(
         level=level or levels.probe(os.environ, cli).level,
         settings=IsolationSettings(read_paths=tuple(map(str, readable))),
-        grounds=PathPolicy.of(base.parent / "project", base.parent / "base", os.environ),
+        private=PrivateFolders.of(base.parent / "project", base.parent / "base", os.environ),
         programs=[cli],
     )
     return confine(WorkspaceFolder(base, -1), environment, needs)

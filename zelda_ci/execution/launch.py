@@ -111,7 +111,7 @@ def settings(request: SessionRequest) -> str:
 
 
 def trust(request: SessionRequest) -> str:
-    """Return the content of `.claude.json`: the worktree is trusted, as a developer's own, so that its settings count."""
+    """Return the content of `.claude.json`: the worktree is trusted, as a developer's own, so its settings count."""
     workspace = request.workspace
     places = {workspace.path, workspace.root, workspace.git_dir, *_repositories(workspace)}
     # Claude Code may look its folder up with links followed, such as that of /tmp on macOS.

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from zelda_ci.process import Completed, OutputBuffer, launches
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox import confine, levels, readable_paths, run_folder, users
 from zelda_ci.sandbox.confine import Isolation, Needs
-from zelda_ci.sandbox.readable_paths import PathPolicy
+from zelda_ci.sandbox.readable_paths import PrivateFolders
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import (
     base_commit,
@@ -85,7 +85,7 @@ class Workspaces:
     @cached_property
     def _base(self) -> Path:
         uid = self._isolation.offered.level == "uid"
-        return location.choose_location(self.project, self._environ, passable=uid, covers=uid and levels.covers())
+        return location.choose_location(self.project, self._environ, passable=uid)
 
     @property
     def location(self) -> Path:
@@ -206,15 +206,12 @@ class Workspaces:
         )
 
     def _needs(self, suite: ResolvedSuite, lent: Store, socket: Path | None) -> Needs:
-        grounds = PathPolicy.of(self.project, self._base, self._environ)
-        for key, paths in readable_paths.asked_for(suite).items():
-            readable_paths.check_readable(paths, grounds, key)
-        level = self._isolation.of(suite)
+        private = PrivateFolders.of(self.project, self._base, self._environ)
+        readable_paths.check_readable(suite, private)
         return Needs(
-            level=level,
-            covers=level == "uid" and levels.covers(),
+            level=self._isolation.of(suite),
             settings=suite.isolation,
-            grounds=grounds,
+            private=private,
             programs=self._isolation.programs,
             objects=[lent.objects],
             given=frozenset(suite.execution.variables),
@@ -224,9 +221,7 @@ class Workspaces:
     async def _confine(self, run: WorkspaceFolder, needs: Needs, variables: Mapping[str, str]) -> Confinement:
         confinement = await anyio.to_thread.run_sync(confine.confine, run, variables, needs)
         if needs.uid is not None:
-            await anyio.to_thread.run_sync(
-                partial(users.hand_over, run, self._base, needs.objects, needs.uid, covers=needs.covers)
-            )
+            await anyio.to_thread.run_sync(users.chown_to_run_user, run, self._base, needs.objects, needs.uid)
         return confinement
 
     async def _check_out(
@@ -294,7 +289,7 @@ class Workspaces:
         run = self._open[workspace.base]
         if run.needs.uid is not None:
             # Elsewhere the system's temporary folders are the checkout's own, or closed.
-            await anyio.to_thread.run_sync(users.forget, run.needs.uid)
+            await anyio.to_thread.run_sync(users.remove_leftovers, run.needs.uid)
         with explained():
             async with folder.scratch(run.home) as scratch:
                 fresh = await clean_checkout.check_out(run, scratch, self._plumbing)
