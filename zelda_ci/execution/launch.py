@@ -12,7 +12,6 @@ from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import ExecutionError
 from zelda_ci.execution.agent import SessionRequest
 from zelda_ci.files import untrusted
-from zelda_ci.process import launches
 
 # Most that the API may take for the headers of a response, and that a streamed response may be silent.
 REQUEST_SECONDS, SILENCE_SECONDS = 120, 60
@@ -217,7 +216,8 @@ def prepare(request: SessionRequest, cli: Path, variables: Mapping[str, str]) ->
             for place in (config_dir, config_dir / ".claude.json"):
                 os.chown(place, uid, uid, follow_symlinks=False)
         _write(environment_file, json.dumps(dict(variables)), mode=0o600)
-        status_file = launches.fresh(request.workspace.status_file("session"))
+        status_file = request.workspace.status_file("session")
+        status_file.unlink(missing_ok=True)
         # The inner shell is there because `env` would take a path with "=" in it for a variable.
         start = request.workspace.confinement.command(
             [str(cli)], phase="session", environment_file=environment_file, status_file=status_file, secret=TOKEN
