@@ -104,9 +104,9 @@ def settings(request: SessionRequest) -> str:
     is not: settings are seen on the command line, and Claude Code's own guard keeps the project from it.
     """
     environment = {**request.workspace.confinement.environment, MARKER: request.session_id}
-    pinned = {name: environment.get(name, "") for name in request.pinned if name not in OWN}
+    pinned = {name: environment.get(name, "") for name in request.pins.variables if name not in OWN}
     variables = {**dict.fromkeys(UNSET, ""), **pinned, **_session_variables(request)}
-    return json.dumps({"env": variables, **GUARDS, **request.plugins.settings})
+    return json.dumps({"env": variables, **GUARDS, **request.pins.settings})
 
 
 def trust(request: SessionRequest) -> str:
@@ -155,7 +155,7 @@ def _session_variables(request: SessionRequest) -> Mapping[str, str]:
         "CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST": "1",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         # A developer's session has them since its first start; this one is the first, and the only one.
-        "CLAUDE_CODE_SYNC_PLUGIN_INSTALL": "1" if request.plugins.installs else "",
+        "CLAUDE_CODE_SYNC_PLUGIN_INSTALL": "1" if request.pins.installs else "",
         "CLAUDE_CODE_TMPDIR": str(request.workspace.tmp),
         "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1",
         # Zelda holds the prompt back until the servers are there, for a time that the suite sets; not two seconds more.
