@@ -80,8 +80,8 @@ def import_sdk() -> Any:
 class _Hollow(ModuleType):
     """A module that has any class that is asked of it."""
 
-    def __getattr__(self, name: str) -> type:
-        return type(name, (BaseModel,), {})
+    def __getattr__(self, name: str) -> object:
+        return sys.modules.get(f"{self.__name__}.{name}") or type(name, (BaseModel,), {})
 
 
 def _options(request: SessionRequest, cli: Path, record_stderr: Callable[[str], None]) -> Any:

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import IO
 
 import anyio
-import anyio.to_thread
 
 from zelda_ci.redact import Redactor, SafeText, joined
 
@@ -75,22 +73,6 @@ class OutputBuffer:
 
 
 @dataclass(frozen=True)
-class Completed:
-    """A program that ran to its end or its deadline.
-
-    `exit_code` is negative where a signal ended it, and absent where the deadline or an interruption did. `output` is
-    head and tail of both streams, as they came.
-    """
-
-    exit_code: int | None
-    timed_out: bool
-    seconds: float
-    output: SafeText
-    output_bytes: int
-    truncated: bool
-
-
-@dataclass(frozen=True)
 class Captured:
     """A program's whole output. `truncated`: it was ended because it wrote more than allowed."""
 
@@ -129,43 +111,22 @@ def answer(
 
 
 async def run(
-    argv: Sequence[str],
-    *,
-    cwd: Path,
-    environment: Mapping[str, str],
-    timeout_seconds: float,
-    redact: Redactor,
-    keep_bytes: int = 200_000,
-    buffer: OutputBuffer | None = None,
-    on_cancelled: Callable[[Completed], None] | None = None,
-) -> Completed:
-    """Run a program without input; of what it prints, the result has head and tail of `keep_bytes` in all.
+    argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str], timeout_seconds: float, sink: Sink
+) -> int | None:
+    """Run a program without input to its end or its deadline, with both of its streams into one sink.
 
-    A larger `buffer` keeps more of it for the caller. On cancellation, `on_cancelled` gets the output so far.
+    On cancellation, too, the sink gets all that was printed until then.
+
+    Returns:
+        The exit code, negative where a signal ended it; None where the deadline did.
 
     Raises:
         OSError: It could not be started.
     """
-    printed = buffer or OutputBuffer(keep_bytes)
-    started = time.monotonic()
-
-    def completed(exit_code: int | None, *, timed_out: bool = False) -> Completed:
-        seconds = time.monotonic() - started
-        output, truncated = printed.text(redact, keep_bytes)
-        return Completed(exit_code, timed_out, seconds, output, printed.total, truncated)
-
-    try:
-        async with _started(argv, cwd, environment, stderr=subprocess.STDOUT) as child:
-            with anyio.move_on_after(timeout_seconds) as deadline:
-                await _drain(child, printed.feed)
-    except anyio.get_cancelled_exc_class():
-        if on_cancelled:
-            on_cancelled(completed(None))
-        raise
-    timed_out = deadline.cancelled_caught
-    # Masking the output may take a while, and others stream meanwhile.
-    ended = partial(completed, None if timed_out else child.returncode, timed_out=timed_out)
-    return await anyio.to_thread.run_sync(ended)
+    async with _started(argv, cwd, environment, stderr=subprocess.STDOUT) as child:
+        with anyio.move_on_after(timeout_seconds) as deadline:
+            await _drain(child, sink)
+    return None if deadline.cancelled_caught else child.returncode
 
 
 async def capture(
