@@ -27,15 +27,7 @@ logging.getLogger("claude_agent_sdk").addHandler(logging.NullHandler())
 MAX_MESSAGE_BYTES = 64 << 20
 
 # What the SDK imports for tools that are Python functions, of which Zelda has none: six sevenths of its time.
-UNUSED = (
-    "jsonschema",
-    "mcp",
-    "mcp.server",
-    "mcp.shared",
-    "mcp.shared.memory",
-    "mcp.shared.message",
-    "mcp.types",
-)
+UNUSED = ("jsonschema", "mcp", "mcp.server", "mcp.shared", "mcp.shared.memory", "mcp.shared.message", "mcp.types")
 
 
 async def run_session(

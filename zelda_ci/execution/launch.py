@@ -85,7 +85,7 @@ def complete_environment(request: SessionRequest, *, sdk_version: str, as_root: 
         "HOME": str(workspace.home),
         "TMPDIR": str(workspace.tmp),
         MARKER: request.session_id,
-        TOKEN: request.endpoint.token,
+        TOKEN: request.token,
         "CLAUDE_CONFIG_DIR": str(workspace.home / ".claude"),
         "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
         "CLAUDE_AGENT_SDK_VERSION": sdk_version,
@@ -147,8 +147,8 @@ def _session_variables(request: SessionRequest) -> Mapping[str, str]:
     retry_seconds = min(RETRY_SECONDS, request.execution.timeout_seconds * RETRY_SHARE)
     return {
         # With a socket the address only names the host; an empty one keeps a project from setting its own.
-        "ANTHROPIC_BASE_URL": request.endpoint.base_url,
-        "ANTHROPIC_UNIX_SOCKET": str(request.endpoint.socket or ""),
+        "ANTHROPIC_BASE_URL": request.base_url,
+        "ANTHROPIC_UNIX_SOCKET": str(request.socket or ""),
         # Through these its shells, hooks and servers start: what they run cannot reach Claude Code itself.
         "CLAUDE_CODE_SHELL_PREFIX": str(request.workspace.confinement.shell_prefix or ""),
         "CLAUDE_CODE_SHELL": str(request.workspace.confinement.shell or ""),

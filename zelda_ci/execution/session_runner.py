@@ -1,6 +1,7 @@
 """Runs a session from start to end: sends the prompt, records messages, stops at deadline, budget or cancellation."""
 
 import logging
+import math
 import os
 import signal
 import sys
@@ -25,26 +26,19 @@ log = logging.getLogger(__name__)
 
 # Lines on standard error that become records; the rest is counted.
 MAX_STDERR_LINES = 200
-
 # For commands in the background after the last turn. Their end begins another turn, as it does in `claude -p`, which
 # waits ten minutes; what serves for ever is stopped sooner here, and the wait is no part of the session's time.
 BACKGROUND_SECONDS = 120.0
-
 # From an interruption to the result message; a healthy CLI needs a hundredth of a second.
 INTERRUPT_SECONDS = 5.0
-
 # From the end of input to the end of the CLI: its SessionEnd hooks run in this time.
 CLOSE_SECONDS = 3.0
-
 # For the last question to the CLI, which answers at once unless the machine is very busy.
 STATUS_SECONDS = 2.0
-
 # From a signal to the end of the supervisor, which gives the CLI a few seconds of its own.
 END_SECONDS = 10.0
-
 # Between two questions for the states of MCP servers: while the prompt waits for them, and while the session works.
 FAST_POLL_SECONDS, SLOW_POLL_SECONDS = 0.1, 1.0
-
 # Of the time that the session has left, for the start of MCP servers: a short one must not be spent on waiting.
 MAX_SHARE_OF_SESSION = 0.5
 
@@ -106,6 +100,8 @@ class SessionRunner:
         # Cancelled from outside, the SDK would leave the CLI running; `_end` brings the session to an orderly end
         # first.
         self._conversation = anyio.CancelScope(shield=True)
+        self._background = anyio.CancelScope()
+        """Left where a session has only waited for the background for too long."""
         self._stderr_lines = 0
         self._servers: tuple[McpServerState, ...] = ()
         self._quiet_since: float | None = None
@@ -126,7 +122,6 @@ class SessionRunner:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._converse, tasks, explain)
                 tasks.start_soon(self._watch_budget)
-                tasks.start_soon(self._watch_background)
                 try:
                     await self._watch()
                 except BaseException:
@@ -212,9 +207,10 @@ class SessionRunner:
         for record in records:
             self._emit(record)
         if not self.facts.quiet:
-            self._quiet_since = None
+            self._quiet_since, self._background.deadline = None, math.inf
         elif self._quiet_since is None:
             self._quiet_since = self._clock()
+            self._background.deadline = anyio.current_time() + BACKGROUND_SECONDS
         if self.facts.quiet and not self.facts.background_tasks:
             self._rest()
 
@@ -282,17 +278,13 @@ class SessionRunner:
         await self._request.stop.wait()
         self._stop(BUDGET)
 
-    async def _watch_background(self) -> None:
-        """Let a session that only waits for the background come to rest at last."""
-        # Whoever waits may be waited for once more: no event stands for the end of it.
-        while self._quiet_since is None or self._clock() - self._quiet_since < BACKGROUND_SECONDS:  # noqa: ASYNC110
-            await anyio.sleep(min(1.0, BACKGROUND_SECONDS))
-        self._rest()
-
     async def _watch(self) -> None:
         """Return when the session needs an end, of whatever kind."""
-        with self._request.time_limit(self._request.execution.timeout_seconds - self._clock()):
+        with self._request.time_limit(self._request.execution.timeout_seconds - self._clock()), self._background:
             await self._attention.wait()
+            return
+        if self._background.cancelled_caught:
+            self._rest()
             return
         limit = f"its limit of {self._request.execution.timeout_seconds:g} s (timeoutSeconds)"
         reason = f"The session did not end within {limit}."

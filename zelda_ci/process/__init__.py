@@ -1,5 +1,6 @@
 """Child processes: started with a complete environment, drained while they run, never left behind."""
 
+import io
 import os
 import signal
 import subprocess
@@ -149,21 +150,14 @@ async def capture(
         OSError: It could not be started, or the file not be written.
         TimeoutError: It did not end in time; it is dead then.
     """
-    streams: list[bytearray] = [bytearray(), bytearray()]
-    sizes, truncated = [0, 0], False
+    sizes, streams = [0, 0], (io.BytesIO(), io.BytesIO())
     with ExitStack() as stack:
-        file = stack.enter_context(to.open("wb")) if to else None
+        files = (stack.enter_context(to.open("wb")) if to else streams[0], streams[1])
 
         def write(number: int, chunk: bytes) -> bool:
-            nonlocal truncated
-            fitting = chunk[: max_bytes - sizes[number]]
-            if file and number == 0:
-                file.write(fitting)
-            else:
-                streams[number] += fitting
-            sizes[number] += len(fitting)
-            truncated = truncated or len(fitting) < len(chunk)
-            return len(fitting) == len(chunk)
+            files[number].write(chunk[: max_bytes - sizes[number]])
+            sizes[number] += len(chunk)
+            return sizes[number] <= max_bytes
 
         stdin: IO[bytes] | int = subprocess.DEVNULL
         if input:
@@ -175,7 +169,7 @@ async def capture(
         async with _started(argv, cwd, environment, stdin=stdin, inherit=inherit) as child:
             with anyio.fail_after(timeout_seconds):
                 await _drain(child, partial(write, 0), partial(write, 1))
-    return Captured(child.returncode, bytes(streams[0]), bytes(streams[1]), truncated)
+    return Captured(child.returncode, streams[0].getvalue(), streams[1].getvalue(), max(sizes) > max_bytes)
 
 
 @asynccontextmanager
