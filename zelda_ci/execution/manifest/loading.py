@@ -137,11 +137,9 @@ class _SessionAccount:
 
     def _has_touched(self, item: ManifestItem) -> bool:
         """Return whether a file came that an item waited for."""
-        files = [file for file in self.touched if not item.below or file.startswith(f"{item.below}/")]
-        if not item.paths:
-            return bool(files)
-        prefix = f"{item.base}/" if item.base else ""
-        return any(globs.matches(item.paths, file.removeprefix(prefix)) for file in files if file.startswith(prefix))
+        prefix = f"{folder}/" if (folder := item.base or item.below) else ""
+        files = (file.removeprefix(prefix) for file in self.touched if file.startswith(prefix))
+        return any(not item.paths or globs.matches(item.paths, file) for file in files)
 
     def _server(self, item: ManifestItem) -> dict[str, Any]:
         if item.shadowed:

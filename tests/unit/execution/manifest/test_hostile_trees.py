@@ -145,3 +145,9 @@ def test_an_unreadable_file_is_a_finding(root: Path) -> None:
     found = scan(root, root, redact)
     expected = None if os.geteuid() == 0 else "it cannot be read (Permission denied)"
     assert problems(found, ItemKind.MEMORY) == {"CLAUDE.md": expected}
+
+
+def test_a_plugin_that_is_nested_as_nobody_nests_it_ends_no_scan(root: Path) -> None:
+    manifest = f'{{"name": "deep", "x": {"[" * 900}{"]" * 900}}}'
+    write(root, {".claude/skills/deep/.claude-plugin/plugin.json": manifest})
+    assert "deep@skills-dir" in named(scan(root, root, redact), ItemKind.PLUGIN)
