@@ -22,9 +22,9 @@ TOUCHING = {"Read": "file_path", "Edit": "file_path", "Write": "file_path", "Not
 # What a listing of Claude Code's begins with, by the tool that calls what is in it.
 LISTINGS = {"Skill": "skills are available for use with the Skill tool", "Agent": "Available agent types for the Agent"}
 UNEXPLAINED = "Claude Code did not say why"
-ONLY_NAME = "Claude Code told the model only its name: the listing of skills was full"
-CUT = "Claude Code told the model only the beginning of its description"
-UNLISTED = "Claude Code told the model nothing of it"
+ONLY_NAME = "the model saw only its name: the listing of skills was full"
+CUT = "the model saw only the beginning of its description"
+UNLISTED = "Claude Code did not list it for the model"
 WAITS_FOR_FILES = "no file that it applies to was read or written with Claude Code's own tools"
 STATES = {
     "failed": "it could not be started or reached",

@@ -16,7 +16,7 @@ from zelda_ci.redact import Redactor
 FILES = (SETTINGS_FILE, f"{CLAUDE}/settings.local.json")
 MAX_FINDINGS = 50
 MAX_NAME_LENGTH = 200
-# What Claude Code is told to look for in place of a marketplace that it would fetch.
+# Stands for a marketplace that Claude Code would fetch.
 NOWHERE = "/nonexistent"
 UNDONE = "it did not take effect"
 MODS_ALLOWED = (
