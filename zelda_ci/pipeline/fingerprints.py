@@ -31,7 +31,8 @@ from zelda_ci.pipeline.invocation import Prepared
 from zelda_ci.redact import Redactor
 from zelda_ci.selection.choice import line_changes
 from zelda_ci.selection.effects import is_meant, own_places
-from zelda_ci.workspace.store import TestedFiles, TreeFile
+from zelda_ci.workspace.git import TreeFile
+from zelda_ci.workspace.store import TestedFiles
 from zelda_ci.workspace.workspaces import Workspaces
 
 # What says how often a suite runs, what it is called, and what is made of its results; every other field of a suite
