@@ -78,7 +78,11 @@ STATUS_CONFIGURATION = """\
 \tbareRepository = explicit
 [include]
 \tpath = /etc/gitconfig
+[zelda]
+\tconfigured = true
 """
+# Git that does not list this setting of ours is too old to take a file of our choice for the system's configuration.
+CONFIGURED = "zelda.configured"
 
 
 @dataclass(frozen=True)
