@@ -134,7 +134,7 @@ class Git:
             WorkspaceError: It failed, or there is no room.
         """
         with self._explained(arguments):
-            outcome = await process.stream(
+            outcome = await process.capture(
                 [self.program, *arguments],
                 cwd=self.cwd,
                 environment=self.environment,
@@ -143,7 +143,7 @@ class Git:
                 max_bytes=max_bytes,
             )
         if outcome.exit_code != 0 and not outcome.truncated:
-            raise self.failure(arguments, process.Captured(outcome.exit_code, b"", outcome.stderr))
+            raise self.failure(arguments, outcome)
         return not outcome.truncated
 
     @contextmanager
@@ -325,13 +325,6 @@ class RawChange(NamedTuple):
     mode: str
     old_content: str
     content: str
-
-
-def raw_changes(listing: bytes) -> dict[bytes, RawChange]:
-    """Read the changes that a diff command of git prints with `--raw -z --no-abbrev --no-renames`, by path."""
-    fields = listing.split(b"\0")[:-1]
-    changes = zip(fields[::2], fields[1::2], strict=True)
-    return {path: RawChange(*about[1:].decode().split(" ")[:4]) for about, path in changes}
 
 
 MAX_REASON_LENGTH = 500

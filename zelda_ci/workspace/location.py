@@ -15,14 +15,13 @@ from zelda_ci.errors import WorkspaceError
 STEERING = (*KINDS[ItemKind.MEMORY].files, *KINDS[ItemKind.MCP_SERVER].files, ".claude/CLAUDE.md", ".claude/rules")
 
 
-def choose_location(project: Path, environ: Mapping[str, str], *, passable: bool = False, covers: bool = False) -> Path:
+def choose_location(project: Path, environ: Mapping[str, str], *, passable: bool = False) -> Path:
     """The base folder of all workspaces of this user, created; the first candidate that is suitable.
 
     Args:
         project: The user's.
         environ: The user's environment.
         passable: Whether runs are other users', who must come through to it.
-        covers: Whether they come through closed folders, too: good enough for a place that somebody names.
 
     Raises:
         WorkspaceError: ZELDA_WORKSPACES names an unsuitable folder, or none is suitable.
@@ -32,7 +31,7 @@ def choose_location(project: Path, environ: Mapping[str, str], *, passable: bool
     for candidate in candidates:
         # Of a shared folder, a link that anybody could have put there is refused.
         base = Path(os.path.realpath(candidate if explicit else candidate.parent), "" if explicit else candidate.name)
-        problem = _problem(base, project, passable=passable and not (explicit and covers))
+        problem = _problem(base, project, passable=passable)
         if problem is None:
             return base
         problems.append(problem)
