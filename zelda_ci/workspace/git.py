@@ -79,7 +79,11 @@ STATUS_CONFIGURATION = """\
 \tbareRepository = explicit
 [include]
 \tpath = /etc/gitconfig
+[zelda]
+\tconfigured = true
 """
+# Git that does not list this setting of ours is too old to take a file of our choice for the system's configuration.
+CONFIGURED = "zelda.configured"
 
 
 @dataclass(frozen=True)
@@ -322,13 +326,6 @@ class RawChange(NamedTuple):
     mode: str
     old_content: str
     content: str
-
-
-def raw_changes(listing: bytes) -> dict[bytes, RawChange]:
-    """Read the changes that a diff command of git prints with `--raw -z --no-abbrev --no-renames`, by path."""
-    fields = listing.split(b"\0")[:-1]
-    changes = zip(fields[::2], fields[1::2], strict=True)
-    return {path: RawChange(*about[1:].decode().split(" ")[:4]) for about, path in changes}
 
 
 MAX_REASON_LENGTH = 500
