@@ -184,7 +184,7 @@ class Workspaces:
         Raises:
             WorkspaceError: It could not be made; nothing of it is left then.
         """
-        environment.check_names(suite.execution.passed_on, suite.execution.variables)
+        environment.check_names(suite.execution)
         self._isolation.of(suite)
         project = await self._inspect()
         async with AsyncExitStack() as stack:
@@ -225,12 +225,8 @@ class Workspaces:
         )
 
     def _variables(self, run: WorkspaceFolder, suite: ResolvedSuite, prefix: Path, needs: Needs) -> dict[str, str]:
-        execution = suite.execution
-        programs = [*filter(needs.reaches, environment.program_folders(execution, run.root / prefix))]
-        machine = environment.within_reach(self._environ, needs.reaches)
-        return environment.build_environment(
-            run, self.project, machine, execution.passed_on, execution.variables, programs
-        )
+        tested, reaches = run.root / prefix, needs.reaches
+        return environment.build_environment(run, self.project, self._environ, suite.execution, tested, reaches)
 
     def _needs(self, suite: ResolvedSuite, lent: Store, socket: Path | None) -> Needs:
         private = PrivateFolders.of(self.project, self._base, self._environ)
