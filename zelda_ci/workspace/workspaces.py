@@ -18,7 +18,9 @@ from zelda_ci.domain.suite import Command, ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.variables import MARKER
 from zelda_ci.domain.workspace import Changes, CommandPhase, Confinement, SuiteFinder, Workspace, WorkspaceSource
+from zelda_ci.errors import WorkspaceError
 from zelda_ci.process import Completed, launches
+from zelda_ci.process.launches import Launch
 from zelda_ci.process.spool import Spool
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox import confine, levels, readable_paths, run_folder, users
@@ -41,7 +43,7 @@ from zelda_ci.workspace import (
 from zelda_ci.workspace.base_commit import BaseOrder
 from zelda_ci.workspace.changes import write_patch
 from zelda_ci.workspace.clean_checkout import CheckedOut, ProtectedFiles
-from zelda_ci.workspace.git import Git, check_launch, explained
+from zelda_ci.workspace.git import Git, explained
 from zelda_ci.workspace.ignored import Stamps, find_changes, read_stamps
 from zelda_ci.workspace.protection import spec
 from zelda_ci.workspace.source import Project
@@ -52,6 +54,7 @@ from zelda_ci.workspace.store import Start, Store
 KEPT_BYTES = 400_000
 
 MAX_NAMED = 20
+MAX_REASON_LENGTH = 500
 
 NOWHERE = "The working folder is gone, or something else stands in its place."
 
@@ -390,7 +393,7 @@ class Workspaces:
             )
             launch = launches.read_opened(status)
         limit = self.limit(workspace)
-        check_launch(launch, completed, phase, limit)
+        _check_launch(launch, completed, phase, limit)
         notes = [*restored, *filter(None, [limit])]
         output = self._redact("\n".join([completed.output.rstrip(), *notes, ""])) if notes else completed.output
         return CommandResult(command=label, **{**vars(completed), "output": output})
@@ -422,3 +425,21 @@ class Workspaces:
                 await repositories.prune(home)
             await anyio.to_thread.run_sync(users.sweep, self._base)
         return tuple(swept)
+
+
+def _check_launch(launch: Launch, result: Completed, phase: CommandPhase, limit: str | None) -> None:
+    """Raise WorkspaceError where a command never began, or its supervisor did not live to see its end."""
+    note = limit or " ".join(result.output.split())[:MAX_REASON_LENGTH]
+    if not launch.begun:
+        how = "in time" if result.timed_out else f"(exit code {result.exit_code})"
+        raise WorkspaceError(
+            f"The {phase} command did not run, because it could not be confined {how}: {note or 'no reason was given'}",
+            hint="This is no failure of the code. `zelda check` says which isolation there is, and what is missing.",
+            code="COMMAND_NOT_CONFINED",
+        )
+    if not result.timed_out and launch.exit_code != result.exit_code:
+        raise WorkspaceError(
+            f"How the {phase} command ended is not known: its supervisor was ended (code {result.exit_code}). {note}",
+            hint="See whether memory ran out, or whether the command kills processes that are not its own.",
+            code="SUPERVISOR_LOST",
+        )
