@@ -38,7 +38,7 @@ from zelda_ci.domain.trials import PoolSettings, TrialPlan
 from zelda_ci.redact import Redactor
 from zelda_ci.sandbox import confine, levels, users
 from zelda_ci.sandbox.confine import Needs
-from zelda_ci.sandbox.readable_paths import PathPolicy
+from zelda_ci.sandbox.readable_paths import PrivateFolders
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.storage import codec
 from zelda_ci.storage.result_store import INDEX, ResultStore, run_id
@@ -137,7 +137,7 @@ def confined(place: Path, level: IsolationLevel) -> Measured:
         part.mkdir(parents=True)
     uid = levels.USERS[0] if level == "uid" else None
     environment = {"PATH": os.environ["PATH"], "HOME": str(run.home)}
-    needs = Needs(level, IsolationSettings(), PathPolicy.of(place / "project", place, os.environ), uid=uid)
+    needs = Needs(level, IsolationSettings(), PrivateFolders.of(place / "project", place, os.environ), uid=uid)
     walls = confine.confine(run, environment, needs)
     if uid is not None:
         users.chown_to_run_user(run, place, [], uid)

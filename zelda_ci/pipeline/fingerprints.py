@@ -184,7 +184,7 @@ async def tree_digests(
 async def _tree(workspaces: Workspaces, suite: ResolvedSuite, redact: Redactor) -> TreeDigests:
     """What a session of the suite would find."""
     async with workspaces.open(f"plan-{secrets.token_hex(6)}", suite) as workspace:
-        offered = await anyio.to_thread.run_sync(scan, workspace, redact)
+        offered = await anyio.to_thread.run_sync(scan, workspace.root, workspace.path, redact)
         return await tree_digests(workspaces, workspace, offered, redact)
 
 

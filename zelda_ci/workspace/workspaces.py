@@ -19,9 +19,8 @@ from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.variables import MARKER
 from zelda_ci.domain.workspace import Changes, CommandPhase, Confinement, SuiteFinder, Workspace, WorkspaceSource
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.process import Completed, launches
+from zelda_ci.process import Completed, OutputBuffer, launches
 from zelda_ci.process.launches import Launch
-from zelda_ci.process.spool import Spool
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox import confine, levels, readable_paths, run_folder, users
 from zelda_ci.sandbox.confine import Isolation, Needs
@@ -357,13 +356,13 @@ class Workspaces:
         timeout_seconds: float,
         *,
         phase: CommandPhase = "test",
-        spool: Spool | None = None,
-        when_cut_short: Callable[[CommandResult], None] | None = None,
+        buffer: OutputBuffer | None = None,
+        on_cancelled: Callable[[CommandResult], None] | None = None,
     ) -> CommandResult:
         """Run a command of the suite in the workspace, without input, to its end or its deadline.
 
-        The result has head and tail of what it printed, and all of it goes to the `spool`, where there is one. Who is
-        cancelled gets no answer: `when_cut_short` is told what was printed until then.
+        The result has head and tail of what it printed; a larger `buffer` keeps more of it. On cancellation,
+        `on_cancelled` gets the output so far.
 
         Raises:
             WorkspaceError: It could not be started as it must be, or nobody saw its end: that says nothing of the code.
@@ -371,15 +370,15 @@ class Workspaces:
         label = self._redact(command if isinstance(command, str) else shlex.join(command))
 
         def report(completed: Completed) -> None:
-            if when_cut_short:
-                when_cut_short(CommandResult(command=label, **vars(completed)))
+            if on_cancelled:
+                on_cancelled(CommandResult(command=label, **vars(completed)))
 
         if not run_folder.is_there(workspace.path):
             notice = self._redact(NOWHERE)
             return CommandResult(command=label, exit_code=1, seconds=0, output=notice, output_bytes=len(notice))
         argv = confine.arguments(command, self._open[workspace.base].suite, workspace.confinement.environment)
         status_file = workspace.status_file(phase)
-        with explained(), launches.followed(status_file) as status:
+        with explained(), launches.followed(status_file) as read_status:
             restored = await self._restore(workspace)
             completed = await process.run(
                 workspace.confinement.command(argv, phase=phase, status_file=status_file),
@@ -388,10 +387,10 @@ class Workspaces:
                 timeout_seconds=timeout_seconds,
                 redact=self._redact,
                 keep_bytes=KEPT_BYTES,
-                spool=spool.feed if spool else None,
-                when_cut_short=report,
+                buffer=buffer,
+                on_cancelled=report,
             )
-            launch = launches.read_opened(status)
+            launch = read_status()
         limit = self.limit(workspace)
         _check_launch(launch, completed, phase, limit)
         notes = [*restored, *filter(None, [limit])]
