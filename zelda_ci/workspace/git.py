@@ -100,11 +100,18 @@ class Git:
             raise self.failure(arguments, outcome)
         return outcome.stdout
 
-    async def attempt(self, *arguments: str, stdin: bytes = b"", inherit: Sequence[int] = ()) -> process.Captured:
-        """Run a command that may fail.
+    async def attempt(
+        self,
+        *arguments: str,
+        stdin: bytes = b"",
+        inherit: Sequence[int] = (),
+        to: Path | None = None,
+        max_bytes: int = 256 << 20,
+    ) -> process.Captured:
+        """Run a command that may fail; what it prints goes into the file `to` where one is given.
 
         Raises:
-            WorkspaceError: It could not be started, or did not end in time.
+            WorkspaceError: It could not be started, did not end in time, or there is no room for the file.
         """
         with self._explained(arguments):
             return await process.capture(
@@ -113,28 +120,10 @@ class Git:
                 environment=self.environment,
                 input=stdin,
                 timeout_seconds=self.timeout_seconds,
-                max_bytes=256 << 20,
-                inherit=inherit,
-            )
-
-    async def into(self, file: Path, *arguments: str, max_bytes: int) -> bool:
-        """Write what a command that must succeed prints into a new file; false where that was longer than allowed.
-
-        Raises:
-            WorkspaceError: It failed, or there is no room.
-        """
-        with self._explained(arguments):
-            outcome = await process.capture(
-                [self.program, *arguments],
-                cwd=self.cwd,
-                environment=self.environment,
-                to=file,
-                timeout_seconds=self.timeout_seconds,
                 max_bytes=max_bytes,
+                inherit=inherit,
+                to=to,
             )
-        if outcome.exit_code != 0 and not outcome.truncated:
-            raise self.failure(arguments, outcome)
-        return not outcome.truncated
 
     @contextmanager
     def _explained(self, arguments: Sequence[str]) -> Iterator[None]:
@@ -158,7 +147,7 @@ class Git:
 
 
 def prepare(base: Path, environ: Mapping[str, str], redact: Redactor) -> Git:
-    """Git for the plumbing: it knows the user's PATH and nothing else of the user.
+    """Make the git of Zelda's own work: it knows the user's PATH and nothing else of the user.
 
     Raises:
         WorkspaceError: There is no git.
@@ -195,14 +184,14 @@ def _closed(environ: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def for_status(plumbing: Git, environ: Mapping[str, str]) -> Git:
+def for_status(internal_git: Git, environ: Mapping[str, str]) -> Git:
     """Git as the user has configured it, for the one question that depends on it: what is ignored, what is changed."""
-    environment = {name: value for name, value in plumbing.environment.items() if not name.startswith("GIT_CONFIG")}
+    environment = {name: value for name, value in internal_git.environment.items() if not name.startswith("GIT_CONFIG")}
     del environment["GIT_ATTR_NOSYSTEM"]
     home = {name: environ[name] for name in ("HOME", "XDG_CONFIG_HOME") if name in environ}
-    configuration = Path(plumbing.environment["GIT_CONFIG_GLOBAL"]).with_name("gitconfig.status")
+    configuration = Path(internal_git.environment["GIT_CONFIG_GLOBAL"]).with_name("gitconfig.status")
     _keep(configuration, STATUS_CONFIGURATION)
-    return replace(plumbing, environment={**environment, **home, "GIT_CONFIG_SYSTEM": str(configuration)})
+    return replace(internal_git, environment={**environment, **home, "GIT_CONFIG_SYSTEM": str(configuration)})
 
 
 def _keep(file: Path, text: str) -> None:

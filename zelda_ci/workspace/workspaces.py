@@ -67,8 +67,10 @@ class OpenRun:
     suite: ResolvedSuite
     prefix: Path
     needs: Needs
-    scratch: Path
-    """A folder that no session has ever seen."""
+    home: Path
+    """The project's folder among the workspaces."""
+    stack: AsyncExitStack
+    """Ends with the run."""
     before: Stamps = field(default_factory=dict)
     """The files of the work tree before the session, where setup made some."""
     staged: StagedTree | None = None
@@ -121,7 +123,7 @@ class Workspaces:
         return self._base
 
     @cached_property
-    def _plumbing(self) -> Git:
+    def _git(self) -> Git:
         return git.prepare(self._base, self._environ, self._redact)
 
     async def inspect(self) -> WorkspaceSource:
@@ -141,18 +143,18 @@ class Workspaces:
 
     async def _found(self) -> Project:
         own = self._finder.from_disk if self._finder else ()
-        project = await source.inspect(self.project, self._results, self._plumbing, self._environ, own=own)
+        project = await source.inspect(self.project, self._results, self._git, self._environ, own=own)
         home = location.project_folder(self._base, project.identity)
-        ask = git.for_status(self._plumbing, self._environ)
+        ask = git.for_status(self._git, self._environ)
         if self._commit:
-            project = await base_commit.at(project, self._commit, home, self._plumbing)
+            project = await base_commit.at(project, self._commit, home, self._git)
         elif project.repository is None:
-            project = await snapshot.of_folder(project, self._results, home, self._plumbing)
+            project = await snapshot.of_folder(project, self._results, home, self._git)
         elif self._working_tree:
-            project = await snapshot.of_working_tree(project, self._results, home, self._plumbing, ask, own)
-        await source.check_committed(project, self._plumbing)
+            project = await snapshot.of_working_tree(project, self._results, home, self._git, ask, own)
+        await source.check_committed(project, self._git)
         sides = {"tree_counts": self._working_tree, "is_base": self._commit is not None}
-        return await contents.with_contents(project, home, self._plumbing, ask, **sides)
+        return await contents.with_contents(project, home, self._git, ask, **sides)
 
     async def content_key(self) -> str:
         """The same for two states of one repository in which sessions find the same files.
@@ -165,7 +167,7 @@ class Workspaces:
         if commit is None or project.repository is None or project.source.commit is None:
             return ""
         place = project.objects or project.repository.common_dir
-        git = self._plumbing.within(place, GIT_DIR=str(place))
+        git = self._git.within(place, GIT_DIR=str(place))
         own = {(project.prefix / name).as_posix() for name in (self._finder.from_disk if self._finder else ())}
         entries = (await git("ls-tree", "-r", "-z", "--full-tree", commit)).split(b"\0")[:-1]
         kept = [entry for entry in entries if not self._is_own(os.fsdecode(entry.partition(b"\t")[2]), own)]
@@ -210,8 +212,7 @@ class Workspaces:
             needs = replace(needs, uid=await stack.enter_async_context(users.borrowed(self._base)))
         confinement = await self._confine(run, needs, variables)
         notes = [*project.notes, *start.store.notes, *confine.notes(suite, variables)]
-        scratch = await stack.enter_async_context(folder.scratch(home))
-        self._open[run.path] = OpenRun(run, start, suite, project.prefix, needs, scratch)
+        self._open[run.path] = OpenRun(run, start, suite, project.prefix, needs, home, stack)
         return Workspace(
             run_id=run_id,
             base=run.path,
@@ -261,11 +262,11 @@ class Workspaces:
         checkout = store.CheckoutOrder(
             repository, commit, suite.history_depth, self._finder, project.prefix, project.parts, pointers
         )
-        lent = await stack.enter_async_context(store.borrowed(home, checkout, self._plumbing))
+        lent = await stack.enter_async_context(store.borrowed(home, checkout, self._git))
         whole_order = replace(checkout, depth=1, finder=None, project=Path())
-        everything = store.borrowed(home, whole_order, self._plumbing)
+        everything = store.borrowed(home, whole_order, self._git)
         whole = await stack.enter_async_context(everything) if suite.commands_see_suites else None
-        return await store.check_out(run, checkout, lent, whole, self._plumbing)
+        return await store.check_out(run, checkout, lent, whole, self._git)
 
     async def tested_files(self, workspace: Workspace) -> store.TestedFiles:
         """The tested tree as it was before anything ran.
@@ -276,8 +277,8 @@ class Workspaces:
         run = self._open[workspace.base]
         start = run.start
         with explained():
-            files, whole = [await store.files_of(lent, self._plumbing) for lent in (start.store, start.whole)]
-        git = self._plumbing.within(start.store.folder, GIT_DIR=str(start.store.folder))
+            files, whole = [await store.files_of(lent, self._git) for lent in (start.store, start.whole)]
+        git = self._git.within(start.store.folder, GIT_DIR=str(start.store.folder))
         return store.TestedFiles(files, whole, git, "" if run.prefix == Path() else run.prefix.as_posix())
 
     async def remember(self, workspace: Workspace) -> None:
@@ -286,7 +287,9 @@ class Workspaces:
         self._open[workspace.base] = replace(self._open[workspace.base], before=files)
 
     async def _stage(self, run: OpenRun) -> StagedTree:
-        return await stage_tree(run.folder, run.start, run.before, run.scratch, self._plumbing)
+        # In a folder that no session has ever seen.
+        scratch = await run.stack.enter_async_context(folder.scratch(run.home))
+        return await stage_tree(run.folder, run.start, run.before, scratch, self._git)
 
     async def changes(self, workspace: Workspace, patch: Path) -> Changes:
         """Write to `patch` what the session changed, committed or not.
@@ -319,29 +322,17 @@ class Workspaces:
         if run.needs.uid is not None:
             # Elsewhere the system's temporary folders are the checkout's own, or closed.
             await anyio.to_thread.run_sync(users.remove_leftovers, run.needs.uid)
-        place = WorkspaceFolder(run.folder.path / clean_checkout.NAME, run.folder.number)
         with explained():
             staged = run.staged or await self._stage(run)
-            prefix = run.prefix.as_posix()
-            fresh = await clean_checkout.check_out(place, run.start, run.suite, prefix, staged, self._plumbing)
+            checked = await clean_checkout.check_out(workspace, run.folder, run.start, run.suite, staged, self._git)
+            place = WorkspaceFolder(checked.workspace.base, run.folder.number)
             variables = self._variables(place, run.suite, run.prefix, run.needs)
             # Strays are found by the folder of the run.
             variables[MARKER] = str(run.folder.path)
             confinement = await self._confine(place, replace(run.needs, socket=None), variables)
-        kept = tuple(path for path in run.kept if not fresh.protection.covers(path))
-        self._open[place.path] = replace(run, folder=place, protected=fresh.protected, kept=kept)
-        checked = replace(
-            workspace,
-            base=place.path,
-            root=place.root,
-            path=place.root / run.prefix,
-            home=place.home,
-            tmp=place.tmp,
-            git_dir=place.git_dir,
-            confinement=confinement,
-        )
-        restored, left_out = (tuple(map(self._redact, sorted(names))) for names in (fresh.restored, staged.left_out))
-        return CheckedOut(checked, restored, left_out, fresh.update)
+        kept = tuple(path for path in run.kept if not checked.protection.covers(path))
+        self._open[place.path] = replace(run, folder=place, protected=checked.protected, kept=kept)
+        return replace(checked, workspace=replace(checked.workspace, confinement=confinement))
 
     async def bring_ignored(self, workspace: Workspace, checked: Workspace) -> None:
         """Move ignored files that the suite wants build and tests to find from the session's tree to the fresh one."""
