@@ -72,7 +72,11 @@ STATUS_CONFIGURATION = """\
 \tbareRepository = explicit
 [include]
 \tpath = /etc/gitconfig
+[zelda]
+\tconfigured = true
 """
+# Git that does not list this setting of ours is too old to take a file of our choice for the system's configuration.
+CONFIGURED = "zelda.configured"
 
 
 @dataclass(frozen=True)
@@ -292,19 +296,12 @@ def tree_files(listing: bytes) -> Iterator[TreeFile]:
 
 
 class RawChange(NamedTuple):
-    """A file's mode and git's name for its content, before and after; the second is zeros where git did not read it."""
+    """A file's mode and git's name for its content, before and after; zeros where there is no file."""
 
     old_mode: str
     mode: str
     old_content: str
     content: str
-
-
-def raw_changes(listing: bytes) -> dict[bytes, RawChange]:
-    """Read the changes that a diff command of git prints with `--raw -z --no-abbrev --no-renames`, by path."""
-    fields = listing.split(b"\0")[:-1]
-    changes = zip(fields[::2], fields[1::2], strict=True)
-    return {path: RawChange(*about[1:].decode().split(" ")[:4]) for about, path in changes}
 
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}

@@ -2,6 +2,8 @@
 
 import os
 import shlex
+import shutil
+import weakref
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -34,7 +36,6 @@ from zelda_ci.workspace import (
     folder,
     git,
     location,
-    repositories,
     snapshot,
     source,
     store,
@@ -142,19 +143,23 @@ class Workspaces:
         return self._inspected
 
     async def _found(self) -> Project:
-        own = self._finder.from_disk if self._finder else ()
+        own, is_base = self._finder.from_disk if self._finder else (), self._commit is not None
         project = await source.inspect(self.project, self._results, self._git, self._environ, own=own)
         home = location.project_folder(self._base, project.identity)
-        ask = git.for_status(self._git, self._environ)
+        ask = git.for_status(self._git, self._environ).within(project.folder)
+        place, number = await folder.claim(home, folder.TREES)
+        weakref.finalize(self, _release, place, number)
         if self._commit:
-            project = await base_commit.at(project, self._commit, home, self._git)
+            project = await base_commit.at(project, self._commit, place / "base", self._git)
         elif project.repository is None:
-            project = await snapshot.of_folder(project, self._results, home, self._git)
+            project = await snapshot.of_folder(project, self._results, place / "tree", self._git)
         elif self._working_tree:
-            project = await snapshot.of_working_tree(project, self._results, home, self._git, ask, own)
-        await source.check_committed(project, self._git)
-        sides = {"tree_counts": self._working_tree, "is_base": self._commit is not None}
-        return await contents.with_contents(project, home, self._git, ask, **sides)
+            tree = place / "tree"
+            project = await snapshot.of_working_tree(project, self._results, tree, self._git, ask, own)
+        sides = {"tree_counts": self._working_tree, "is_base": is_base}
+        project = await contents.with_contents(project, place, self._git, ask, **sides)
+        source.check_folder(project, is_base=is_base)
+        return project
 
     async def content_key(self) -> str:
         """The same for two states of one repository in which sessions find the same files.
@@ -163,15 +168,12 @@ class Workspaces:
             WorkspaceError: Why it cannot be tested.
         """
         project = await self._inspect()
-        commit = project.checkout
-        if commit is None or project.repository is None or project.source.commit is None:
+        if project.source.commit is None:
             return ""
-        place = project.objects or project.repository.common_dir
-        git = self._git.within(place, GIT_DIR=str(place))
         own = {(project.prefix / name).as_posix() for name in (self._finder.from_disk if self._finder else ())}
-        entries = (await git("ls-tree", "-r", "-z", "--full-tree", commit)).split(b"\0")[:-1]
-        kept = [entry for entry in entries if not self._is_own(os.fsdecode(entry.partition(b"\t")[2]), own)]
-        return sha256(b"\0".join([*kept, project.source.contents.key.encode()])).hexdigest()
+        kept = [f"{file.mode} {file.content} {file.path}" for file in project.files if not self._is_own(file.path, own)]
+        listing = "\0".join([*kept, project.source.contents.key])
+        return sha256(listing.encode("utf-8", "surrogateescape")).hexdigest()
 
     def _is_own(self, path: str, own: Collection[str]) -> bool:
         return path in own or bool(self._finder and self._finder.reads(path.rpartition("/")[2]))
@@ -253,20 +255,11 @@ class Workspaces:
     async def _check_out(
         self, run: WorkspaceFolder, project: Project, home: Path, suite: ResolvedSuite, stack: AsyncExitStack
     ) -> Start:
-        repository, commit = project.repository, project.checkout
-        assert repository  # noqa: S101  # a folder without one has become a snapshot
-        assert commit  # noqa: S101  # as above
-        if project.objects:
-            repository = replace(repository, common_dir=project.objects)
-        pointers = tuple(project.source.contents.lfs.missing)
-        checkout = store.CheckoutOrder(
-            repository, commit, suite.history_depth, self._finder, project.prefix, project.parts, pointers
-        )
-        lent = await stack.enter_async_context(store.borrowed(home, checkout, self._git))
-        whole_order = replace(checkout, depth=1, finder=None, project=Path())
-        everything = store.borrowed(home, whole_order, self._git)
+        order = store.CheckoutOrder(project, suite.history_depth, self._finder)
+        lent = await stack.enter_async_context(store.borrowed(home, order, self._git))
+        everything = store.borrowed(home, store.CheckoutOrder(project), self._git)
         whole = await stack.enter_async_context(everything) if suite.commands_see_suites else None
-        return await store.check_out(run, checkout, lent, whole, self._git)
+        return await store.check_out(run, project, lent, whole, self._git)
 
     async def tested_files(self, workspace: Workspace) -> store.TestedFiles:
         """The tested tree as it was before anything ran.
@@ -412,7 +405,6 @@ class Workspaces:
             for home in location.project_folders(self._base):
                 swept += await folder.sweep(home)
                 await store.prune(home)
-                await repositories.prune(home)
             await anyio.to_thread.run_sync(users.sweep, self._base)
         return tuple(swept)
 
@@ -433,3 +425,9 @@ def _check_launch(launch: Launch, result: Completed, phase: CommandPhase, limit:
             hint="See whether memory ran out, or whether the command kills processes that are not its own.",
             code="SUPERVISOR_LOST",
         )
+
+
+def _release(place: Path, number: int) -> None:
+    """Remove a folder that nobody needs any more; without this end, the next sweep does it."""
+    shutil.rmtree(place, ignore_errors=True)
+    os.close(number)
