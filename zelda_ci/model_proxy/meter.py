@@ -10,8 +10,8 @@ import anyio
 
 from zelda_ci.domain.session import ApiUsage, ModelUsage
 from zelda_ci.model_proxy import pricing, wire
-from zelda_ci.model_proxy.patience import Patience
-from zelda_ci.model_proxy.wire import AnswerSource, Call, EventReader, Headers
+from zelda_ci.model_proxy.rate_limits import RateLimitWait
+from zelda_ci.model_proxy.wire import Call, CassetteState, EventReader, Headers
 from zelda_ci.model_proxy.witness import AnswerReader, TranscriptWitness
 from zelda_ci.redact import SafeText
 
@@ -43,9 +43,9 @@ class Meter:
         base_url: str,
         token: str,
         budget_usd: float | None,
-        source: AnswerSource,
+        cassette: CassetteState,
         socket: Path | None = None,
-        patience: Patience | None = None,
+        wait: RateLimitWait | None = None,
     ) -> None:
         self.base_url = base_url
         self.token = token
@@ -56,10 +56,9 @@ class Meter:
         """Set when the budget is spent and the answer that spent it has ended."""
         self.witness = TranscriptWitness()
         self.outage: str | None = None
-        """Why the API gave no answer that could be passed on, until it gives one."""
-        self.patience = patience or Patience()
-        self.patience.is_spent = lambda: self.is_spent
-        self._source = source
+        """The last connection error; None after the next answer."""
+        self.wait = wait or RateLimitWait()
+        self._cassette = cassette
         self._exchanges: list[MeteredExchange] = []
         self._refused: set[str] = set()
         self._refused_keys: set[str] = set()
@@ -67,17 +66,17 @@ class Meter:
     @property
     def failure(self) -> SafeText | None:
         """Why the cassette could not answer or could not be written; None while all is well."""
-        return self._source.failure
+        return self._cassette.failure
 
     @property
     def divergences(self) -> tuple[SafeText, ...]:
         """Where a replay was not exactly what was recorded, without harm so far."""
-        return tuple(self._source.divergences)
+        return tuple(self._cassette.divergences)
 
     @property
     def unused(self) -> tuple[SafeText, ...]:
         """Recorded exchanges that the run has not asked for."""
-        return tuple(self._source.unused)
+        return tuple(self._cassette.unused)
 
     @property
     def refused_models(self) -> tuple[str, ...]:
@@ -110,6 +109,12 @@ class Meter:
         unseen = sum(exchange.unseen_usd for exchange in self._exchanges)
         return self.budget_usd is not None and self.cost_usd + unseen >= self.budget_usd
 
+    @property
+    def spent_message(self) -> str:
+        """Why requests are refused once the budget is spent."""
+        spent, budget = f"{self.cost_usd:.4f}", f"{self.budget_usd or 0:.4f}"
+        return f"Zelda's cost limit for this run is reached: {spent} of {budget} US dollars are spent"
+
     def usage(self) -> ApiUsage:
         """Everything counted so far."""
         errors = Counter(exchange.error for exchange in self._exchanges if exchange.error)
@@ -123,8 +128,8 @@ class Meter:
             errors=dict(sorted(errors.items())),
             models=dict(sorted(models.items())),
             api_seconds=sum(exchange.seconds for exchange in self._exchanges),
-            wait_seconds=self.patience.seconds,
-            throttled=self.patience.throttled,
+            wait_seconds=self.wait.seconds,
+            throttled=self.wait.throttled,
         )
 
     def begin(self, call: Call) -> "MeteredExchange":
@@ -139,7 +144,7 @@ class Meter:
         return exchange
 
     def drop(self, exchange: "MeteredExchange") -> None:
-        """A request that the API has not answered, and that it does not have."""
+        """Forget a request that the API refused for now, and that will be sent again."""
         self._exchanges.remove(exchange)
 
     def end(self, exchange: "MeteredExchange") -> None:
@@ -152,7 +157,6 @@ class Meter:
 class MeteredExchange:
     def __init__(self, call: Call, model: str, place: bytes, reader: AnswerReader, *, is_retry: bool) -> None:
         # Only what the price depends on: the requests of a session are large, each repeats the one before.
-        self._wait = call.wait
         self._is_free = call.counts_tokens
         self._request_bytes = len(call.raw_body)
         self._max_tokens = most if isinstance(most := call.body.get("max_tokens"), int) else 0
@@ -177,8 +181,8 @@ class MeteredExchange:
 
     @property
     def seconds(self) -> float:
-        """Wall time of the exchange so far, without what it waited for the API's limits."""
-        return (self._ended_at or time.monotonic()) - self._started_at - self._wait.seconds
+        """Wall time of the exchange so far."""
+        return (self._ended_at or time.monotonic()) - self._started_at
 
     @property
     def cost_usd(self) -> float:

@@ -1,7 +1,7 @@
 """Evaluating a run: first what needs no judge, then the judges; also once more for a stored run."""
 
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -74,9 +74,9 @@ class JudgeRun:
             folders = {"workspace": workspace.path, "home": workspace.home, "tmp": workspace.tmp}
             places |= {name: str(folder) for name, folder in folders.items()}
         session = self.proxy.session(run_label=f"{self.label}@judge", budget_usd=None, placeholders=places)
-        with ExitStack() as stack:
+        async with AsyncExitStack() as stack:
             try:
-                self._meter = stack.enter_context(session)
+                self._meter = await stack.enter_async_context(session)
                 make = partial(self._judge, self._meter)
             except ProxyError as problem:
                 # A replay without a recorded judge matters only to those who ask it.
@@ -103,7 +103,7 @@ class JudgeRun:
             redact=self.proxy.redact,
             price=lambda model, usage: pricing.cost_usd(model, pricing.from_usage(usage)),
             notify=self.notices.append,
-            time_limit=meter.patience.time_limit,
+            time_limit=meter.wait.time_limit,
             forms=metrics.forms(suite.metrics),
         )
 

@@ -130,7 +130,7 @@ class Git:
             WorkspaceError: It failed, or there is no room.
         """
         with self._explained(arguments):
-            outcome = await process.stream(
+            outcome = await process.capture(
                 [self.program, *arguments],
                 cwd=self.cwd,
                 environment=self.environment,
@@ -139,7 +139,7 @@ class Git:
                 max_bytes=max_bytes,
             )
         if outcome.exit_code != 0 and not outcome.truncated:
-            raise self.failure(arguments, process.Captured(outcome.exit_code, b"", outcome.stderr))
+            raise self.failure(arguments, outcome)
         return not outcome.truncated
 
     @contextmanager

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
@@ -17,12 +17,11 @@ from zelda_ci.domain.suite import Command, ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.variables import MARKER
 from zelda_ci.domain.workspace import Changes, CommandPhase, Confinement, SuiteFinder, Workspace, WorkspaceSource
-from zelda_ci.process import Completed, launches
-from zelda_ci.process.spool import Spool
+from zelda_ci.process import Completed, OutputBuffer, launches
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox import confine, levels, readable_paths, run_folder, users
 from zelda_ci.sandbox.confine import Isolation, Needs
-from zelda_ci.sandbox.readable_paths import PathPolicy
+from zelda_ci.sandbox.readable_paths import PrivateFolders
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import (
     base_commit,
@@ -86,7 +85,7 @@ class Workspaces:
     @cached_property
     def _base(self) -> Path:
         uid = self._isolation.offered.level == "uid"
-        return location.choose_location(self.project, self._environ, passable=uid, covers=uid and levels.covers())
+        return location.choose_location(self.project, self._environ, passable=uid)
 
     @property
     def location(self) -> Path:
@@ -207,15 +206,12 @@ class Workspaces:
         )
 
     def _needs(self, suite: ResolvedSuite, lent: Store, socket: Path | None) -> Needs:
-        grounds = PathPolicy.of(self.project, self._base, self._environ)
-        for key, paths in readable_paths.asked_for(suite).items():
-            readable_paths.check_readable(paths, grounds, key)
-        level = self._isolation.of(suite)
+        private = PrivateFolders.of(self.project, self._base, self._environ)
+        readable_paths.check_readable(suite, private)
         return Needs(
-            level=level,
-            covers=level == "uid" and levels.covers(),
+            level=self._isolation.of(suite),
             settings=suite.isolation,
-            grounds=grounds,
+            private=private,
             programs=self._isolation.programs,
             objects=[lent.objects],
             given=frozenset(suite.execution.variables),
@@ -225,9 +221,7 @@ class Workspaces:
     async def _confine(self, run: WorkspaceFolder, needs: Needs, variables: Mapping[str, str]) -> Confinement:
         confinement = await anyio.to_thread.run_sync(confine.confine, run, variables, needs)
         if needs.uid is not None:
-            await anyio.to_thread.run_sync(
-                partial(users.hand_over, run, self._base, needs.objects, needs.uid, covers=needs.covers)
-            )
+            await anyio.to_thread.run_sync(users.chown_to_run_user, run, self._base, needs.objects, needs.uid)
         return confinement
 
     async def _check_out(
@@ -295,7 +289,7 @@ class Workspaces:
         run = self._open[workspace.base]
         if run.needs.uid is not None:
             # Elsewhere the system's temporary folders are the checkout's own, or closed.
-            await anyio.to_thread.run_sync(users.forget, run.needs.uid)
+            await anyio.to_thread.run_sync(users.remove_leftovers, run.needs.uid)
         with explained():
             async with folder.scratch(run.home) as scratch:
                 fresh = await clean_checkout.check_out(run, scratch, self._plumbing)
@@ -320,13 +314,13 @@ class Workspaces:
         timeout_seconds: float,
         *,
         phase: CommandPhase = "test",
-        spool: Spool | None = None,
-        when_cut_short: Callable[[CommandResult], None] | None = None,
+        buffer: OutputBuffer | None = None,
+        on_cancelled: Callable[[CommandResult], None] | None = None,
     ) -> CommandResult:
         """Run a command of the suite in the workspace, without input, to its end or its deadline.
 
-        The result has head and tail of what it printed, and all of it goes to the `spool`, where there is one. Who is
-        cancelled gets no answer: `when_cut_short` is told what was printed until then.
+        The result has head and tail of what it printed; a larger `buffer` keeps more of it. On cancellation,
+        `on_cancelled` gets the output so far.
 
         Raises:
             WorkspaceError: It could not be started as it must be, or nobody saw its end: that says nothing of the code.
@@ -334,15 +328,15 @@ class Workspaces:
         label = self._redact(command if isinstance(command, str) else shlex.join(command))
 
         def report(completed: Completed) -> None:
-            if when_cut_short:
-                when_cut_short(CommandResult(command=label, **vars(completed)))
+            if on_cancelled:
+                on_cancelled(CommandResult(command=label, **vars(completed)))
 
         if not run_folder.is_there(workspace.path):
             notice = self._redact(NOWHERE)
             return CommandResult(command=label, exit_code=1, seconds=0, output=notice, output_bytes=len(notice))
         argv = confine.arguments(command, self._open[workspace.base].suite, workspace.confinement.environment)
         status_file = workspace.status_file(phase)
-        with explained(), launches.followed(status_file) as status:
+        with explained(), launches.followed(status_file) as read_status:
             restored = await clean_checkout.restored(self._open[workspace.base].protected)
             completed = await process.run(
                 workspace.confinement.command(argv, phase=phase, status_file=status_file),
@@ -351,10 +345,10 @@ class Workspaces:
                 timeout_seconds=timeout_seconds,
                 redact=self._redact,
                 keep_bytes=KEPT_BYTES,
-                spool=spool.feed if spool else None,
-                when_cut_short=report,
+                buffer=buffer,
+                on_cancelled=report,
             )
-            launch = launches.read_opened(status)
+            launch = read_status()
         limit = self.limit(workspace)
         check_launch(launch, completed, phase, limit)
         notes = [*restored, *filter(None, [limit])]

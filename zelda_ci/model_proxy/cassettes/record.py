@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import anyio
-
 from zelda_ci import __version__
 from zelda_ci.files import ownership, untrusted
 from zelda_ci.model_proxy import wire
@@ -26,7 +24,7 @@ from zelda_ci.model_proxy.cassettes.cassette import (
 from zelda_ci.model_proxy.cassettes.match import Fingerprints
 from zelda_ci.model_proxy.cassettes.normalise import Placeholders
 from zelda_ci.model_proxy.limits import MAX_RECORDING_BYTES, in_mib
-from zelda_ci.model_proxy.wire import AnswerSource, BrokenOff, Call, EventReader, Headers, Sink, Tee
+from zelda_ci.model_proxy.wire import Call, CassetteState, EventReader, Headers
 from zelda_ci.redact import Redactor
 
 log = logging.getLogger(__name__)
@@ -37,32 +35,25 @@ KEPT_HEADERS = ("content-type", "request-id", "retry-after", "retry-after-ms", "
 
 @contextmanager
 def recording(
-    inner: AnswerSource,
-    file: Path,
-    label: str,
-    placeholders: Placeholders,
-    redact: Redactor,
-    max_bytes: int = MAX_RECORDING_BYTES,
-) -> Iterator[AnswerSource]:
-    """Pass everything on to another source, and write down what it answers.
+    file: Path, label: str, placeholders: Placeholders, redact: Redactor, max_bytes: int = MAX_RECORDING_BYTES
+) -> Iterator["Recording"]:
+    """Record what a run asks and is answered.
 
     The answers are read and masked in a thread, one after the other, and appended to a file beside the recording's
     place: a run that is killed leaves all but the last. The whole recording takes its place at the end, unless the
     block fails, so that an interrupted one never replaces a good one.
     """
     with ThreadPoolExecutor(1) as thread:
-        source = _RecordingSource(inner, file, label, placeholders, redact, max_bytes, thread)
-        try:
-            yield source
-        finally:
-            source.end()
-        thread.submit(source.take_place).result()
+        made = Recording(file, label, placeholders, redact, max_bytes, thread)
+        yield made
+        thread.submit(made.take_place).result()
 
 
-class _RecordingSource(AnswerSource):
+class Recording(CassetteState):
+    """The recording of one run, which sees its requests and answers pass."""
+
     def __init__(
         self,
-        inner: AnswerSource,
         file: Path,
         label: str,
         placeholders: Placeholders,
@@ -70,7 +61,6 @@ class _RecordingSource(AnswerSource):
         max_bytes: int,
         thread: Executor,
     ) -> None:
-        self._inner = inner
         self._file = file
         self._label = label
         self._placeholders = placeholders
@@ -82,46 +72,29 @@ class _RecordingSource(AnswerSource):
         self._threads: dict[str | None, str] = {None: "main"}
         self._cli = redact("unknown")
         self._exchanges: list[Exchange] = []
-        self._under_way: dict[_AnswerObserver, tuple[str, Call]] = {}
 
-    async def answer(self, call: Call, sink: Sink) -> None:
-        """Pass the inner source's answer on and keep it, as far as it came."""
-        if call.counts_tokens:
-            await self._inner.answer(call, sink)
-            return
-        thread = self._threads.setdefault(call.agent_id, f"agent-{len(self._threads)}")
-        observer = _AnswerObserver()
-        self._under_way[observer] = thread, call
-        try:
-            await self._inner.answer(call, Tee(sink, observer))
-        except (BrokenOff, anyio.get_cancelled_exc_class()):
-            observer.cut = True
-            raise
-        finally:
-            self._end(observer)
+    def begin(self, call: Call) -> "RecordedAnswer":
+        """A request is sent; the value observes its answer."""
+        return RecordedAnswer(self._threads.setdefault(call.agent_id, f"agent-{len(self._threads)}"), call)
 
-    def end(self) -> None:
-        """Keep what has come of requests under way: they have been cancelled, but their tasks have not run since."""
-        for observer in list(self._under_way):
-            observer.cut = True
-            self._end(observer)
+    def end(self, answer: "RecordedAnswer", *, cut: bool) -> None:
+        """Keep an answer as far as it came."""
+        answer.cut = cut
+        if answer.status:
+            self._thread.submit(self._keep, answer)
 
-    def _end(self, observer: "_AnswerObserver") -> None:
-        """Keep an answer as far as it came; once."""
-        if (request := self._under_way.pop(observer, None)) and observer.status:
-            self._thread.submit(self._keep, *request, observer)
-
-    def _keep(self, thread: str, call: Call, observer: "_AnswerObserver") -> None:
+    def _keep(self, answer: "RecordedAnswer") -> None:
         with self._failing():
             if self.failure is None:
-                self._append(self._exchange(thread, call, observer))
+                self._append(self._exchange(answer))
 
-    def _exchange(self, thread: str, call: Call, observer: "_AnswerObserver") -> Exchange:
+    def _exchange(self, answer: "RecordedAnswer") -> Exchange:
+        call = answer.call
         self._cli = self._redact(call.header("user-agent") or self._cli)
         self._placeholders.update(normalise.named(call))
         fingerprint = self._fingerprints(call.body)
         request = RecordedRequest(
-            thread=thread,
+            thread=answer.thread,
             turn=fingerprint.turn,
             model=self._redact(fingerprint.model),
             digest=fingerprint.digest,
@@ -129,7 +102,7 @@ class _RecordingSource(AnswerSource):
             tools=tuple(map(self._redact, fingerprint.tools)),
             said=fingerprint.excerpt,
         )
-        return Exchange(request=request, response=observer.response(self._placeholders, self._redact.known_only()))
+        return Exchange(request=request, response=answer.response(self._placeholders, self._redact.known_only()))
 
     def _append(self, exchange: Exchange) -> None:
         line = as_json(exchange)
@@ -166,10 +139,11 @@ class _RecordingSource(AnswerSource):
         self._exchanges.clear()
 
 
-class _AnswerObserver:
+class RecordedAnswer:
     """Observes one answer until it is complete or cut."""
 
-    def __init__(self) -> None:
+    def __init__(self, thread: str, call: Call) -> None:
+        self.thread, self.call = thread, call
         self.status = 0
         self.cut = False
         self._headers: Headers = []
@@ -205,7 +179,7 @@ class _AnswerObserver:
         """The stream's events, or None where it has other things in it."""
         reader = EventReader()
         values = [wire.read_object(data) for data in reader.feed(body)]
-        if reader.malformed or not values or (reader.rest.strip() and not self.cut):
+        if reader.malformed or not values or not (reader.is_complete or self.cut):
             return None
         events = [value for value in values if value is not None]
         return events if len(events) == len(values) else None

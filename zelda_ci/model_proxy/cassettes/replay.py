@@ -10,7 +10,17 @@ from zelda_ci.model_proxy.cassettes import normalise
 from zelda_ci.model_proxy.cassettes.cassette import Cassette, RecordedResponse, joined_message, played
 from zelda_ci.model_proxy.cassettes.match import Fingerprints, Matcher, Mismatch, RequestFingerprint
 from zelda_ci.model_proxy.cassettes.normalise import Placeholders
-from zelda_ci.model_proxy.wire import DO_NOT_RETRY, AnswerSource, BrokenOff, Call, Headers, Sink, send_error, send_whole
+from zelda_ci.model_proxy.wire import (
+    DO_NOT_RETRY,
+    AnswerSource,
+    BrokenOff,
+    Call,
+    CassetteState,
+    Headers,
+    Sink,
+    send_error,
+    send_whole,
+)
 from zelda_ci.redact import Redactor, SafeText
 
 _UNPRINTABLE = re.compile(r"[^ -~]")
@@ -19,7 +29,7 @@ _UNPRINTABLE = re.compile(r"[^ -~]")
 BYTES_PER_TOKEN = 4
 
 
-class ReplaySource(AnswerSource):
+class ReplaySource(AnswerSource, CassetteState):
     """Answers each request with the recorded exchange that belongs to it."""
 
     def __init__(self, cassette: Cassette, placeholders: Placeholders, redact: Redactor) -> None:
