@@ -163,9 +163,9 @@ MAX_DEPTH = 100
 class FileTree:
     """What lies below a folder."""
 
-    files: tuple[tuple[str, int], ...] = ()
-    """Regular files by path, with forward slashes, and their sizes: first those that are not deep, each level sorted.
-    Bytes that are no UTF-8 are surrogates in a path, as Python has them."""
+    files: tuple[str, ...] = ()
+    """Regular files by path, with forward slashes: first those that are not deep, each level sorted. Bytes that are no
+    UTF-8 are surrogates in a path, as Python has them."""
     others: tuple[str, ...] = ()
     """What is neither a regular file nor a folder, by path."""
     is_whole: bool = True
@@ -180,9 +180,7 @@ def tree(top: Path, max_entries: int, *, leave_out: Container[str] = ()) -> File
         max_entries: Most that are looked at, of whatever kind.
         leave_out: Names that are passed over, wherever they are.
     """
-    files: list[tuple[str, int]] = []
-    others: list[str] = []
-    waiting: deque[tuple[str, ...]] = deque([()])
+    files, others, waiting = list[str](), list[str](), deque[tuple[str, ...]]([()])
     room, is_whole = max_entries, True
     while waiting:
         parts = waiting.popleft()
@@ -201,7 +199,7 @@ def tree(top: Path, max_entries: int, *, leave_out: Container[str] = ()) -> File
             if entry.name in leave_out:
                 continue
             if is_regular(status):
-                files.append(("/".join(path), status.st_size))
+                files.append("/".join(path))
             elif not stat.S_ISDIR(status.st_mode):
                 others.append("/".join(path))
             elif len(path) <= MAX_DEPTH:
@@ -212,20 +210,20 @@ def tree(top: Path, max_entries: int, *, leave_out: Container[str] = ()) -> File
 
 
 def read_below(top: Path, path: str, max_bytes: int) -> bytes:
-    """The content of a regular file by its path below a folder, at most one byte more than it may have.
+    """Return the whole content of a regular file by its path below a folder.
 
     Raises:
-        OSError: It is not there, no regular file, behind a link, unreadable, or the path leads elsewhere.
+        OSError: As the module says; or it is behind a link, or the path leads elsewhere.
     """
     *folders, name = path.split("/")
     if any(step in {"", ".", ".."} for step in (*folders, name)):
         raise OSError(errno.EINVAL, "not a path inside the tree")
     with entered(top, folders) as folder:
-        return read_head(name, max_bytes + 1, folder=folder)
+        return read(name, max_bytes, folder=folder)
 
 
 def is_regular(status: os.stat_result) -> bool:
-    """Whether it is the status of a regular file."""
+    """Tell whether it is the status of a regular file."""
     return stat.S_ISREG(status.st_mode)
 
 
