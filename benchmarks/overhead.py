@@ -93,7 +93,7 @@ def sessions(settings: str = "", side_by_side: int = 1) -> Iterator[tuple[Spent,
 
 
 def commands(*words: str) -> Iterator[tuple[Spent, Spent]]:
-    """The command with these words, and a Python that does nothing, in turn, without end."""
+    """The command with some words, and a Python that does nothing, in turn, without end."""
     while True:
         yield spent([ZELDA, *words]), spent([sys.executable, "-c", "pass"])
 
@@ -117,8 +117,6 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="fail where a ratio is a tenth worse than the known one")
     parser.add_argument("--write", action="store_true", help="make the ratios the known ones")
     asked = parser.parse_args()
-    # An installed Zelda has its bytecode.
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     known: dict[str, list[float]] = json.loads(KNOWN.read_text())
     worse = []
     for name in asked.cases or CASES:

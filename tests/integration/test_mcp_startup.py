@@ -52,7 +52,7 @@ def run(
     settings: Mapping[str, Any] | None = None,
 ) -> Outcome:
     workspace = make_workspace(tmp_path, {".mcp.json": json.dumps({"mcpServers": servers})}, readable=[SCRIPT])
-    found = scan(workspace, safe)
+    found = scan(workspace.root, workspace.path, safe)
     asked: list[float] = []
 
     def script(request: ApiRequest) -> Message:

@@ -15,7 +15,7 @@ from tests.support.patience import PATIENCE
 from zelda_ci.domain.session import SessionRecord
 from zelda_ci.domain.suite import ExecutionSettings, IsolationLevel, IsolationSettings
 from zelda_ci.domain.workspace import Confinement, Workspace, WorkspaceSource
-from zelda_ci.execution.agent import NO_PINS, Listen, ModelEndpoint, PluginPins, SessionRequest
+from zelda_ci.execution.agent import NO_PINS, Listen, ModelEndpoint, Pins, SessionRequest
 from zelda_ci.execution.claude_code import run_session
 from zelda_ci.execution.launch import MARKER, find_cli
 from zelda_ci.execution.outcome import SessionOutcome
@@ -101,8 +101,7 @@ class Session:
     cli: Path | None = None
     endpoint: ModelEndpoint | None = None
     """Instead of the address and the usual token."""
-    pinned: tuple[str, ...] = ()
-    plugins: PluginPins = NO_PINS
+    pins: Pins = NO_PINS
     settings: dict[str, Any] = field(default_factory=dict)
     session_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     records: list[SessionRecord] = field(default_factory=list)
@@ -117,8 +116,7 @@ class Session:
             execution=ExecutionSettings(**{"timeout_seconds": PATIENCE, **self.settings}),
             endpoint=self.endpoint or ModelEndpoint(self.base_url, TOKEN),
             stop=self.stop,
-            pinned=self.pinned,
-            plugins=self.plugins,
+            pins=self.pins,
         )
 
     async def lead(self, listen: Listen | None = None) -> SessionOutcome:

@@ -23,16 +23,18 @@ KeepImage = Callable[[str], SessionImage | str]
 
 
 @dataclass(frozen=True)
-class PluginPins:
-    """Settings above the project's, so that a session has its own plugins, and no others."""
+class Pins:
+    """What is set above the project's settings, so that a session has the project's plugins and Zelda's plumbing."""
 
     settings: Mapping[str, Any] = field(default_factory=dict)
+    variables: tuple[str, ...] = ()
+    """Environment variables that the project sets and that are not its to set."""
     installs: bool = False
     """True where Claude Code has to take in plugins of a marketplace in the repository, before the session begins."""
     findings: tuple[SettingFinding, ...] = ()
 
 
-NO_PINS = PluginPins()
+NO_PINS = Pins()
 
 
 @dataclass(frozen=True)
@@ -75,9 +77,7 @@ class SessionRequest:
     execution: ExecutionSettings
     endpoint: ModelEndpoint
     stop: anyio.Event
-    plugins: PluginPins = NO_PINS
-    pinned: tuple[str, ...] = ()
-    """Environment variables that the project sets and that are not its to set."""
+    pins: Pins = NO_PINS
     witness: Witness | None = None
     time_limit: TimeLimit = anyio.move_on_after
     """Limits the session's time; it may know of waiting that is none of the session's doing."""
