@@ -149,7 +149,7 @@ async def test_an_api_that_says_nothing_is_given_up_and_its_answer_has_a_price()
             patience = Patience(header_seconds=0.3)
             with made.sessions.session(**{**RUN, "budget_usd": 1.0}, patience=patience) as meter:
                 answer = await ask(meter)
-                assert sum(exchange.unseen_usd for exchange in meter._exchanges) > 0
+                assert sum(exchange.estimated_usd for exchange in meter._exchanges) > 0
     assert answer.status_code == 502
     assert answer.json()["error"]["message"] == f"Zelda's model proxy got no answer from {api.url} within 0.3 s"
     assert meter.usage().errors == {"connection": 1}

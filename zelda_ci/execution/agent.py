@@ -48,20 +48,20 @@ class ModelEndpoint:
     """The same proxy as a socket, as the session sees it; given where the session has no network."""
 
 
-class Witness(Protocol):
-    """Is told what a session's messages say, and knows what passed between the session and the API."""
+class TranscriptCheck(Protocol):
+    """Checks a session's messages against what passed between the session and the API."""
 
     def began(self, message: str) -> None:
-        """A model's message begins."""
+        """Check that a model's message is the API's."""
 
     def said(self, message: str, text: str, *, thinking: bool) -> None:
-        """A text of a model's message."""
+        """Check a text of a model's message."""
 
-    def called(self, message: str, call: str, name: str, given: object) -> None:
-        """A tool call in a model's message."""
+    def called(self, message: str, call: str, name: str, arguments: object) -> None:
+        """Check a tool call in a model's message."""
 
-    def returned(self, call: str, content: object) -> None:
-        """What a tool call gave back."""
+    def returned(self, call: str) -> None:
+        """Check that a tool's result is one of a call that the API made."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class SessionRequest:
     """What is set of plugins above the project's settings."""
     pinned: tuple[str, ...] = ()
     """Environment variables that the project sets and that are not its to set."""
-    witness: Witness | None = None
+    transcript_check: TranscriptCheck | None = None
     time_limit: TimeLimit = anyio.move_on_after
     """Limits the session's time; it may know of waiting that is none of the session's doing."""
     wait_seconds: float = 0.0
@@ -111,23 +111,23 @@ MAX_STDERR_LINES = 200
 STDERR_TAIL = 5
 
 
-def tell(message: Any, witness: Witness) -> None:
-    """Tell what a message says."""
+def check_message(message: Any, check: TranscriptCheck) -> None:
+    """Check one message of the SDK, as it came: what is recorded is redacted."""
     event = getattr(message, "event", None) or {}
     if event.get("type") == "message_start":
-        witness.began(str((event.get("message") or {}).get("id")))
+        check.began(str((event.get("message") or {}).get("id")))
     content = getattr(message, "content", None)
     is_model = hasattr(message, "message_id") and message.model != SYNTHETIC
     for block in content if isinstance(content, list) else ():
         match type(block).__name__:
             case "TextBlock" if is_model:
-                witness.said(str(message.message_id), block.text, thinking=False)
+                check.said(str(message.message_id), block.text, thinking=False)
             case "ThinkingBlock" if is_model:
-                witness.said(str(message.message_id), block.thinking, thinking=True)
+                check.said(str(message.message_id), block.thinking, thinking=True)
             case "ToolUseBlock" | "ServerToolUseBlock" if is_model:
-                witness.called(str(message.message_id), block.id, block.name, block.input)
+                check.called(str(message.message_id), block.id, block.name, block.input)
             case "ToolResultBlock":
-                witness.returned(block.tool_use_id, block.content)
+                check.returned(block.tool_use_id)
             case _:
                 pass
 
@@ -136,11 +136,15 @@ class Recorder:
     """What one session said so far."""
 
     def __init__(
-        self, translator: Translator, listen: Listen, stop: Callable[[], None], witness: Witness | None = None
+        self,
+        translator: Translator,
+        listen: Listen,
+        stop: Callable[[], None],
+        transcript_check: TranscriptCheck | None = None,
     ) -> None:
         """Take `stop`, which is called when a listener fails: nothing more can be recorded then."""
         self._translator, self._listen, self._stop = translator, listen, stop
-        self._witness = witness
+        self._transcript_check = transcript_check
         self._stderr: deque[str] = deque()
         self._stderr_lines = 0
         self.stderr_tail: deque[str] = deque(maxlen=STDERR_TAIL)
@@ -163,9 +167,8 @@ class Recorder:
         """Record one message of the SDK."""
         self.flush()
         self._observe(message)
-        # As it came, since what is recorded is redacted.
-        if self._witness:
-            tell(message, self._witness)
+        if self._transcript_check:
+            check_message(message, self._transcript_check)
         try:
             records = list(self._translator.translate(message))
         except Exception as exc:

@@ -130,7 +130,8 @@ class SessionRunner:
         self._request, self._redact = request, redact
         self._began = time.monotonic()
         translator = Translator(redact, self._clock, request.keep_image)
-        self._recorder = Recorder(translator, listen, lambda: self._call(StopReason.RECORDING), request.witness)
+        check = request.transcript_check
+        self._recorder = Recorder(translator, listen, lambda: self._call(StopReason.RECORDING), check)
         self._supervisor = Supervisor()
         self._attention, self._resting, self._over = anyio.Event(), anyio.Event(), anyio.Event()
         self._connected, self._ready, self._input_done = anyio.Event(), anyio.Event(), anyio.Event()

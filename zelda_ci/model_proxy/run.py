@@ -1,14 +1,14 @@
 """One run as the proxy sees it: its token, its meter, what it may ask, and the way of one request."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import anyio
 import anyio.to_thread
 
 from zelda_ci.model_proxy import requests, wire
 from zelda_ci.model_proxy.limits import AnswerLimit, Limits, RefusedHereError
-from zelda_ci.model_proxy.meter import Meter, place_of
+from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.patience import CallWait
 from zelda_ci.model_proxy.pricing import Models
 from zelda_ci.model_proxy.rate_limits import SpentError
@@ -104,8 +104,8 @@ class ProxyRun:
         if not self._allowed.web and (feature := requests.external_address(body)):
             raise RefusedHereError(403, "permission_error", f"this run may not use {feature}", [*DO_NOT_RETRY])
         # What was judged, and not what came, is what is sent.
-        call = Call(f"{path}?{requests.QUERY}", requests.allowed_headers(headers), wire.write(body), body)
-        return replace(call, place=place_of(call), wait=CallWait(self.meter.patience))
+        sent = requests.allowed_headers(headers)
+        return Call(f"{path}?{requests.QUERY}", sent, wire.write(body), body, CallWait(self.meter.patience))
 
     async def serve(self, call: Call, client: Sink) -> None:
         """Answer a call, or refuse it because the budget is spent.

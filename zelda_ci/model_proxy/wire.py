@@ -30,11 +30,6 @@ def _read_tolerantly(data: bytes) -> Any:
         return None
 
 
-def begins_object(data: bytes) -> bool:
-    """Whether an answer that begins so is one JSON object, and no event stream."""
-    return data.lstrip().startswith(b"{")
-
-
 def write(value: Any) -> bytes:
     """Compact JSON with keys in their order."""
     try:
@@ -59,8 +54,6 @@ class Call:
     raw_body: bytes = field(repr=False)
     """As it goes to the API."""
     body: dict[str, Any] = field(repr=False)
-    place: bytes = field(default=b"", repr=False)
-    """Of the conversation, where that is known already."""
     wait: CallWait = field(default_factory=CallWait, repr=False, compare=False)
     """How long it has waited for the API's limits, and may."""
 

@@ -141,7 +141,7 @@ def test_nonsense_counts_nothing(event: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "label", [b"text/plain", b"application/octet-stream", b"Text/Event-Stream", b"application/json"]
 )
-def test_a_stream_is_metered_and_witnessed_whatever_its_content_type_says(label: bytes) -> None:
+def test_a_stream_is_metered_and_checked_whatever_its_content_type_says(label: bytes) -> None:
     counts = meter(budget_usd=0.001)
     exchange = counts.begin(call(body(PROMPT)))
     exchange.start(200, [(b"content-type", label)])
@@ -151,9 +151,9 @@ def test_a_stream_is_metered_and_witnessed_whatever_its_content_type_says(label:
     counts.end(exchange)
     assert counts.cost_usd == pytest.approx(0.001)
     assert counts.is_spent
-    counts.witness.began("msg_1")
-    counts.witness.said("msg_1", "Done.", thinking=False)
-    assert counts.witness.differences() == ()
+    counts.transcript_check.began("msg_1")
+    counts.transcript_check.said("msg_1", "Done.", thinking=False)
+    assert counts.transcript_check.differences() == ()
 
 
 @pytest.mark.parametrize("answer", [b"<html>Hello</html>" * 100, b'{"content": ' * 100, b"data: nonsense\n\n" * 100])
