@@ -140,10 +140,10 @@ class ModelProxy:
             case LiveMode():
                 yield self._started()
             case RecordMode(_, folder):
-                file, most = cassette_file(folder, label), self._limits.recording_bytes
+                file = cassette_file(folder, label)
                 with (
                     self._reserved(file),
-                    recording(self._started(), file, label, placeholders, self.redact, most) as source,
+                    recording(self._started(), file, label, placeholders, self.redact) as source,
                 ):
                     yield source
 

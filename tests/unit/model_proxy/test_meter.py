@@ -1,15 +1,13 @@
-import json
 from typing import Any
 
 import pytest
 
 from tests.support.scripted_replies import ApiRequest, Message, Tokens, events, sse, text
-from tests.unit.model_proxy.requests import PLACES, body, called, noted, returned, said
+from tests.unit.model_proxy.requests import PLACES, body, call, called, noted, returned, said
 from zelda_ci.model_proxy.cassettes.cassette import Cassette
 from zelda_ci.model_proxy.cassettes.normalise import Placeholders
 from zelda_ci.model_proxy.cassettes.replay import ReplaySource
 from zelda_ci.model_proxy.meter import Meter, MeteredExchange
-from zelda_ci.model_proxy.wire import Call
 from zelda_ci.redact import Redactor
 
 SSE = [(b"content-type", b"text/event-stream; charset=utf-8")]
@@ -21,11 +19,6 @@ def meter(budget_usd: float | None = None) -> Meter:
     redact = Redactor()
     nothing = ReplaySource(Cassette(zelda="1", cli=redact("x"), label="a"), Placeholders(PLACES), redact)
     return Meter("http://127.0.0.1:1", "token", budget_usd, nothing)
-
-
-def call(request: dict[str, Any], agent: str | None = None) -> Call:
-    headers = [(b"x-claude-code-agent-id", agent.encode())] if agent else []
-    return Call("/v1/messages?beta=true", headers, json.dumps(request).encode(), request)
 
 
 def stream(reply: Message) -> list[bytes]:
