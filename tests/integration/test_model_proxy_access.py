@@ -10,8 +10,9 @@ from tests.support.proxied import BODY, KEY, REDACT, ask, client, open_run, plai
 from tests.support.scripted_api import ScriptedApi, Tokens, http_error, text
 from zelda_ci.model_proxy import run
 from zelda_ci.model_proxy.modes import LiveMode, Upstream
+from zelda_ci.model_proxy.policy import Allowed
 from zelda_ci.model_proxy.pricing import Models
-from zelda_ci.model_proxy.proxy import Allowed, ModelProxy
+from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.redact import Secret
 
 pytestmark = pytest.mark.anyio
@@ -102,14 +103,14 @@ async def test_a_key_that_the_api_quotes_does_not_reach_the_session() -> None:
 
 async def test_two_runs_side_by_side_are_counted_apart() -> None:
     with ScriptedApi(lambda _: text("x", tokens=USED)) as api:
-        async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
-            with (
-                proxy.session(run_label="a", budget_usd=None, placeholders={}) as first,
-                proxy.session(run_label="b", budget_usd=None, placeholders={}) as second,
-            ):
-                async with anyio.create_task_group() as group:
-                    for meter in (first, second, second):
-                        group.start_soon(ask, meter)
+        async with (
+            ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy,
+            proxy.session(run_label="a", budget_usd=None, placeholders={}) as first,
+            proxy.session(run_label="b", budget_usd=None, placeholders={}) as second,
+        ):
+            async with anyio.create_task_group() as group:
+                for meter in (first, second, second):
+                    group.start_soon(ask, meter)
             assert (await ask(first)).status_code == 401, "a token ends with its run"
     assert first.token != second.token
     assert (first.usage().requests, second.usage().requests) == (1, 2)
@@ -132,12 +133,14 @@ SMUGGLED = {
 )
 async def test_nothing_is_smuggled_in_by_giving_a_key_twice(kind: str, path: str) -> None:
     with ScriptedApi(lambda _: text("x")) as api:
-        async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
-            with proxy.session(
+        async with (
+            ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy,
+            proxy.session(
                 run_label="run", budget_usd=None, placeholders={}, allowed=Allowed(Models.of(BODY["model"]), web=False)
-            ) as meter:
-                async with client(meter) as http:
-                    answer = await http.post(path, content=SMUGGLED[kind].encode())
+            ) as meter,
+            client(meter) as http,
+        ):
+            answer = await http.post(path, content=SMUGGLED[kind].encode())
     # Of two values the last is judged; the API gets that one alone, or nothing.
     assert answer.status_code in {200, 403}
     sent = str([request.body for request in api.requests])
@@ -169,13 +172,15 @@ async def test_the_checks_hold_wherever_something_lies(
     options: dict[str, Any], status: int, words: str, size: int
 ) -> None:
     with ScriptedApi(lambda _: text("x")) as api:
-        async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
-            with proxy.session(
+        async with (
+            ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy,
+            proxy.session(
                 run_label="run", budget_usd=None, placeholders={}, allowed=Allowed(Models.of(BODY["model"]), web=False)
-            ) as meter:
-                async with client(meter) as http:
-                    answer = await http.post("/v1/messages", json={**BODY, **options, "system": "x" * size})
-                refused = meter.refused_keys | meter.refused_models
+            ) as meter,
+        ):
+            async with client(meter) as http:
+                answer = await http.post("/v1/messages", json={**BODY, **options, "system": "x" * size})
+            refused = meter.refused_keys | meter.refused_models
     assert answer.status_code == status
     assert words in answer.json()["error"]["message"]
     assert api.requests == []
@@ -184,11 +189,13 @@ async def test_the_checks_hold_wherever_something_lies(
 
 async def test_a_key_that_the_operator_allows_goes_on() -> None:
     with ScriptedApi(lambda _: text("x")) as api:
-        async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
-            with proxy.session(
+        async with (
+            ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy,
+            proxy.session(
                 run_label="run", budget_usd=None, placeholders={}, allowed=Allowed(keys=["new_option"])
-            ) as meter:
-                assert (await ask(meter, new_option=1)).status_code == 200
+            ) as meter,
+        ):
+            assert (await ask(meter, new_option=1)).status_code == 200
     assert api.requests[0].body["new_option"] == 1
 
 

@@ -158,12 +158,12 @@ async def test_a_full_disk_fails_the_recording_and_not_the_session(tmp_path: Pat
 
 async def test_two_runs_cannot_be_recorded_to_one_file(tmp_path: Path) -> None:
     async with ModelProxy(RecordMode(upstream("http://127.0.0.1:1"), tmp_path), REDACT) as proxy:
-        with proxy.session(run_label="a", budget_usd=None, placeholders={}):
+        async with proxy.session(run_label="a", budget_usd=None, placeholders={}):
             with pytest.raises(ProxyError, match="two runs would be recorded"):
-                proxy.session(run_label="a", budget_usd=None, placeholders={}).__enter__()
-            with proxy.session(run_label="b", budget_usd=None, placeholders={}):
+                await proxy.session(run_label="a", budget_usd=None, placeholders={}).__aenter__()
+            async with proxy.session(run_label="b", budget_usd=None, placeholders={}):
                 pass
-        with proxy.session(run_label="a", budget_usd=None, placeholders={}):
+        async with proxy.session(run_label="a", budget_usd=None, placeholders={}):
             pass
 
 

@@ -39,9 +39,11 @@ SMALL = Limits(
 
 @asynccontextmanager
 async def limited(mode: LiveMode | RecordMode, limits: Limits = SMALL) -> AsyncIterator[Meter]:
-    async with ModelProxy(mode, REDACT, limits) as proxy:
-        with proxy.session(run_label="run", budget_usd=None, placeholders={}) as meter:
-            yield meter
+    async with (
+        ModelProxy(mode, REDACT, limits) as proxy,
+        proxy.session(run_label="run", budget_usd=None, placeholders={}) as meter,
+    ):
+        yield meter
 
 
 async def post(meter: Meter, content: bytes | AsyncIterator[bytes], **headers: str) -> httpx2.Response:

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -12,16 +12,17 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
+from anyio.abc import AnyByteStream
 
 from tests.support.command import the_result, zelda
 from tests.support.patience import PATIENCE
 from tests.support.projects import repository
-from tests.support.proxied import REDACT, ask, open_run, upstream
-from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, hang, http_error, text, tool_call
+from tests.support.proxied import BODY, REDACT, ask, client, listening, open_run, until, upstream
+from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, Tokens, hang, http_error, text, tool_call
 from zelda_ci.model_proxy.cassettes.cassette import load
+from zelda_ci.model_proxy.limits import Limits
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.modes import LiveMode, RecordMode, ReplayMode
-from zelda_ci.model_proxy.patience import Patience
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.model_proxy.rate_limits import RateLimits
 
@@ -97,12 +98,11 @@ async def all_at_once(*meters: Meter) -> list[httpx2.Response]:
 async def test_one_refusal_makes_all_sessions_and_judges_wait_and_none_hears_of_it() -> None:
     limit = Limit(together=3)
     with ScriptedApi(limit) as api:
-        async with job(api.url) as made:
-            with ExitStack() as stack:
-                runs = [each.session(**RUN) for each in (made.sessions, made.sessions, made.judges)]
-                meters = [stack.enter_context(run) for run in runs]
-                answers = await all_at_once(*meters)
-                more = [await ask(meter) for meter in meters]
+        async with job(api.url) as made, AsyncExitStack() as stack:
+            runs = [each.session(**RUN) for each in (made.sessions, made.sessions, made.judges)]
+            meters = [await stack.enter_async_context(run) for run in runs]
+            answers = await all_at_once(*meters)
+            more = [await ask(meter) for meter in meters]
     assert {answer.status_code for answer in (*answers, *more)} == {200}
     # The three of them, and in the pause nobody; then the one that was refused, and three more.
     assert len(limit.times) == 7
@@ -126,6 +126,49 @@ async def test_a_check_waits_for_nothing() -> None:
     assert (found.status, found.message) == (429, "slow down")
 
 
+async def test_a_refusal_that_cannot_be_waited_for_is_passed_on_as_the_last_one() -> None:
+    refusal = http_error(429, "slow down", headers={"retry-after": "60", "x-should-retry": "true"})
+    with ScriptedApi([refusal]) as api:
+        async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy, proxy.session(**RUN) as meter:
+            meter.wait.max_seconds = 1
+            answer = await ask(meter)
+            assert (answer.status_code, answer.headers.get_list("x-should-retry")) == (429, ["false"])
+            later = await ask(meter)
+    assert later.json()["error"]["message"].endswith("longer than the 1.0 s that one run may")
+    assert (meter.usage().requests, meter.usage().errors) == (1, {"429": 1})
+
+
+async def test_a_refused_token_count_holds_up_nobody() -> None:
+    async def serve(stream: AnyByteStream) -> None:
+        async with stream:
+            is_count = b"count_tokens" in await stream.receive()
+            head = "HTTP/1.1 429 Slow\r\nretry-after: 60" if is_count else "HTTP/1.1 200 OK"
+            await stream.send(f"{head}\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{{}}".encode())
+
+    async with listening(serve) as url, open_run(LiveMode(upstream(url))) as meter, client(meter) as http:
+        count = await http.post("/v1/messages/count_tokens", json=BODY)
+        assert (count.status_code, (await ask(meter)).status_code) == (429, 200)
+
+
+async def test_what_waited_is_not_asked_once_the_budget_is_spent() -> None:
+    gate, spent = threading.Event(), Tokens(1000, 100)
+    with ScriptedApi([text("Dear.", tokens=spent, gate=gate), limited(1)]) as api:
+        mode = LiveMode(upstream(api.url))
+        async with open_run(mode, budget_usd=0.0025) as meter, anyio.create_task_group() as group:
+            statuses = []
+
+            async def one() -> None:
+                statuses.append((await ask(meter)).status_code)
+
+            group.start_soon(one)
+            await until(lambda: len(api.requests) == 1)
+            group.start_soon(one)
+            await until(lambda: meter.wait.throttled == 1)
+            gate.set()
+    assert statuses == [200, 402]
+    assert (len(api.requests), meter.usage().requests) == (2, 1)
+
+
 async def test_a_recording_has_neither_the_refusal_nor_the_waiting(tmp_path: Path) -> None:
     with ScriptedApi(Limit()) as api:
         async with open_run(RecordMode(upstream(api.url), tmp_path)) as meter:
@@ -145,11 +188,12 @@ async def test_a_recording_has_neither_the_refusal_nor_the_waiting(tmp_path: Pat
 async def test_an_api_that_says_nothing_is_given_up_and_its_answer_has_a_price() -> None:
     """Claude Code waits for those who wait; so the proxy has to notice."""
     with ScriptedApi([hang()]) as api:
-        async with job(api.url) as made:
-            patience = Patience(header_seconds=0.3)
-            with made.sessions.session(**{**RUN, "budget_usd": 1.0}, patience=patience) as meter:
-                answer = await ask(meter)
-                assert sum(exchange.estimated_usd for exchange in meter._exchanges) > 0
+        async with (
+            ModelProxy(LiveMode(upstream(api.url)), REDACT, Limits(head_seconds=0.3)) as proxy,
+            proxy.session(**{**RUN, "budget_usd": 1.0}) as meter,
+        ):
+            answer = await ask(meter)
+            assert sum(exchange.estimated_usd for exchange in meter._exchanges) > 0
     assert answer.status_code == 502
     assert answer.json()["error"]["message"] == f"Zelda's model proxy got no answer from {api.url} within 0.3 s"
     assert meter.usage().errors == {"connection": 1}

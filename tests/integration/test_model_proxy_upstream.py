@@ -1,5 +1,6 @@
 """The proxy's way to the API, as the environment describes it, and an API that refuses, redirects or breaks off."""
 
+import json
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -138,7 +139,7 @@ async def test_when_the_session_leaves_so_does_the_request_and_what_was_seen_is_
 async def test_the_end_of_a_run_ends_its_requests() -> None:
     with ScriptedApi([text("Some words.", delay=0.05)]) as api:
         async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
-            with proxy.session(run_label="a", budget_usd=None, placeholders={}) as meter:
+            async with proxy.session(run_label="a", budget_usd=None, placeholders={}) as meter:
                 http = client(meter)
                 asked = http.build_request("POST", "/v1/messages", json=BODY)
                 answer = await http.send(asked, stream=True)
@@ -146,6 +147,21 @@ async def test_the_end_of_a_run_ends_its_requests() -> None:
                 await answer.aread()
             await until(lambda: api.disconnects == 1)
             await http.aclose()
+
+
+async def test_a_request_that_is_complete_only_when_its_run_is_over_is_not_sent() -> None:
+    with ScriptedApi([text("Too late.")]) as api:
+        async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
+            async with proxy.session(run_label="a", budget_usd=None, placeholders={}) as meter:
+                content = json.dumps(BODY).encode()
+                head = f"POST /v1/messages HTTP/1.1\r\nhost: localhost\r\nx-api-key: {meter.token}\r\n"
+                line = await anyio.connect_tcp("127.0.0.1", int(meter.base_url.rpartition(":")[2]))
+                await line.send(f"{head}content-length: {len(content)}\r\n\r\n".encode() + content[:9])
+                assert (await ask(meter)).status_code == 200
+            await line.send(content[9:])
+            assert b" 502 " in await line.receive()
+            await line.aclose()
+    assert len(api.requests) == 1
 
 
 # A request that the API refuses

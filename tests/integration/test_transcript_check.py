@@ -49,14 +49,16 @@ async def differences(
 ) -> tuple[str, ...]:
     """How the transcript of a session differs from what passed through its proxy."""
     with ScriptedApi(script, agents=[[tool_call("Bash", {"command": "echo sub"}), text("I was small.")]]) as api:
-        async with ModelProxy(LiveMode(upstream(api.url)), Redactor()) as proxy:
-            with proxy.session(run_label="a", budget_usd=None, placeholders={}) as meter:
-                endpoint = ModelEndpoint(meter.base_url, meter.token)
-                session = _Watched(make_workspace(folder, files, level="none"), meter.base_url, cli=cli)
-                session.endpoint, session.check = endpoint, meter.transcript_check
-                outcome = await session.lead()
-                assert outcome.status is SessionStatus.COMPLETED, outcome
-                return meter.transcript_check.differences()
+        async with (
+            ModelProxy(LiveMode(upstream(api.url)), Redactor()) as proxy,
+            proxy.session(run_label="a", budget_usd=None, placeholders={}) as meter,
+        ):
+            endpoint = ModelEndpoint(meter.base_url, meter.token)
+            session = _Watched(make_workspace(folder, files, level="none"), meter.base_url, cli=cli)
+            session.endpoint, session.check = endpoint, meter.transcript_check
+            outcome = await session.lead()
+            assert outcome.status is SessionStatus.COMPLETED, outcome
+            return meter.transcript_check.differences()
 
 
 class _Watched(Session):

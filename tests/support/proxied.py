@@ -40,9 +40,11 @@ async def open_run(
     places: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Meter]:
     """One run of a proxy of its own."""
-    async with ModelProxy(mode, REDACT) as proxy:
-        with proxy.session(run_label=label, budget_usd=budget_usd, placeholders=places or {}) as meter:
-            yield meter
+    async with (
+        ModelProxy(mode, REDACT) as proxy,
+        proxy.session(run_label=label, budget_usd=budget_usd, placeholders=places or {}) as meter,
+    ):
+        yield meter
 
 
 def plain_client(**options: Any) -> httpx2.AsyncClient:

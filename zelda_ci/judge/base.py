@@ -103,16 +103,20 @@ class Judge(Protocol):
         """Ask; raises JudgeError where there is no usable answer."""
 
 
-@dataclass(frozen=True)
-class AbsentJudge:
-    """Stands for a judge that cannot be had, so that this matters only to whoever asks."""
+@dataclass
+class LateJudge:
+    """A judge that is made for its first question: importing its SDK takes a second."""
 
     model: str
     context_tokens: int
-    why: JudgeError
+    make: Callable[[], Judge]
+    """Raises JudgeError where there can be none; who asks nothing never learns of it."""
+    _judge: Judge | None = None
 
     async def ask(self, question: JudgeQuestion, form: type[A]) -> A:
-        raise self.why
+        if self._judge is None:
+            self._judge = await anyio.to_thread.run_sync(self.make)
+        return await self._judge.ask(question, form)
 
 
 def problems_of(problem: ValidationError) -> str:

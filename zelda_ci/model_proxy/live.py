@@ -1,13 +1,13 @@
 """Answers from the real API, passed on as they come; and why it cannot be reached, with no more than was configured."""
 
 import errno
+import math
 import os
 import socket
 import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
-from datetime import UTC, datetime
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 import anyio
@@ -17,9 +17,8 @@ from zelda_ci.errors import ProxyError
 from zelda_ci.model_proxy.limits import Limits, in_mib
 from zelda_ci.model_proxy.modes import Upstream
 from zelda_ci.model_proxy.platforms import BrokenStreamError, EventStream
-from zelda_ci.model_proxy.rate_limits import RateLimits, Throttle, TooLongError, UpstreamPause
+from zelda_ci.model_proxy.rate_limits import Throttled, is_throttled
 from zelda_ci.model_proxy.wire import (
-    DO_NOT_RETRY,
     AnswerSource,
     BrokenOff,
     Call,
@@ -28,7 +27,6 @@ from zelda_ci.model_proxy.wire import (
     Sink,
     Unreachable,
     error_body,
-    send_error,
     send_whole,
 )
 
@@ -139,78 +137,53 @@ ERROR_SECONDS = 60.0
 
 
 @asynccontextmanager
-async def live_source(upstream: Upstream, limits: Limits, rate_limits: RateLimits) -> AsyncIterator[AnswerSource]:
+async def live_source(upstream: Upstream, limits: Limits) -> AsyncIterator[AnswerSource]:
     """One source for all runs, with one pool of connections.
 
     Raises:
         ProxyError: The API's address, the HTTP proxy or the certificates cannot be used.
     """
     async with open_client(upstream, limits) as client:
-        yield LiveSource(client, upstream, limits, rate_limits)
+        yield LiveSource(client, upstream, limits)
 
 
 class LiveSource(AnswerSource):
     """Asks the API with the real credentials."""
 
-    def __init__(self, client: httpx2.AsyncClient, upstream: Upstream, limits: Limits, rate_limits: RateLimits) -> None:
+    def __init__(self, client: httpx2.AsyncClient, upstream: Upstream, limits: Limits) -> None:
         self._client = client
         self._upstream = upstream
         self._limits = limits
-        self._rate_limits = rate_limits
-        self._identity = upstream.identity
         self._outage = Outage()
         self.address = self._masked(shown(upstream.base_url))
-        """For messages."""
 
     async def answer(self, call: Call, sink: Sink) -> None:
-        """Pass the call on to the API and its answer back, bytes unchanged.
-
-        Where the API limits requests it waits, and sends a refused one again.
-        """
-        pause = self._rate_limits.pause(self._identity, self.address, call)
-        is_refused, attempts = True, 0
-        while is_refused:
-            attempts += 1
-            try:
-                began = await pause.wait(call)
-            except TooLongError as exc:
-                await send_error(sink, 429, "rate_limit_error", str(exc), DO_NOT_RETRY)
-                return
-            is_refused = await self._attempt(pause, call, attempts, began, sink)
-
-    async def _attempt(self, pause: UpstreamPause, call: Call, attempts: int, began: float, sink: Sink) -> bool:
-        """Ask once; the value is whether that was refused for now, and nothing has been passed on."""
-        # The pause between two bytes is limited by the client; an answer that drips would never end.
-        seconds = self._limits.answer_seconds
+        """Pass the call on to the API and its answer back, bytes unchanged."""
         response = await self._send(call)
         try:
-            throttle = Throttle.of(response.status_code, response.headers.raw, datetime.now(UTC))
-            if throttle and pause.refuse(call, throttle, attempts, began):
-                return True
-            if response.status_code < 400:
-                pause.answered(began)
-            with anyio.fail_after(seconds):
-                # The session would only begin the same waiting anew.
-                await self._pass_on(response, sink, DO_NOT_RETRY if throttle else [])
+            # The pause between two bytes is limited by the client; an answer that drips would never end.
+            with anyio.fail_after(self._limits.answer_seconds):
+                await self._pass_on(call, response, sink)
         except httpx2.HTTPError as exc:
             raise BrokenOff from exc
         except TimeoutError:
-            raise OverLimitError(f"The API's answer was not complete after {seconds:g} s") from None
+            why = f"The API's answer was not complete after {self._limits.answer_seconds:g} s"
+            raise OverLimitError(why) from None
         finally:
             with anyio.CancelScope(shield=True):
                 await response.aclose()
-        return False
 
     async def _send(self, call: Call) -> httpx2.Response:
         wired = self._upstream.platform.wired(self._upstream.base_url.rstrip("/"), call, self._headers(call))
         request = self._client.build_request("POST", wired.url, headers=wired.headers, content=wired.body)
-        began, seconds = time.monotonic(), call.wait.patience.header_seconds
+        began = time.monotonic()
+        seconds = self._limits.head_seconds if call.body.get("stream") else math.inf
         try:
             with anyio.fail_after(seconds):
                 response = await self._client.send(request, stream=True, follow_redirects=False)
         except TimeoutError:
             message = f"Zelda's model proxy got no answer from {self.address} within {seconds:g} s"
-            raise Unreachable(message, is_left=True) from None
+            raise Unreachable(message, abandoned=True) from None
         except httpx2.HTTPError as exc:
             raise self._unreachable(exc, began) from exc
         self._outage.over()
@@ -232,7 +205,7 @@ class LiveSource(AnswerSource):
         # Without compression, what is counted is what is passed on.
         return [*passed, (b"accept-encoding", b"identity"), *routing.items(), *secrets.items()]
 
-    async def _pass_on(self, response: httpx2.Response, sink: Sink, more: Headers) -> None:
+    async def _pass_on(self, call: Call, response: httpx2.Response, sink: Sink) -> None:
         encoding = response.headers.get("content-encoding", "").lower()
         if encoding not in READABLE:
             why = f"{self.address} answers with content encoding {encoding[:50]}, which cannot be metered"
@@ -242,7 +215,11 @@ class LiveSource(AnswerSource):
         headers = _end_to_end(response.headers.raw)
         events = self._upstream.platform.events(response.headers.get("content-type", ""))
         if response.status_code >= 400:
-            await self._pass_on_error(response, [*headers, *more], sink)
+            headers, body = await self._masked_error(response, headers)
+            # A refused count of tokens says nothing about messages, and Claude Code does without.
+            if is_throttled(response.status_code, headers) and not call.counts_tokens:
+                raise Throttled(response.status_code, headers, body)
+            await send_whole(sink, response.status_code, headers, body)
             return
         # It was decoded on the way, so that neither the encoding nor the length is true any more.
         if encoding:
@@ -263,13 +240,12 @@ class LiveSource(AnswerSource):
         why = f"{self.address} redirects ({status}) to {where}, and Zelda does not follow: is the address right?"
         return Unreachable(why, again=False)
 
-    async def _pass_on_error(self, response: httpx2.Response, headers: Headers, sink: Sink) -> None:
+    async def _masked_error(self, response: httpx2.Response, headers: Headers) -> tuple[Headers, bytes]:
         # Errors are short, and some gateways quote the key in them: the session must not read it there.
         said = self._upstream.platform.error(await self._error(response))
-        body = self._masked(said.decode("utf-8", "surrogateescape"))
+        body = self._masked(said.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
         remaining = _without(headers, b"content-encoding", b"content-length")
-        safe = [(name, self._masked(value.decode("latin-1")).encode("latin-1")) for name, value in remaining]
-        await send_whole(sink, response.status_code, safe, body.encode("utf-8", "surrogateescape"))
+        return [(name, self._masked(value.decode("latin-1")).encode("latin-1")) for name, value in remaining], body
 
     async def _error(self, response: httpx2.Response) -> bytes:
         """The body of an error; in place of an endless one, a sentence about it."""

@@ -11,9 +11,9 @@ from zelda_ci.domain.session import ApiUsage, ModelUsage
 from zelda_ci.model_proxy import pricing
 from zelda_ci.model_proxy.answer import AnswerEvents, dicts
 from zelda_ci.model_proxy.loaded_context import LoadedContext
-from zelda_ci.model_proxy.patience import Patience
+from zelda_ci.model_proxy.rate_limits import RateLimitWait
 from zelda_ci.model_proxy.transcript_check import PassedAnswer, TranscriptCheck
-from zelda_ci.model_proxy.wire import AnswerSource, Call, Headers
+from zelda_ci.model_proxy.wire import Call, CassetteState, Headers
 from zelda_ci.redact import SafeText
 
 MAX_REFUSED = 5
@@ -47,9 +47,9 @@ class Meter:
         base_url: str,
         token: str,
         budget_usd: float | None,
-        source: AnswerSource,
+        cassette: CassetteState,
         socket: Path | None = None,
-        patience: Patience | None = None,
+        wait: RateLimitWait | None = None,
     ) -> None:
         self.base_url = base_url
         self.token = token
@@ -62,29 +62,28 @@ class Meter:
         self.context = LoadedContext()
         self.outage: str | None = None
         """The last connection error; None after the next answer."""
-        self.patience = patience or Patience()
-        self.patience.is_spent = lambda: self.is_spent
+        self.wait = wait or RateLimitWait()
         self.refused_models: set[str] = set()
         self.refused_keys: set[str] = set()
         """Keys of requests that Zelda does not know."""
-        self._source = source
+        self._cassette = cassette
         self._exchanges: list[MeteredExchange] = []
         self._failed: set[Place] = set()
 
     @property
     def failure(self) -> SafeText | None:
         """Why the cassette could not answer or could not be written; None while all is well."""
-        return self._source.failure
+        return self._cassette.failure
 
     @property
     def divergences(self) -> tuple[SafeText, ...]:
         """Where a replay was not exactly what was recorded, without harm so far."""
-        return tuple(self._source.divergences)
+        return tuple(self._cassette.divergences)
 
     @property
     def unused(self) -> tuple[SafeText, ...]:
         """Recorded exchanges that the run has not asked for."""
-        return tuple(self._source.unused)
+        return tuple(self._cassette.unused)
 
     def refuse(self, model: str) -> None:
         """Note a model that was refused; the names are the session's own, so only a few are kept."""
@@ -107,6 +106,12 @@ class Meter:
         estimated = sum(exchange.estimated_usd for exchange in self._exchanges)
         return self.budget_usd is not None and self.cost_usd + estimated >= self.budget_usd
 
+    @property
+    def spent_message(self) -> str:
+        """Why requests are refused once the budget is spent."""
+        spent, budget = f"{self.cost_usd:.4f}", f"{self.budget_usd or 0:.4f}"
+        return f"Zelda's cost limit for this run is reached: {spent} of {budget} US dollars are spent"
+
     def usage(self) -> ApiUsage:
         """Everything counted so far."""
         models: dict[str, ModelUsage] = {}
@@ -119,8 +124,8 @@ class Meter:
             errors=dict(sorted(Counter(it.error for it in self._exchanges if it.error).items())),
             models=dict(sorted(models.items())),
             api_seconds=sum(exchange.seconds for exchange in self._exchanges),
-            wait_seconds=self.patience.seconds,
-            throttled=self.patience.throttled,
+            wait_seconds=self.wait.seconds,
+            throttled=self.wait.throttled,
         )
 
     def begin(self, call: Call) -> "MeteredExchange":
@@ -132,20 +137,21 @@ class Meter:
             self.transcript_check.request(call.body)
             self.context.request(call.body)
         exchange = MeteredExchange(call, place, self.transcript_check.answer(), is_retry=place in self._failed)
+        self._failed.discard(place)
         self._exchanges.append(exchange)
         return exchange
 
     def drop(self, exchange: "MeteredExchange") -> None:
-        """Forget a request that the API has not answered, and that it does not have."""
+        """Forget a request that the API refused for now, and that will be sent again."""
         self._exchanges.remove(exchange)
+        if exchange.is_retry:
+            self._failed.add(exchange.place)
 
     def end(self, exchange: "MeteredExchange") -> None:
         """Close an exchange whose answer is over, whole or not."""
         exchange.end()
         if exchange.is_failed:
             self._failed.add(exchange.place)
-        else:
-            self._failed.discard(exchange.place)
         if self.is_spent:
             self.exhausted.set()
 
@@ -155,7 +161,6 @@ class MeteredExchange:
 
     def __init__(self, call: Call, place: Place, passed: PassedAnswer, *, is_retry: bool) -> None:
         # Only what the price depends on: the requests of a session are large, each repeats the one before.
-        self._wait = call.wait
         self._is_free = call.counts_tokens
         self._request_bytes = len(call.raw_body)
         self._max_tokens = most if isinstance(most := call.body.get("max_tokens"), int) else 0
@@ -179,8 +184,8 @@ class MeteredExchange:
 
     @property
     def seconds(self) -> float:
-        """Wall time of the exchange so far, without its waits for the API's limits."""
-        return (self._ended_at or time.monotonic()) - self._started_at - self._wait.seconds
+        """Wall time of the exchange so far."""
+        return (self._ended_at or time.monotonic()) - self._started_at
 
     @property
     def cost_usd(self) -> float:

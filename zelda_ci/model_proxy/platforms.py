@@ -17,8 +17,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from zelda_ci.model_proxy import wire
-from zelda_ci.model_proxy.limits import RefusedHereError
-from zelda_ci.model_proxy.wire import DO_NOT_RETRY, Call, Headers
+from zelda_ci.model_proxy.wire import DO_NOT_RETRY, Call, Headers, RefusedHereError
 from zelda_ci.redact import Secret
 
 BETA = b"anthropic-beta"

@@ -1,8 +1,8 @@
 """The model proxy: one per Zelda process, serving many runs side by side."""
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -16,13 +16,13 @@ from zelda_ci.model_proxy.cassettes.replay import ReplaySource
 from zelda_ci.model_proxy.limits import Limits
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.modes import LiveMode, Mode, RecordMode, ReplayMode, Upstream
-from zelda_ci.model_proxy.patience import Patience
+from zelda_ci.model_proxy.policy import Allowed
 from zelda_ci.model_proxy.pricing import Models, plain
 from zelda_ci.model_proxy.probe import Probe, probe
-from zelda_ci.model_proxy.rate_limits import RateLimits
-from zelda_ci.model_proxy.run import Allowed, ProxyRun
+from zelda_ci.model_proxy.rate_limits import RateLimits, RateLimitWait, UpstreamPause
+from zelda_ci.model_proxy.run import ProxyRun
 from zelda_ci.model_proxy.server import socket_folder
-from zelda_ci.model_proxy.wire import AnswerSource
+from zelda_ci.model_proxy.wire import AnswerSource, CassetteState
 from zelda_ci.redact import Redactor
 
 __all__ = ["Allowed", "Limits", "LiveMode", "Meter", "ModelProxy", "Models", "RecordMode", "ReplayMode", "Upstream"]
@@ -71,7 +71,7 @@ class ModelProxy:
                 with one_at_a_time("httpx2"):
                     from zelda_ci.model_proxy.live import live_source  # noqa: PLC0415 - 20 ms, not for a replay
 
-                opened = live_source(self._mode.upstream, self._limits, self._rate_limits)
+                opened = live_source(self._mode.upstream, self._limits)
                 self._live = await stack.enter_async_context(opened)
             self.socket = stack.enter_context(socket_folder())
             self._base_url = await stack.enter_async_context(serving(self._runs, self.socket))
@@ -83,16 +83,16 @@ class ModelProxy:
     ) -> None:
         await self._stack.__aexit__(kind, error, trace)
 
-    @contextmanager
-    def session(
+    @asynccontextmanager
+    async def session(
         self,
         *,
         run_label: str,
         budget_usd: float | None,
         placeholders: Mapping[str, str],
         allowed: Allowed | None = None,
-        patience: Patience | None = None,
-    ) -> Iterator[Meter]:
+        wait: RateLimitWait | None = None,
+    ) -> AsyncIterator[Meter]:
         """Open one run: an address and a token that are good until the block ends.
 
         A recording takes its place when the block ends without an exception.
@@ -100,24 +100,38 @@ class ModelProxy:
         Args:
             run_label: Names the run's cassette.
             budget_usd: Cost at which further requests are refused; None for no limit.
-            placeholders: Absolute paths by name, kept out of the cassette as `{{name}}`.
+            placeholders: Absolute paths by name, kept out of the cassette as `{{zelda:name}}`.
             allowed: What requests may be; None for anything.
-            patience: How long the run may wait for the API's limits.
+            wait: How long the run may wait for the API's rate limits.
 
         Raises:
             ProxyError: The cassette cannot be read, is of another version, or is being recorded already.
         """
-        token = secrets.token_urlsafe(32)
-        replacements = Placeholders({**placeholders, "proxyUrl": self._base_url, "proxyToken": token})
-        with self._source(run_label, replacements) as source:
-            meter = Meter(self._base_url, token, budget_usd, source, self.socket, patience)
-            run = ProxyRun(meter, source, allowed, limits=self._limits)
+        token, recorder = secrets.token_urlsafe(32), None
+        places = Placeholders({**placeholders, "proxyUrl": self._base_url, "proxyToken": token})
+        async with AsyncExitStack() as stack:
+            source: AnswerSource
+            cassette: CassetteState
+            if isinstance(self._mode, ReplayMode):
+                source = cassette = ReplaySource(load(cassette_file(self._mode.folder, run_label)), places, self.redact)
+            else:
+                source, cassette = self._started(), CassetteState()
+            if isinstance(self._mode, RecordMode):
+                file = cassette_file(self._mode.folder, run_label)
+                if file in self._recording:
+                    raise ProxyError(f"two runs would be recorded to {file}", hint="Give the suites different names.")
+                self._recording.add(file)
+                stack.callback(self._recording.discard, file)
+                opened = recording(file, run_label, places, self.redact)
+                cassette = recorder = stack.enter_context(opened)
+            meter = Meter(self._base_url, token, budget_usd, cassette, self.socket, wait)
+            run = ProxyRun(meter, source, self._limits, allowed, self._pause(), recorder)
             self._runs[token] = run
             try:
-                yield run.meter
+                yield meter
             finally:
                 del self._runs[token]
-                run.close()
+                await run.close()
 
     @property
     def address(self) -> str:
@@ -128,36 +142,16 @@ class ModelProxy:
         """Ask a model for one token; a recording does not notice. `tell` hears why it is asked again."""
         source = self._started()
         # What is asked is whether there is an answer now.
-        meter = Meter(self._base_url, "", None, source, patience=Patience(0.0))
-        run = ProxyRun(meter, source, limits=self._limits)
+        meter = Meter(self._base_url, "", None, CassetteState(), wait=RateLimitWait(0.0))
+        run = ProxyRun(meter, source, self._limits, pause=self._pause())
         return await probe(run, plain(model), source.address, tell)
 
-    @contextmanager
-    def _source(self, label: str, placeholders: Placeholders) -> Iterator[AnswerSource]:
-        match self._mode:
-            case ReplayMode(folder):
-                yield ReplaySource(load(cassette_file(folder, label)), placeholders, self.redact)
-            case LiveMode():
-                yield self._started()
-            case RecordMode(_, folder):
-                file = cassette_file(folder, label)
-                with (
-                    self._reserved(file),
-                    recording(self._started(), file, label, placeholders, self.redact) as source,
-                ):
-                    yield source
+    def _pause(self) -> UpstreamPause | None:
+        if isinstance(self._mode, ReplayMode):
+            return None
+        return self._rate_limits.pause(self._mode.upstream.identity, self._started().address)
 
     def _started(self) -> AnswerSource:
         if self._live is None:
             raise ProxyError("the model proxy has not been started")
         return self._live
-
-    @contextmanager
-    def _reserved(self, file: Path) -> Iterator[None]:
-        if file in self._recording:
-            raise ProxyError(f"two runs would be recorded to {file}", hint="Give the suites different names.")
-        self._recording.add(file)
-        try:
-            yield
-        finally:
-            self._recording.discard(file)

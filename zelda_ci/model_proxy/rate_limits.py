@@ -6,16 +6,19 @@ may be asked again, and the refused one is sent anew from here: no session fails
 
 import math
 import random
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 import anyio
 
 from zelda_ci.domain.numbers import duration
-from zelda_ci.model_proxy.patience import MAX_WAIT_SECONDS
-from zelda_ci.model_proxy.wire import Call, Headers
+from zelda_ci.model_proxy.wire import Headers
+
+# Of one run, in all. The API's own limits are counted by the minute.
+MAX_WAIT_SECONDS = 900.0
 
 REASONS = {429: "refuses requests for their rate", 529: "is overloaded"}
 
@@ -36,27 +39,31 @@ NOTICE_SECONDS, MORE_NOTICE_SECONDS = 1.0, 10.0
 MAX_HEADER_LENGTH = 64
 
 
-@dataclass(frozen=True)
-class Throttle:
-    """A refusal that is to pass, with the seconds for which it asks to wait, where it says so."""
+class Throttled(Exception):  # noqa: N818 - an answer, and no error of ours
+    """The API's refusal of a request that may be sent again; nothing was passed on to the session."""
 
-    status: int
-    seconds: float | None
+    def __init__(self, status: int, headers: Headers, body: bytes) -> None:
+        super().__init__(status)
+        self.status, self.headers, self.body = status, headers, body
+        self.seconds = _seconds(headers)
+        """For which the API asks to wait; None where it does not say."""
 
-    @classmethod
-    def of(cls, status: int, headers: Headers, now: datetime) -> "Throttle | None":
-        """Read it; None for any other answer, and for a refusal that is to last."""
-        named = {name.decode("latin-1").lower(): value.decode("latin-1").strip() for name, value in headers}
-        if status not in REASONS or named.get("x-should-retry") == "false":
-            return None
-        milliseconds, value = _number(named.get("retry-after-ms", "")), named.get("retry-after", "")
-        if milliseconds is not None:
-            return cls(status, milliseconds / 1000)
-        if (seconds := _number(value)) is not None:
-            return cls(status, seconds)
-        # Against the server's own clock: ours may differ.
-        date, now = _date(value), _date(named.get("date", "")) or now
-        return cls(status, max(0.0, (date - now).total_seconds()) if date else None)
+
+def is_throttled(status: int, headers: Headers) -> bool:
+    """Whether an answer refuses the request for now, and not for good."""
+    return status in REASONS and (b"x-should-retry", b"false") not in headers
+
+
+def _seconds(headers: Headers) -> float | None:
+    named = {name.decode("latin-1"): value.decode("latin-1").strip() for name, value in headers}
+    milliseconds, value = _number(named.get("retry-after-ms", "")), named.get("retry-after", "")
+    if milliseconds is not None:
+        return milliseconds / 1000
+    if (seconds := _number(value)) is not None:
+        return seconds
+    # Against the server's own clock: ours may differ.
+    date, now = _date(value), _date(named.get("date", "")) or datetime.now(UTC)
+    return max(0.0, (date - now).total_seconds()) if date else None
 
 
 def _number(value: str) -> float | None:
@@ -76,18 +83,80 @@ def _date(value: str) -> datetime | None:
     return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
+class RateLimitWait:
+    """How long a run waits for rate limits. Its time limits stand still meanwhile: waiting is none of its doing.
+
+    Args:
+        max_seconds: How long it may wait in all; at 0 every refusal is passed on.
+        clock: Seconds that never go back.
+    """
+
+    def __init__(self, max_seconds: float = MAX_WAIT_SECONDS, clock: Callable[[], float] = time.monotonic) -> None:
+        self.max_seconds = max_seconds
+        self.throttled = 0
+        """Refusals after which a request was sent again, without the session's knowledge."""
+        self._clock = clock
+        self._waiting = 0
+        self._since = 0.0
+        self._before = 0.0
+        self._remaining: dict[anyio.CancelScope, float] = {}
+        """Time limits of the run, with what was left of them when the waiting began."""
+
+    @property
+    def seconds(self) -> float:
+        """In which at least one request waited."""
+        return self._before + (self._clock() - self._since if self._waiting else 0.0)
+
+    @property
+    def left(self) -> float:
+        """Seconds that it may still wait."""
+        return max(0.0, self.max_seconds - self.seconds)
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """One of the run's requests waits."""
+        if not self._waiting:
+            self._since = self._clock()
+            for scope in self._remaining:
+                self._halt(scope)
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+            if not self._waiting:
+                self._before += self._clock() - self._since
+                for scope, remaining in self._remaining.items():
+                    scope.deadline = anyio.current_time() + remaining
+
+    @contextmanager
+    def time_limit(self, seconds: float) -> Iterator[anyio.CancelScope]:
+        """Like `anyio.move_on_after`, without the time in which the run waits; in the proxy's own event loop only."""
+        with anyio.move_on_after(seconds) as scope:
+            self._remaining[scope] = seconds
+            if self._waiting:
+                self._halt(scope)
+            try:
+                yield scope
+            finally:
+                del self._remaining[scope]
+
+    def _halt(self, scope: anyio.CancelScope) -> None:
+        self._remaining[scope] = scope.deadline - anyio.current_time()
+        # The waiting itself has a limit.
+        scope.deadline = math.inf
+
+
 class TooLongError(Exception):
     """A request would have to wait for longer than its run may."""
-
-
-class SpentError(Exception):
-    """While a request waited, its run has spent its budget."""
 
 
 class UpstreamPause:
     """The pause of all requests for one API and one key. Times are seconds of any clock that never goes back."""
 
-    def __init__(self, name: str, notify: Callable[[str], None], clock: Callable[[], float]) -> None:
+    def __init__(
+        self, name: str, notify: Callable[[str], None] = lambda _: None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._name = name
         self._notify = notify
         self._clock = clock
@@ -95,55 +164,49 @@ class UpstreamPause:
         self._in_a_row = 0
         """Refusals; those of requests that were under way together count once."""
 
-    async def wait(self, call: Call) -> float:
+    async def wait(self, run: RateLimitWait) -> float:
         """Wait for the end of the pause; the value is when.
 
         Raises:
             TooLongError: That would take longer than the run may wait.
-            SpentError: There is no money for the request any more.
         """
-        run = call.wait.patience
         if self._ends_at > self._clock():
-            with call.wait.pause():
+            with run.waiting():
                 while (seconds := self._ends_at - self._clock()) > 0:
                     if seconds > run.left:
                         most = duration(run.max_seconds)
-                        raise TooLongError(
-                            f"{self._name} limits requests: this one would wait for longer than the {most} that one "
-                            "run may"
-                        )
+                        why = f"this one would wait for longer than the {most} that one run may"
+                        raise TooLongError(f"{self._name} limits requests: {why}")
                     jitter = random.random() * min(MAX_JITTER_SECONDS, JITTER * seconds)  # noqa: S311 - no secret
                     await anyio.sleep(min(seconds + jitter, run.left))
-                if run.is_spent():
-                    raise SpentError
         return self._clock()
 
-    def refuse(self, call: Call, throttle: Throttle, attempts: int, began: float) -> bool:
-        """Pause for a refusal of a request that was sent at `began`; whether to send it again after that."""
-        run, now = call.wait.patience, self._clock()
+    def refused(self, refusal: Throttled, run: RateLimitWait, attempts: int, sent_at: float) -> bool:
+        """Pause for a refusal of a request; whether to send it again after that."""
+        now = self._clock()
         # A request that would have to wait for so long gets the refusal itself: a wrong header would stop all others.
-        if throttle.seconds is not None and throttle.seconds > MAX_WAIT_SECONDS:
+        if refusal.seconds is not None and refusal.seconds > MAX_WAIT_SECONDS:
             return False
-        is_news = began >= self._refused_at
+        is_news = sent_at >= self._refused_at
         if is_news:
             self._in_a_row, self._refused_at = self._in_a_row + 1, now
         backoff = min(LONGEST_SECONDS, FIRST_SECONDS * 2.0 ** min(self._in_a_row - 1, 30))
         # An API that says 0 again and again does not mean it.
-        least = backoff if throttle.seconds is None or self._in_a_row > 1 else 0.0
-        seconds = max(throttle.seconds or 0.0, least)
+        least = backoff if refusal.seconds is None or self._in_a_row > 1 else 0.0
+        seconds = max(refusal.seconds or 0.0, least)
         self._ends_at = max(self._ends_at, now + seconds)
         if is_news and seconds >= (NOTICE_SECONDS if self._in_a_row == 1 else MORE_NOTICE_SECONDS):
-            why = f"{self._name} {REASONS[throttle.status]} (HTTP {throttle.status})"
+            why = f"{self._name} {REASONS[refusal.status]} (HTTP {refusal.status})"
             self._notify(f"{why}: all requests wait for {duration(seconds)}")
-        is_down = throttle.status == 529 and attempts >= MAX_OVERLOADS
+        is_down = refusal.status == 529 and attempts >= MAX_OVERLOADS
         if is_down or self._ends_at - now > run.left:
             return False
         run.throttled += 1
         return True
 
-    def answered(self, began: float) -> None:
-        """Note that a request that was sent at `began` is being answered."""
-        if began >= self._refused_at:
+    def answered(self, sent_at: float) -> None:
+        """Note that a request was answered."""
+        if sent_at >= self._refused_at:
             self._in_a_row = 0
 
 
@@ -151,20 +214,13 @@ class RateLimits:
     """The pauses of one job, shared by all proxies of it: sessions and judges may have one limit.
 
     Args:
-        notify: Is told of each pause, once.
-        clock: Seconds that never go back.
+        notify: Called once for each pause with a sentence about it.
     """
 
-    def __init__(
-        self, notify: Callable[[str], None] = lambda _: None, clock: Callable[[], float] = anyio.current_time
-    ) -> None:
+    def __init__(self, notify: Callable[[str], None] = lambda _: None) -> None:
         self._notify = notify
-        self._clock = clock
         self._pauses: dict[Hashable, UpstreamPause] = {}
 
-    def pause(self, upstream: Hashable, name: str, call: Call) -> UpstreamPause:
-        """The pause that holds a request; counts of tokens have limits of their own."""
-        key = upstream, call.counts_tokens
-        if key not in self._pauses:
-            self._pauses[key] = UpstreamPause(name, self._notify, self._clock)
-        return self._pauses[key]
+    def pause(self, upstream: Hashable, name: str) -> UpstreamPause:
+        """The pause of an upstream, which messages call by the name."""
+        return self._pauses.setdefault(upstream, UpstreamPause(name, self._notify))

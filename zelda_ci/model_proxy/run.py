@@ -1,60 +1,36 @@
-"""One run as the proxy sees it: its token, its meter, what it may ask, and the way of one request."""
-
-from collections.abc import Collection
-from dataclasses import dataclass
+"""One run as the proxy sees it: its meter, what it may ask, and the way of one request."""
 
 import anyio
 import anyio.to_thread
 
-from zelda_ci.model_proxy import requests, wire
-from zelda_ci.model_proxy.limits import AnswerLimit, Limits, RefusedHereError
+from zelda_ci.model_proxy import policy, wire
+from zelda_ci.model_proxy.cassettes.record import Recording
+from zelda_ci.model_proxy.limits import Limits, in_mib
 from zelda_ci.model_proxy.meter import Meter
-from zelda_ci.model_proxy.patience import CallWait
-from zelda_ci.model_proxy.pricing import Models
-from zelda_ci.model_proxy.rate_limits import SpentError
+from zelda_ci.model_proxy.policy import Allowed
+from zelda_ci.model_proxy.rate_limits import Throttled, TooLongError, UpstreamPause
 from zelda_ci.model_proxy.wire import (
     DO_NOT_RETRY,
     AnswerSource,
     BrokenOff,
     Call,
     Headers,
+    Observer,
     OverLimitError,
     Sink,
-    Tee,
     Unreachable,
     send_error,
+    send_whole,
 )
-
-MAX_OF_A_NAME = 100
 
 # Requests under way for one run: what these cost is known only when they are over. Sub-agents are ten at most.
 MAX_CONCURRENT = 24
 
-# Free, so that no budget ends them: far beyond what Claude Code and a judge ask for.
+# Free, so that no budget ends them: far beyond what Claude Code asks for.
 MAX_TOKEN_COUNTS = 1000
 
 # Beyond this, a request is read in a thread.
 LARGE_BYTES = 256 << 10
-
-
-class RefusedModelError(RefusedHereError):
-    """A request that names a model which the run may not ask."""
-
-    def __init__(self, model: str, models: Models) -> None:
-        super().__init__(403, "permission_error", _not_allowed(model, models), [*DO_NOT_RETRY])
-        self.model = model
-
-
-@dataclass(frozen=True)
-class Allowed:
-    """What the requests of a run may be."""
-
-    models: Models | None = None
-    """Those that may be asked; None for any."""
-    web: bool = True
-    """Whether they may make the API turn to addresses."""
-    keys: Collection[str] = ()
-    """Beside those that Zelda knows."""
 
 
 class ProxyRun:
@@ -64,16 +40,21 @@ class ProxyRun:
         self,
         meter: Meter,
         source: AnswerSource,
+        limits: Limits,
         allowed: Allowed | None = None,
-        limits: Limits | None = None,
+        pause: UpstreamPause | None = None,
+        recording: Recording | None = None,
     ) -> None:
         self.meter = meter
-        self.limits = limits or Limits()
-        self._token_counts = 0
-        self._allowed = allowed or Allowed()
-        self._room = anyio.CapacityLimiter(MAX_CONCURRENT)
+        self.limits = limits
         self._source = source
-        self._calls: set[anyio.CancelScope] = set()
+        self._allowed = allowed or Allowed()
+        self._pause = pause or UpstreamPause(source.address)
+        self._recording = recording
+        self._token_counts = 0
+        self._room = anyio.CapacityLimiter(MAX_CONCURRENT)
+        self._calls: dict[anyio.CancelScope, anyio.Event] = {}
+        self._is_closed = False
 
     async def call(self, path: str, headers: Headers, data: bytes) -> Call:
         """What a request asks, with a body that was read and judged, and written anew.
@@ -86,112 +67,133 @@ class ProxyRun:
                 return self._judged(path, headers, data)
             return await anyio.to_thread.run_sync(self._judged, path, headers, data)
         except RecursionError:
-            raise requests.invalid("the body nests values too deeply") from None
-        except RefusedModelError as exc:
+            raise policy.invalid("the body nests values too deeply") from None
+        except policy.RefusedModelError as exc:
             self.meter.refuse(exc.model)
             raise
-        except requests.UnknownKeyError as exc:
+        except policy.UnknownKeyError as exc:
             self.meter.refuse_key(exc.key)
             raise
 
     def _judged(self, path: str, headers: Headers, data: bytes) -> Call:
-        body = requests.read(data)
-        requests.check_keys(body, self._allowed.keys)
-        models = self._allowed.models
-        for model in requests.models(body) if models else ():
-            if models and not models.allow(model):
-                raise RefusedModelError(str(model), models)
-        if not self._allowed.web and (feature := requests.external_address(body)):
-            raise RefusedHereError(403, "permission_error", f"this run may not use {feature}", [*DO_NOT_RETRY])
+        body = policy.read(data)
+        policy.check(body, self._allowed)
         # What was judged, and not what came, is what is sent.
-        sent = requests.allowed_headers(headers)
-        return Call(f"{path}?{requests.QUERY}", sent, wire.write(body), body, CallWait(self.meter.patience))
+        return Call(f"{path}?{policy.QUERY}", policy.allowed_headers(headers), wire.write(body), body)
 
     async def serve(self, call: Call, client: Sink) -> None:
         """Answer a call, or refuse it because the budget is spent.
 
         Raises:
-            BrokenOff: The answer is incomplete; the client's connection has to break too.
+            BrokenOff: The answer is incomplete, or the run is over; the client's connection has to break too.
         """
+        if self._is_closed:
+            raise BrokenOff
+        over = anyio.Event()
         with anyio.CancelScope() as scope:
-            self._calls.add(scope)
+            self._calls[scope] = over
             try:
                 async with self._room:
-                    await self._ask_within_budget(call, client)
+                    await self._answer(call, client)
             finally:
-                self._calls.discard(scope)
+                del self._calls[scope]
+                over.set()
         if scope.cancelled_caught:
             raise BrokenOff
 
-    def close(self) -> None:
-        """End what is on the way: nothing may be spent for a run that is over."""
-        for scope in self._calls:
+    async def close(self) -> None:
+        """End what is under way, and wait for it: nothing may be spent for a run that is over."""
+        self._is_closed, calls = True, dict(self._calls)
+        for scope in calls:
             scope.cancel()
+        with anyio.CancelScope(shield=True):
+            for over in calls.values():
+                await over.wait()
 
-    async def _ask_within_budget(self, call: Call, client: Sink) -> None:
+    async def _answer(self, call: Call, client: Sink) -> None:
+        """Ask until the API does not refuse for its rate, as long as there is budget."""
         self._token_counts += call.counts_tokens
-        if self.meter.is_spent:
-            await self._refuse_as_spent(client)
-        elif call.counts_tokens and self._token_counts > MAX_TOKEN_COUNTS:
+        if self._token_counts > MAX_TOKEN_COUNTS and call.counts_tokens:
             message = f"Zelda's model proxy takes {MAX_TOKEN_COUNTS} token counts from one run"
             await send_error(client, 429, "rate_limit_error", message, DO_NOT_RETRY)
-        else:
-            await self._ask_metered(call, client)
+            return
+        attempts, is_answered = 0, False
+        while not is_answered:
+            attempts += 1
+            try:
+                sent_at = await self._pause.wait(self.meter.wait)
+            except TooLongError as exc:
+                await send_error(client, 429, "rate_limit_error", str(exc), DO_NOT_RETRY)
+                return
+            if self.meter.is_spent:
+                # 402 is the one error that the CLI neither repeats nor explains away in words of its own.
+                await send_error(client, 402, "billing_error", self.meter.spent_message, DO_NOT_RETRY)
+                return
+            is_answered = await self._ask(call, client, attempts, sent_at)
 
-    async def _ask_metered(self, call: Call, client: Sink) -> None:
-        exchange = self.meter.begin(call)
+    async def _ask(self, call: Call, client: Sink, attempts: int, sent_at: float) -> bool:
+        """Ask the source once, with the meter and the recording looking on; False where to ask again."""
+        exchange, recorded = self.meter.begin(call), None
+        if self._recording and not call.counts_tokens:
+            recorded = self._recording.begin(call)
+        is_cut = True
+        tee = _Tee(client, self.limits.answer_bytes, [exchange, recorded] if recorded else [exchange])
         try:
-            await self._pass_on(call, Tee(client, AnswerLimit(self.limits), exchange), client)
-        except SpentError:
-            self.meter.drop(exchange)
-            await self._refuse_as_spent(client)
+            try:
+                await self._source.answer(call, tee)
+                self._pause.answered(sent_at)
+            except Throttled as refusal:
+                if self._pause.refused(refusal, self.meter.wait, attempts, sent_at):
+                    self.meter.drop(exchange)
+                    return False
+                # The session would only begin the same waiting anew.
+                headers = [each for each in refusal.headers if each[0] != b"x-should-retry"]
+                await send_whole(tee, refusal.status, [*headers, *DO_NOT_RETRY], refusal.body)
+            is_cut = False
+            self.meter.outage = None
         except Unreachable as exc:
+            self.meter.outage = str(exc)
             exchange.fail("connection")
-            if exc.is_left:
+            if exc.abandoned:
                 exchange.leave()
-        except BrokenOff:
+            # A status of the 5xx kind makes the CLI do what it does without any server, and shows the sentence.
+            await send_error(client, 502, "api_error", str(exc), [] if exc.again else DO_NOT_RETRY)
+        except BrokenOff as exc:
             exchange.fail("connection")
+            if isinstance(exc, OverLimitError):
+                self.meter.outage = str(exc)
             raise
         except anyio.get_cancelled_exc_class():
-            # What was given up while it waited had no answer to pay for, and comes again.
-            if call.wait.is_with_api:
-                exchange.leave()
-            else:
-                self.meter.drop(exchange)
+            exchange.leave()
             raise
         finally:
             self.meter.end(exchange)
-
-    async def _pass_on(self, call: Call, sink: Sink, client: Sink) -> None:
-        """Have the source answer within the limits.
-
-        Raises:
-            Unreachable: There was no answer; the client knows.
-            BrokenOff: The answer is incomplete.
-        """
-        try:
-            await self._source.answer(call, sink)
-        except Unreachable as exc:
-            self.meter.outage = str(exc)
-            # A status of the 5xx kind makes the CLI do what it does without any server, and shows the sentence.
-            await send_error(client, 502, "api_error", str(exc), [] if exc.again else DO_NOT_RETRY)
-            raise
-        except OverLimitError as exc:
-            self.meter.outage = str(exc)
-            raise
-        self.meter.outage = None
-
-    async def _refuse_as_spent(self, client: Sink) -> None:
-        message = (
-            f"Zelda's cost limit for this run is reached: {self.meter.cost_usd:.4f} of "
-            f"{self.meter.budget_usd:.4f} US dollars are spent"
-        )
-        # 402 is the one error that the CLI neither repeats nor explains away in words of its own.
-        await send_error(client, 402, "billing_error", message, DO_NOT_RETRY)
+            if self._recording and recorded:
+                self._recording.end(recorded, cut=is_cut)
+        return True
 
 
-def _not_allowed(model: str, models: Models) -> str:
-    return (
-        f"this run may not ask {model[:MAX_OF_A_NAME]!r}: its model is {models.main}; others that are dearer or not "
-        "known have to be named in the suite's execution.extraModels"
-    )
+class _Tee:
+    """Passes an answer on to the client, and shows it to observers before; ends it at its limit."""
+
+    def __init__(self, client: Sink, max_bytes: int, observers: list[Observer]) -> None:
+        self._client, self._left, self._max_bytes, self._observers = client, max_bytes, max_bytes, observers
+
+    async def start(self, status: int, headers: Headers) -> None:
+        length = dict(headers).get(b"content-length", b"")
+        # Fifteen digits are more than any limit; Python takes long over numbers of a million digits.
+        self._check(int(length[:15]) if length.isdigit() else 0)
+        for observer in self._observers:
+            observer.start(status, headers)
+        await self._client.start(status, headers)
+
+    async def chunk(self, data: bytes) -> None:
+        self._check(len(data))
+        self._left -= len(data)
+        for observer in self._observers:
+            observer.chunk(data)
+        await self._client.chunk(data)
+
+    def _check(self, size: int) -> None:
+        if size > self._left:
+            raise OverLimitError(f"The API's answer is larger than the {in_mib(self._max_bytes)} that Zelda passes on")

@@ -18,9 +18,17 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from zelda_ci.model_proxy.limits import Limits, RefusedHereError, in_mib, refused_for_good
+from zelda_ci.model_proxy.limits import Limits, in_mib
 from zelda_ci.model_proxy.run import ProxyRun
-from zelda_ci.model_proxy.wire import DO_NOT_RETRY, BrokenOff, Call, Headers, OverLimitError, send_error
+from zelda_ci.model_proxy.wire import (
+    DO_NOT_RETRY,
+    BrokenOff,
+    Call,
+    Headers,
+    OverLimitError,
+    RefusedHereError,
+    send_error,
+)
 
 # Of all sessions together: 64 at once, each with ten sub-agents. Further ones get 503, which is retried.
 MAX_CONNECTIONS = 1024
@@ -202,6 +210,11 @@ class Endpoint:
 
 def _refused(status: int, kind: str, message: str, *headers: tuple[bytes, bytes]) -> RefusedHereError:
     return RefusedHereError(status, kind, message, [*headers])
+
+
+def refused_for_good(status: int, kind: str, message: str) -> RefusedHereError:
+    """A refusal after which the connection is closed: the rest of the request is not read."""
+    return RefusedHereError(status, kind, message, [(b"connection", b"close"), *DO_NOT_RETRY])
 
 
 async def _whole(request: Request, limits: Limits) -> bytes:

@@ -1,7 +1,6 @@
 """What passes between the session's side and the API's side of the proxy: headers, JSON and server-sent events."""
 
 import json
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +8,6 @@ from typing import Any, Protocol
 
 import orjson
 
-from zelda_ci.model_proxy.patience import CallWait
 from zelda_ci.redact import SafeText
 
 
@@ -18,16 +16,12 @@ def read_object(data: bytes) -> dict[str, Any] | None:
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError:
-        value = _read_tolerantly(data)
+        # Python's own reader accepts lone surrogates, which a text cut in the middle of an emoji contains.
+        try:
+            value = json.loads(data)
+        except (ValueError, RecursionError):
+            return None
     return value if isinstance(value, dict) else None
-
-
-def _read_tolerantly(data: bytes) -> Any:
-    """Python's own reader accepts lone surrogates, which a text cut in the middle of an emoji contains."""
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
-        return None
 
 
 def write(value: Any) -> bytes:
@@ -54,8 +48,6 @@ class Call:
     raw_body: bytes = field(repr=False)
     """As it goes to the API."""
     body: dict[str, Any] = field(repr=False)
-    wait: CallWait = field(default_factory=CallWait, repr=False, compare=False)
-    """How long it has waited for the API's limits, and may."""
 
     @property
     def counts_tokens(self) -> bool:
@@ -74,7 +66,7 @@ class Call:
 
 
 class Sink(Protocol):
-    """Takes an answer as it arrives; returning from the last call does not end it, the source's return does."""
+    """Takes an answer as it arrives; the answer is over when the source returns."""
 
     async def start(self, status: int, headers: Headers) -> None:
         """Status and headers."""
@@ -84,7 +76,7 @@ class Sink(Protocol):
 
 
 class Observer(Protocol):
-    """Looks at an answer that passes by."""
+    """Sees an answer that passes by: the meter's exchange, and a recording's."""
 
     def start(self, status: int, headers: Headers) -> None:
         """Status and headers."""
@@ -93,38 +85,19 @@ class Observer(Protocol):
         """The next bytes of the body."""
 
 
-class Tee:
-    """A sink that shows everything to observers, one after the other, before it passes it on."""
-
-    def __init__(self, sink: Sink, *observers: Observer) -> None:
-        self._sink, self._observers = sink, observers
-
-    async def start(self, status: int, headers: Headers) -> None:
-        """Status and headers."""
-        for observer in self._observers:
-            observer.start(status, headers)
-        await self._sink.start(status, headers)
-
-    async def chunk(self, data: bytes) -> None:
-        """The next bytes of the body."""
-        for observer in self._observers:
-            observer.chunk(data)
-        await self._sink.chunk(data)
-
-
 class Unreachable(Exception):  # noqa: N818 - what went wrong, not a kind of error
     """The API could not be reached, or gave nothing that can be passed on.
 
     Args:
         message: A sentence that names the address as it was configured.
         again: Whether it may be otherwise in a moment.
-        is_left: Whether the API has the request, and nobody waits for its answer.
+        abandoned: Whether the API has the request and may still answer, but the proxy stopped waiting.
     """
 
-    def __init__(self, message: str, *, again: bool = True, is_left: bool = False) -> None:
+    def __init__(self, message: str, *, again: bool = True, abandoned: bool = False) -> None:
         super().__init__(message)
         self.again = again
-        self.is_left = is_left
+        self.abandoned = abandoned
 
 
 class BrokenOff(Exception):  # noqa: N818 - what went wrong, not a kind of error
@@ -135,15 +108,19 @@ class OverLimitError(BrokenOff):
     """The answer is larger, or takes longer, than the proxy lets it; the message says which limit."""
 
 
-class AnswerSource(ABC):
-    """Where the answers of one run come from."""
+class RefusedHereError(Exception):
+    """The proxy refuses a request: the error that it answers with."""
 
-    failure: SafeText | None = None
-    """Why answers could not be given or kept, in a sentence."""
-    address: str = "the recording"
+    def __init__(self, status: int, kind: str, message: str, headers: Headers) -> None:
+        super().__init__(message)
+        self.status, self.kind, self.message, self.headers = status, kind, message, headers
+
+
+class AnswerSource(ABC):
+    """Where the answers of a run come from: the API, or a cassette."""
+
+    address = "the recording"
     """Who answers, as messages name it."""
-    divergences: Sequence[SafeText] = ()
-    """Where the run was not exactly what was recorded, without harm so far."""
 
     @abstractmethod
     async def answer(self, call: Call, sink: Sink) -> None:
@@ -151,12 +128,22 @@ class AnswerSource(ABC):
 
         Raises:
             Unreachable: There is no answer.
+            Throttled: The API refuses it for now; nothing was sent to the sink.
             BrokenOff: The answer ends here, incomplete.
         """
 
+
+class CassetteState:
+    """What there is to say about the cassette of a run; nothing where there is none."""
+
+    failure: SafeText | None = None
+    """Why the cassette could not answer or could not be written, in a sentence; None while all is well."""
+    divergences: Sequence[SafeText] = ()
+    """Where a replay was not exactly what was recorded, without harm so far."""
+
     @property
     def unused(self) -> Sequence[SafeText]:
-        """Recorded exchanges that nobody has asked for."""
+        """Recorded exchanges that the run has not asked for."""
         return ()
 
 
@@ -177,51 +164,47 @@ async def send_whole(sink: Sink, status: int, headers: Headers, body: bytes) -> 
 
 
 # Of one event; a stream beyond it is not an event stream.
-MAX_EVENT_BYTES = 16 << 20
-
-# Atomic, or a single CR LF would be two ends.
-_END = re.compile(rb"(?>\r\n|\n|\r){2}")
+MAX_EVENT_BYTES = 8 << 20
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class EventReader:
     """Cuts a byte stream into the data of its events, however the network has cut it."""
 
     def __init__(self) -> None:
-        self._buffer = bytearray()
-        self._searched = 0
+        self._rest = b""
+        self._data: list[bytes] = []
+        self._size = 0
+        self._ends_in_cr = False
         self.malformed = False
-        """True once bytes were seen that are no event with JSON data."""
+        """True once bytes were seen that are no event."""
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
         """The data of every event that is complete now."""
-        self._buffer += chunk
-        start = 0
-        while end := _END.search(self._buffer, max(start, self._searched)):
-            block = bytes(self._buffer[start : end.start()])
-            start = self._searched = end.end()
-            if data := self._data(block):
-                yield data
-        del self._buffer[:start]
-        # An end can be split between chunks.
-        self._searched = max(0, len(self._buffer) - 3)
+        if self._ends_in_cr:
+            # The network has cut a CR LF.
+            chunk = chunk.removeprefix(b"\n")
+        lines = (self._rest + chunk).splitlines(keepends=True)
+        self._ends_in_cr = chunk.endswith(b"\r")
+        self._rest = lines.pop() if lines and not lines[-1].endswith((b"\n", b"\r")) else b""
+        for ended in lines:
+            line = ended.rstrip(b"\r\n").removeprefix(BYTE_ORDER_MARK)
+            if line.startswith(b"data:"):
+                self._data.append(line[5:].removeprefix(b" "))
+                self._size += len(line)
+            elif line:
+                self.malformed |= not line.startswith((b":", b"event:", b"id:", b"retry:"))
+            elif self._data:
+                yield b"\n".join(self._data)
+                self._data, self._size = [], 0
         # Dropped rather than kept: the answer passes on as it is, only its price can no longer be read from it.
-        if len(self._buffer) > MAX_EVENT_BYTES:
-            self._buffer.clear()
-            self._searched = 0
-            self.malformed = True
+        if len(self._rest) + self._size > MAX_EVENT_BYTES:
+            self._rest, self._data, self._size, self.malformed = b"", [], 0, True
 
     @property
-    def rest(self) -> bytes:
-        """Bytes of an event that has not ended."""
-        # Of a CR LF that the network has cut, the end may be left.
-        return bytes(self._buffer).removeprefix(b"\n")
-
-    def _data(self, block: bytes) -> bytes:
-        lines = block.splitlines()
-        data = b"\n".join(line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:"))
-        if not data and not all(line.startswith((b":", b"event:", b"id:", b"retry:")) for line in lines if line):
-            self.malformed = True
-        return data
+    def is_complete(self) -> bool:
+        """Whether the last event has ended."""
+        return not (self._rest.strip() or self._data)
 
 
 def written(event: dict[str, Any]) -> bytes:

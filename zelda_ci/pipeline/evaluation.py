@@ -1,9 +1,10 @@
 """Evaluating a run: first what needs no judge, then the judges; also once more for a stored run."""
 
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
@@ -21,7 +22,7 @@ from zelda_ci.errors import JudgeError, ProxyError, ZeldaError
 from zelda_ci.events import Emit, Phase, PhaseStarted, Warned
 from zelda_ci.execution.manifest.loading import resolve_loaded
 from zelda_ci.imports import one_at_a_time
-from zelda_ci.judge.base import AbsentJudge, Judge, JudgePanel, models_of
+from zelda_ci.judge.base import Judge, JudgePanel, LateJudge, models_of
 from zelda_ci.judge.prompts import mark_of, new_nonce
 from zelda_ci.metrics.base import Evaluator, JudgeServices, run_evaluator
 from zelda_ci.metrics.functional_correctness import ending
@@ -73,14 +74,17 @@ class JudgeRun:
             folders = {"workspace": workspace.path, "home": workspace.home, "tmp": workspace.tmp}
             places |= {name: str(folder) for name, folder in folders.items()}
         session = self.proxy.session(run_label=f"{self.label}@judge", budget_usd=None, placeholders=places)
-        with ExitStack() as stack:
+        async with AsyncExitStack() as stack:
             try:
-                self._meter = stack.enter_context(session)
-                judge = self._judge(self._meter)
+                self._meter = await stack.enter_async_context(session)
+                make = partial(self._judge, self._meter)
             except ProxyError as problem:
                 # A replay without a recorded judge matters only to those who ask it.
-                why = JudgeError(problem.message, hint=problem.hint, code=problem.code)
-                judge = AbsentJudge(suite.judge_model, suite.judge.context_tokens, why)
+                make = partial(_refuse, JudgeError(problem.message, hint=problem.hint, code=problem.code))
+            context_tokens = suite.judge.context_tokens
+            judge = JudgePanel(
+                tuple(LateJudge(model, context_tokens, partial(make, model)) for model in models_of(suite))
+            )
 
             async def evaluate(evaluator: Evaluator) -> None:
                 self.results.append(await run_evaluator(evaluator, self.context, redact))
@@ -89,23 +93,19 @@ class JudgeRun:
                 for evaluator in metrics.judged(suite.metrics, JudgeServices(judge, nonce, redact)):
                     group.start_soon(evaluate, evaluator)
 
-    def _judge(self, meter: Meter) -> Judge:
-        kind, suite = anthropic_judge(), self.context.suite
-        judges = (
-            kind(
-                base_url=meter.base_url,
-                token=meter.token,
-                model=model,
-                settings=suite.judge,
-                redact=self.proxy.redact,
-                price=pricing.cost_usd,
-                notify=self.notices.append,
-                time_limit=meter.patience.time_limit,
-                forms=metrics.forms(suite.metrics),
-            )
-            for model in models_of(suite)
+    def _judge(self, meter: Meter, model: str) -> Judge:
+        suite = self.context.suite
+        return anthropic_judge()(
+            base_url=meter.base_url,
+            token=meter.token,
+            model=model,
+            settings=suite.judge,
+            redact=self.proxy.redact,
+            price=pricing.cost_usd,
+            notify=self.notices.append,
+            time_limit=meter.wait.time_limit,
+            forms=metrics.forms(suite.metrics),
         )
-        return JudgePanel(tuple(judges))
 
     @property
     def usage(self) -> JudgeUsage | None:
@@ -114,6 +114,10 @@ class JudgeRun:
         if api is None or not api.requests:
             return None
         return JudgeUsage(**dict(api), notices=tuple(map(self.proxy.redact, self.notices)))
+
+
+def _refuse(why: JudgeError, _: str) -> Judge:
+    raise why
 
 
 async def evaluate(label: str, context: EvalContext, tools: Tools, state: RunState) -> None:

@@ -19,7 +19,7 @@ from zelda_ci.domain.session import SessionRecord, SessionStatus
 from zelda_ci.domain.workspace import Changes, IsolationReport, SettingFinding, Workspace
 from zelda_ci.errors import ExecutionError, ZeldaError
 from zelda_ci.events import Phase, PhaseStarted, RunFinished, RunStarted, SessionProgressed, Warned
-from zelda_ci.execution import claude_code, launch
+from zelda_ci.execution import claude_code
 from zelda_ci.execution.agent import ModelEndpoint, SessionOutcome, SessionRequest
 from zelda_ci.execution.doctor import refusals
 from zelda_ci.execution.manifest import plugins, settings
@@ -28,9 +28,9 @@ from zelda_ci.execution.manifest.scan import memory_lines, scan
 from zelda_ci.execution.manifest.told import as_told
 from zelda_ci.metrics.functional_correctness import check_usable, ending
 from zelda_ci.model_proxy.meter import Meter
-from zelda_ci.model_proxy.patience import MAX_WAIT_SECONDS, Patience
+from zelda_ci.model_proxy.policy import Allowed
 from zelda_ci.model_proxy.pricing import Models
-from zelda_ci.model_proxy.run import Allowed
+from zelda_ci.model_proxy.rate_limits import MAX_WAIT_SECONDS, RateLimitWait
 from zelda_ci.pipeline.evaluation import evaluate, update_isolation
 from zelda_ci.pipeline.fingerprints import TreeDigests, fingerprint_of, tree_digests
 from zelda_ci.pipeline.tools import PlannedRun, Tools
@@ -161,7 +161,7 @@ class SuiteRun:
         overruled = await anyio.to_thread.run_sync(settings.find_overrides, workspace, redact)
         pins = await anyio.to_thread.run_sync(lambda: plugins.find_pins(workspace, redact, mods=suite.isolation.mods))
         update_isolation(state, (*overruled.findings, *pins.findings))
-        with tools.proxy.session(
+        async with tools.proxy.session(
             run_label=self.planned.label,
             budget_usd=suite.execution.max_cost_usd,
             placeholders={name: str(folder) for name, folder in folders.items()},
@@ -171,7 +171,7 @@ class SuiteRun:
                 keys=suite.execution.request_keys,
             ),
             # A session lasts at most twice as long as it may.
-            patience=Patience(min(MAX_WAIT_SECONDS, suite.execution.timeout_seconds), launch.REQUEST_SECONDS),
+            wait=RateLimitWait(min(MAX_WAIT_SECONDS, suite.execution.timeout_seconds)),
         ) as meter:
 
             def on_record(record: SessionRecord) -> None:
@@ -191,8 +191,8 @@ class SuiteRun:
                 pinned=overruled.variables,
                 plugins=pins,
                 transcript_check=meter.transcript_check,
-                time_limit=meter.patience.time_limit,
-                wait_seconds=meter.patience.max_seconds,
+                time_limit=meter.wait.time_limit,
+                wait_seconds=meter.wait.max_seconds,
                 keep_image=ImageFolder(state.folder.path, redact).keep if suite.judge.images else None,
             )
             try:

@@ -5,16 +5,15 @@ from email.utils import format_datetime
 
 import pytest
 
-from zelda_ci.model_proxy.patience import CallWait, Patience
 from zelda_ci.model_proxy.rate_limits import (
     MAX_OVERLOADS,
-    RateLimits,
-    SpentError,
-    Throttle,
+    RateLimitWait,
+    Throttled,
     TooLongError,
     UpstreamPause,
+    is_throttled,
 )
-from zelda_ci.model_proxy.wire import Call
+from zelda_ci.model_proxy.wire import Headers
 
 NOW = datetime(2026, 7, 1, 12, 0, 0, tzinfo=UTC)
 LATER = datetime(2026, 7, 1, 12, 0, 42, tzinfo=UTC)
@@ -26,25 +25,24 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def throttle(status: int = 429, **headers: str) -> Throttle | None:
-    named = [(name.replace("_", "-").encode(), value.encode("latin-1")) for name, value in headers.items()]
-    return Throttle.of(status, named, NOW)
+def named(**headers: str) -> Headers:
+    return [(name.replace("_", "-").encode(), value.encode("latin-1")) for name, value in headers.items()]
 
 
 def seconds(**headers: str) -> float | None:
     """What a refusal for the rate says about the time."""
-    found = throttle(429, **headers)
-    assert found
-    return found.seconds
+    return Throttled(429, named(**headers), b"").seconds
 
 
-@pytest.mark.parametrize("status", [200, 400, 408, 503])
-def test_other_answers_pause_nothing(status: int) -> None:
-    assert throttle(status, retry_after="7") is None
+def test_other_answers_pause_nothing_nor_does_a_refusal_that_is_to_last() -> None:
+    assert [status for status in (200, 400, 408, 429, 503, 529) if is_throttled(status, named(retry_after="7"))] == [
+        429,
+        529,
+    ]
+    assert not is_throttled(429, named(retry_after="7", x_should_retry="false"))
 
 
-def test_a_refusal_that_is_to_last_pauses_nothing_and_a_date_is_measured_by_the_clock_of_the_server() -> None:
-    assert throttle(retry_after="7", x_should_retry="false") is None
+def test_a_date_is_measured_by_the_clock_of_the_server() -> None:
     theirs = {"date": format_datetime(NOW.replace(hour=13), usegmt=True)}
     assert seconds(retry_after=format_datetime(LATER.replace(hour=13), usegmt=True), **theirs) == 42
 
@@ -53,7 +51,6 @@ def test_the_time_is_a_number_or_a_date() -> None:
     assert seconds(retry_after="7") == 7
     assert seconds(retry_after=" 0.5 ") == 0.5
     assert seconds(retry_after_ms="1500", retry_after="7") == 1.5
-    assert seconds(retry_after=format_datetime(LATER, usegmt=True)) == 42
     assert seconds(retry_after=format_datetime(PAST, usegmt=True)) == 0
 
 
@@ -62,9 +59,8 @@ def test_nonsense_says_nothing(value: str) -> None:
     assert seconds(retry_after=value) is None
 
 
-def call(run: Patience | None = None) -> Call:
-    """A request of a run."""
-    return Call("/v1/messages", [], b"{}", {"model": "claude-sonnet-5-5"}, wait=CallWait(run or Patience()))
+def refusal(seconds: float | None, status: int = 429) -> Throttled:
+    return Throttled(status, [] if seconds is None else named(retry_after=str(seconds)), b"")
 
 
 class World:
@@ -77,7 +73,7 @@ class World:
 
     def refuse(self, seconds: float | None = None, status: int = 429, attempts: int = 1) -> bool:
         """Have the API refuse a request that is sent now; whether it shall be sent again."""
-        return self.pause.refuse(call(), Throttle(status, seconds), attempts, self.now)
+        return self.pause.refused(refusal(seconds, status), RateLimitWait(), attempts, self.now)
 
     @property
     def left(self) -> float:
@@ -89,7 +85,7 @@ def test_refusals_of_requests_that_were_under_way_together_are_one_and_told_once
     world = World()
     assert world.refuse(42)
     world.now += 2
-    assert world.pause.refuse(call(), Throttle(429, 45), 1, began=99)
+    assert world.pause.refused(refusal(45), RateLimitWait(), 1, sent_at=99)
     assert world.left == 45
     assert world.told == ["the API refuses requests for their rate (HTTP 429): all requests wait for 42.0 s"]
 
@@ -102,10 +98,10 @@ def test_a_pause_that_the_api_does_not_name_doubles_with_each_refusal_until_an_a
         pauses.append(world.left)
         world.now += 100
     assert pauses == [1, 2, 4, 8, 16, 32, 60, 60]
-    world.pause.answered(began=world.now - 150)  # was under way at the last refusal
+    world.pause.answered(sent_at=world.now - 150)  # was under way at the last refusal
     world.refuse()
     assert world.left == 60
-    world.pause.answered(began=world.now)
+    world.pause.answered(sent_at=world.now)
     world.now += 100
     world.refuse(0)
     assert world.left == 0
@@ -114,49 +110,37 @@ def test_a_pause_that_the_api_does_not_name_doubles_with_each_refusal_until_an_a
 
 
 def test_what_is_not_sent_again() -> None:
-    world, hasty = World(), Patience(10)
+    world, hasty = World(), RateLimitWait(10)
     assert not world.refuse(1000)
     assert world.left == 0  # it would have stopped all others
     assert world.refuse(1, 529, MAX_OVERLOADS - 1)
     assert not world.refuse(1, 529, MAX_OVERLOADS)
-    assert not world.pause.refuse(call(hasty), Throttle(429, 30), 1, world.now)
+    assert not world.pause.refused(refusal(30), hasty, 1, world.now)
     assert (world.left, hasty.throttled) == (30, 0)
 
 
-async def paused(run: Patience, seconds: float) -> UpstreamPause:
+async def paused(run: RateLimitWait, seconds: float) -> UpstreamPause:
     """A pause of so many real seconds, of which a request of the run was the cause."""
-    first = call(run)
-    pause = RateLimits().pause("upstream", "the API", first)
-    assert pause.refuse(first, Throttle(429, seconds), 1, await pause.wait(first))
+    pause = UpstreamPause("the API")
+    assert pause.refused(refusal(seconds), run, 1, await pause.wait(run))
     return pause
 
 
 @pytest.mark.anyio
 async def test_who_waits_is_let_go_after_the_pause_and_the_clock_of_its_run_stands_still() -> None:
-    run = Patience()
-    pause, waiting = await paused(run, 0.2), call(run)
+    run = RateLimitWait()
+    pause = await paused(run, 0.2)
     with run.time_limit(0.1) as limit:
-        await pause.wait(waiting)
+        await pause.wait(run)
     assert not limit.cancelled_caught
     assert 0.19 <= run.seconds < 0.9
-    assert waiting.wait.seconds >= 0.19
-    assert waiting.wait.is_with_api
     assert run.throttled == 1
 
 
 @pytest.mark.anyio
 async def test_a_run_waits_no_longer_than_it_may() -> None:
-    run = Patience(60)
+    run = RateLimitWait(60)
     pause = await paused(run, 50)
     run.max_seconds = 1
     with pytest.raises(TooLongError, match=r"the API limits requests: .* longer than the 1\.0 s that one run may"):
-        await pause.wait(call(run))
-
-
-@pytest.mark.anyio
-async def test_who_has_spent_its_budget_meanwhile_does_not_ask() -> None:
-    run = Patience()
-    pause = await paused(run, 0.05)
-    run.is_spent = lambda: True
-    with pytest.raises(SpentError):
-        await pause.wait(call(run))
+        await pause.wait(run)

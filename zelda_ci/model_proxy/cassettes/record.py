@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import anyio
-
 from zelda_ci import __version__
 from zelda_ci.files import ownership, untrusted
 from zelda_ci.model_proxy import wire
@@ -23,7 +21,7 @@ from zelda_ci.model_proxy.cassettes.cassette import (
 )
 from zelda_ci.model_proxy.cassettes.match import Fingerprints
 from zelda_ci.model_proxy.cassettes.normalise import Placeholders
-from zelda_ci.model_proxy.wire import AnswerSource, BrokenOff, Call, EventReader, Headers, Sink, Tee
+from zelda_ci.model_proxy.wire import Call, CassetteState, EventReader, Headers
 from zelda_ci.redact import Redactor
 
 log = logging.getLogger(__name__)
@@ -33,37 +31,23 @@ KEPT_HEADERS = ("content-type", "request-id", "retry-after", "retry-after-ms", "
 
 
 @contextmanager
-def recording(
-    inner: AnswerSource, file: Path, label: str, placeholders: Placeholders, redact: Redactor
-) -> Iterator[AnswerSource]:
-    """Pass everything on to another source, and write down what it answers.
+def recording(file: Path, label: str, placeholders: Placeholders, redact: Redactor) -> Iterator["Recording"]:
+    """Record what a run asks and is answered.
 
     The answers are read and masked in a thread, one after the other, and appended to a file beside the recording's
     place: a run that is killed leaves all but the last. The whole recording takes its place at the end, unless the
     block fails, so that an interrupted one never replaces a good one.
     """
     with ThreadPoolExecutor(1) as thread:
-        source = Recording(inner, file, label, placeholders, redact, thread)
-        try:
-            yield source
-        finally:
-            source.end_all()
-        thread.submit(source.take_place).result()
+        made = Recording(file, label, placeholders, redact, thread)
+        yield made
+        thread.submit(made.take_place).result()
 
 
-class Recording(AnswerSource):
-    """The recording of one run."""
+class Recording(CassetteState):
+    """The recording of one run, which sees its requests and answers pass."""
 
-    def __init__(
-        self,
-        inner: AnswerSource,
-        file: Path,
-        label: str,
-        placeholders: Placeholders,
-        redact: Redactor,
-        thread: Executor,
-    ) -> None:
-        self._inner = inner
+    def __init__(self, file: Path, label: str, placeholders: Placeholders, redact: Redactor, thread: Executor) -> None:
         self._file = file
         self._placeholders = placeholders
         self._redact = redact
@@ -72,33 +56,16 @@ class Recording(AnswerSource):
         self._threads: dict[str | None, str] = {None: "main"}
         self._cassette = Cassette(zelda=__version__, cli=redact("unknown"), label=label)
         self._exchanges: list[Exchange] = []
-        self._under_way: set[RecordedAnswer] = set()
 
-    async def answer(self, call: Call, sink: Sink) -> None:
-        """Pass the inner source's answer on and keep it, as far as it came."""
-        if call.counts_tokens:
-            await self._inner.answer(call, sink)
-            return
-        answer = RecordedAnswer(self._threads.setdefault(call.agent_id, f"agent-{len(self._threads)}"), call)
-        self._under_way.add(answer)
-        try:
-            await self._inner.answer(call, Tee(sink, answer))
-        except (BrokenOff, anyio.get_cancelled_exc_class()):
-            answer.is_cut = True
-            raise
-        finally:
-            self._end(answer)
+    def begin(self, call: Call) -> "RecordedAnswer":
+        """Return an observer of the answer to a request that is sent now."""
+        return RecordedAnswer(self._threads.setdefault(call.agent_id, f"agent-{len(self._threads)}"), call)
 
-    def end_all(self) -> None:
-        """Keep what has come of requests under way: they have been cancelled, but their tasks have not run since."""
-        for answer in list(self._under_way):
-            answer.is_cut = True
-            self._end(answer)
-
-    def _end(self, answer: "RecordedAnswer") -> None:
-        if answer in self._under_way and answer.status:
+    def end(self, answer: "RecordedAnswer", *, cut: bool) -> None:
+        """Keep an answer as far as it came."""
+        answer.is_cut = cut
+        if answer.status:
             self._thread.submit(self._keep, answer)
-        self._under_way.discard(answer)
 
     def _keep(self, answer: "RecordedAnswer") -> None:
         if self.failure:
@@ -167,7 +134,7 @@ class RecordedAnswer:
         if (value := wire.read_object(body)) is not None:
             return value
         events = [wire.read_object(data) for data in reader.feed(body)]
-        is_whole = self.is_cut or not reader.rest.strip()
+        is_whole = self.is_cut or reader.is_complete
         read = [event for event in events if event is not None]
         if not read or reader.malformed or not is_whole or len(read) < len(events):
             return body.decode("utf-8", "replace")

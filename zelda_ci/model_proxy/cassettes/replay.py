@@ -10,7 +10,17 @@ from zelda_ci.model_proxy import wire
 from zelda_ci.model_proxy.cassettes.cassette import Cassette, RecordedRequest, RecordedResponse, played
 from zelda_ci.model_proxy.cassettes.match import Fingerprints, diff, differences, same_words
 from zelda_ci.model_proxy.cassettes.normalise import Placeholders
-from zelda_ci.model_proxy.wire import DO_NOT_RETRY, JSON, AnswerSource, BrokenOff, Call, Sink, send_error, send_whole
+from zelda_ci.model_proxy.wire import (
+    DO_NOT_RETRY,
+    JSON,
+    AnswerSource,
+    BrokenOff,
+    Call,
+    CassetteState,
+    Sink,
+    send_error,
+    send_whole,
+)
 from zelda_ci.redact import Redactor, SafeText
 
 _UNPRINTABLE = re.compile(r"[^ -~]")
@@ -19,7 +29,7 @@ _UNPRINTABLE = re.compile(r"[^ -~]")
 BYTES_PER_TOKEN = 4
 
 
-class ReplaySource(AnswerSource):
+class ReplaySource(AnswerSource, CassetteState):
     """Answers each request with the recorded exchange that belongs to it, and hands each of them out once.
 
     A sub-agent is recognised by its first request: which of several parallel ones asks first is chance. From then on

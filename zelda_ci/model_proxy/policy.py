@@ -4,13 +4,14 @@ What was judged is what is sent: the body is read once and written anew.
 """
 
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from zelda_ci.model_proxy import wire
-from zelda_ci.model_proxy.limits import RefusedHereError
-from zelda_ci.model_proxy.wire import DO_NOT_RETRY, Headers
+from zelda_ci.model_proxy.pricing import Models
+from zelda_ci.model_proxy.wire import DO_NOT_RETRY, Headers, RefusedHereError
 
-MAX_KEY_LENGTH = 100
+MAX_NAME_LENGTH = 100
 
 SETTING = "execution.requestKeys or ZELDA_REQUEST_KEYS"
 
@@ -34,6 +35,44 @@ HEADER_PREFIX = b"x-stainless-"
 QUERY = "beta=true"
 
 
+@dataclass(frozen=True)
+class Allowed:
+    """What the requests of a run may be."""
+
+    models: Models | None = None
+    """Those that may be asked; None for any."""
+    web: bool = True
+    """Whether they may make the API turn to addresses."""
+    keys: Collection[str] = ()
+    """Beside those that Zelda knows."""
+
+
+class RefusedModelError(RefusedHereError):
+    """A request that names a model which the run may not ask."""
+
+    def __init__(self, model: str, main: str) -> None:
+        why = f"this run may not ask {model[:MAX_NAME_LENGTH]!r}: its model is {main}; others that are dearer or not "
+        why += "known have to be named in the suite's execution.extraModels"
+        super().__init__(403, "permission_error", why, [*DO_NOT_RETRY])
+        self.model = model
+
+
+class UnknownKeyError(RefusedHereError):
+    """A request with a key that Zelda does not know."""
+
+    def __init__(self, key: str) -> None:
+        short = key[:MAX_NAME_LENGTH]
+        self.key = short if key.isidentifier() and key.isascii() else ascii(short)
+        # The first words are the API's own: Claude Code leaves out an option that is refused with them.
+        why = f"{self.key}: Extra inputs are not permitted. This version of Zelda does not know the key: allow it with "
+        super().__init__(400, "invalid_request_error", why + SETTING, [*DO_NOT_RETRY])
+
+
+def invalid(message: str) -> RefusedHereError:
+    """A refusal of a request that was read."""
+    return RefusedHereError(400, "invalid_request_error", message, [*DO_NOT_RETRY])
+
+
 def read(data: bytes) -> dict[str, Any]:
     """The object in a body; of a key that is given twice the last counts, and only that is sent.
 
@@ -46,40 +85,29 @@ def read(data: bytes) -> dict[str, Any]:
     return value
 
 
-def check_keys(body: dict[str, Any], more: Collection[str]) -> None:
-    """Refuse what the API does not know, as far as Zelda knows.
+def check(body: dict[str, Any], allowed: Allowed) -> None:
+    """Refuse a request that its run may not send.
 
     Raises:
-        UnknownKeyError: A key of the body.
+        UnknownKeyError: It has a key that Zelda does not know.
+        RefusedModelError: It names a model that the run may not ask.
+        RefusedHereError: It would make the API turn to an address.
     """
     for key in body:
-        if key not in KEYS and key not in more:
+        if key not in KEYS and key not in allowed.keys:
             raise UnknownKeyError(key)
-
-
-class UnknownKeyError(RefusedHereError):
-    """A key that Zelda does not know."""
-
-    def __init__(self, key: str) -> None:
-        self.key = _shown(key)
-        # The first words are the API's own: Claude Code leaves out an option that is refused with them.
-        why = f"{self.key}: Extra inputs are not permitted. This version of Zelda does not know the key: allow it with "
-        super().__init__(400, "invalid_request_error", why + SETTING, [*DO_NOT_RETRY])
-
-
-def _shown(key: str) -> str:
-    return key[:MAX_KEY_LENGTH] if key.isidentifier() and key.isascii() else ascii(key[:MAX_KEY_LENGTH])
+    if allowed.models:
+        for model in models(body):
+            if not allowed.models.allow(model):
+                raise RefusedModelError(str(model), allowed.models.main)
+    if not allowed.web and (feature := external_address(body)):
+        raise RefusedHereError(403, "permission_error", f"this run may not use {feature}", [*DO_NOT_RETRY])
 
 
 def allowed_headers(headers: Headers) -> Headers:
     """Those that go on."""
     lower = [(name.lower(), value) for name, value in headers]
     return [(name, value) for name, value in lower if name in HEADERS or name.startswith(HEADER_PREFIX)]
-
-
-def invalid(message: str) -> RefusedHereError:
-    """A refusal of a request that was read."""
-    return RefusedHereError(400, "invalid_request_error", message, [*DO_NOT_RETRY])
 
 
 WEB_TOOLS = ("web_", "mcp_")

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.model_proxy.requests import body
-from zelda_ci.model_proxy import requests
-from zelda_ci.model_proxy.limits import RefusedHereError
+from zelda_ci.model_proxy import policy
+from zelda_ci.model_proxy.policy import Allowed
+from zelda_ci.model_proxy.wire import RefusedHereError
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text() | st.text('\\":{}[],é\U0001f600', max_size=40),
@@ -25,7 +26,7 @@ def test_what_is_read_is_what_was_written(value: dict[str, Any], ascii_only: boo
         data = json.dumps(value, ensure_ascii=ascii_only).encode()
     except UnicodeEncodeError:  # a lone surrogate has no UTF-8
         data = json.dumps(value).encode()
-    assert requests.read(data) == value
+    assert policy.read(data) == value
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def test_what_is_read_is_what_was_written(value: dict[str, Any], ascii_only: boo
 )
 def test_what_is_no_object_is_refused(data: bytes) -> None:
     with pytest.raises(RefusedHereError) as caught:
-        requests.read(data)
+        policy.read(data)
     assert (caught.value.status, caught.value.message) == (400, "the body is not a JSON object")
 
 
@@ -44,13 +45,13 @@ def test_what_is_no_object_is_refused(data: bytes) -> None:
     ["remote", "Model", "model ", "billing_policy", "tags", "workspace_id", "user_profile_id", "betas", "", "x\x9b\n"],
 )
 def test_a_key_that_is_not_known_is_refused_named_and_can_be_allowed(key: str) -> None:
-    with pytest.raises(requests.UnknownKeyError) as caught:
-        requests.check_keys({"model": "x", key: 1}, ())
+    with pytest.raises(policy.UnknownKeyError) as caught:
+        policy.check({"model": "x", key: 1}, Allowed())
     shown = key if key.isidentifier() else ascii(key)
     assert caught.value.message.startswith(f"{shown}: Extra inputs are not permitted")
     assert "ZELDA_REQUEST_KEYS" in caught.value.message
     assert caught.value.message.isprintable()
-    requests.check_keys({"model": "x", key: 1}, (key,))
+    policy.check({"model": "x", key: 1}, Allowed(keys=[key]))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_a_key_that_is_not_known_is_refused_named_and_can_be_allowed(key: str) -
     ],
 )
 def test_a_model_is_seen_wherever_it_is_named(place: dict[str, Any]) -> None:
-    assert "other" in requests.models(place)
+    assert "other" in policy.models(place)
 
 
 def test_data_of_a_session_names_no_model() -> None:
@@ -78,7 +79,7 @@ def test_data_of_a_session_names_no_model() -> None:
         output_config={"format": {"type": "json_schema", "schema": schema}},
     )
     request["tools"].append({"name": "x", "input_schema": schema, "input_examples": [{"model": "other"}]})
-    assert set(requests.models(request)) == {request["model"]}
+    assert set(policy.models(request)) == {request["model"]}
 
 
 TOOL = {"type": "tool_definition", "definition": {"type": "web_fetch_20250910", "name": "web_fetch"}}
@@ -108,7 +109,7 @@ IMAGE = {"type": "image", "source": {"type": "url", "url": "https://evil.example
     ],
 )  # fmt: skip
 def test_what_the_api_would_fetch_for_a_session_is_seen(asked: dict[str, Any]) -> None:
-    assert requests.external_address(asked)
+    assert policy.external_address(asked)
 
 
 @pytest.mark.parametrize(
@@ -125,4 +126,4 @@ def test_what_the_api_would_fetch_for_a_session_is_seen(asked: dict[str, Any]) -
     ],
 )  # fmt: skip
 def test_ordinary_requests_reach_nothing(asked: dict[str, Any]) -> None:
-    assert requests.external_address(asked) is None
+    assert policy.external_address(asked) is None
