@@ -1,4 +1,4 @@
-"""The floor: one session through the Agent SDK and nothing else. Arguments: project folder, API URL, private folder."""
+"""The floor: sessions of the bare Agent SDK, side by side. Arguments: the API's URL, folders that hold a `copy`."""
 
 import asyncio
 import sys
@@ -7,10 +7,9 @@ from pathlib import Path
 from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, query
 
 
-async def main(project: str, url: str, private: str) -> None:
-    home = Path(private)
+async def session(url: str, private: Path) -> None:
     options = ClaudeAgentOptions(
-        cwd=project,
+        cwd=private / "copy",
         model="claude-sonnet-5-5",
         system_prompt={"type": "preset", "preset": "claude_code"},
         setting_sources=["project"],
@@ -20,14 +19,20 @@ async def main(project: str, url: str, private: str) -> None:
             "ANTHROPIC_BASE_URL": url,
             "ANTHROPIC_API_KEY": "sk-ant-fake-bench",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "CLAUDE_CONFIG_DIR": str(home / "config"),
-            "HOME": str(home),
+            "CLAUDE_CONFIG_DIR": str(private / "config"),
+            "HOME": str(private),
             "IS_SANDBOX": "1",
         },
     )
     async for message in query(prompt="Add a greeting and commit it.", options=options):
         if isinstance(message, ResultMessage) and (message.is_error or message.num_turns < 3):
             raise SystemExit(f"the session failed: {message}")
+
+
+async def main(url: str, *folders: str) -> None:
+    async with asyncio.TaskGroup() as group:
+        for folder in folders:
+            group.create_task(session(url, Path(folder)))
 
 
 if __name__ == "__main__":

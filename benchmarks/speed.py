@@ -25,7 +25,6 @@ import anyio
 import orjson
 
 from tests.support.projects import Project
-from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, text, tool_call
 from tests.unit.compare import adaptive, runs, simulation
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.pool import pool_of, summarize_pool
@@ -39,14 +38,12 @@ from zelda_ci.domain.trials import PoolSettings, TrialPlan
 from zelda_ci.redact import Redactor
 from zelda_ci.sandbox import confine, levels, users
 from zelda_ci.sandbox.confine import Needs
-from zelda_ci.sandbox.readable_paths import PathPolicy
+from zelda_ci.sandbox.readable_paths import PrivateFolders
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.storage import codec
 from zelda_ci.storage.result_store import INDEX, ResultStore, run_id
 from zelda_ci.workspace.workspaces import Workspaces
 
-REPOSITORY = Path(__file__).resolve().parents[1]
-ZELDA = str(Path(sys.executable).parent / "zelda")
 SAFE = Redactor()
 
 Work = Callable[[], object]
@@ -94,46 +91,6 @@ def quiet(command: list[str], environ: dict[str, str] | None = None) -> None:
         sys.exit(f"{command[:3]} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}")
 
 
-# --- a whole run against the bare Agent SDK --------------------------------------------------------------------------
-
-COMMIT = "git add -A && git -c user.name=A -c user.email=a@b.c commit -qm Greet && echo done"
-TURNS: list[Reply] = [
-    tool_call("Bash", {"command": "echo hello > greeting.txt", "description": "Write a greeting"}),
-    tool_call("Bash", {"command": COMMIT}),
-    text("The greeting is committed."),
-]
-
-
-def reply(request: ApiRequest) -> Reply:
-    position: int = sum(message["role"] == "assistant" for message in request.messages)
-    return TURNS[position]
-
-
-def run(folder: Path) -> Iterator[list[Measured]]:
-    """What does Zelda add to a session? The same scripted session of three turns; and how soon is the command there?"""
-    files = {"README.md": "# Benchmark\n", "zelda/test-greeting.yaml": "prompt: Add a greeting and commit it.\n"}
-    project = repository(folder / "project", files)
-    with ScriptedApi(reply) as api:
-        key = {"ANTHROPIC_API_KEY": "sk-ant-fake-bench", "ANTHROPIC_BASE_URL": api.url}
-        environ = {**os.environ, **key, "ZELDA_WORKSPACES": str(folder / "workspaces"), "ZELDA_NO_CHECK": "1"}
-        numbers = count()
-
-        def bare() -> float:
-            # A working copy and a folder of its own, as Zelda gives them to a session; making them is not counted.
-            private = folder / f"bare-{next(numbers)}"
-            quiet(["git", "clone", "-q", str(project), str(private / "copy")])
-            # A program of its own, which imports the SDK and nothing else.
-            program = str(REPOSITORY / "benchmarks/bare_session.py")
-            return seconds(partial(quiet, [sys.executable, program, str(private / "copy"), api.url, str(private)]))
-
-        whole = partial(quiet, [ZELDA, "run", "--project", str(project)], environ)
-        version, python = partial(quiet, [ZELDA, "--version"]), partial(quiet, [sys.executable, "-c", "pass"])
-        yield [
-            Measured("zelda run, against the bare Agent SDK", whole, 1.25, "x", bare),
-            Measured("zelda --version, against python -c pass", version, 2, "x", python, rounds=3),
-        ]
-
-
 def repository(path: Path, files: dict[str, str]) -> Path:
     project = Project(path, path.parent / "home")
     project.write(files)
@@ -171,7 +128,7 @@ def workspaces(folder: Path) -> Iterator[list[Measured]]:
 def isolation(folder: Path) -> Iterator[list[Measured]]:
     """What does the isolation of a level add to the start of a command? Every level that this machine offers."""
     offered = levels.probe(os.environ)
-    yield [confined(folder / level, level) for level in levels.STRENGTH if offered.offers(level)]
+    yield [confined(folder / level, level) for level in levels.STRENGTH if level in offered.levels]
 
 
 def confined(place: Path, level: IsolationLevel) -> Measured:
@@ -180,10 +137,10 @@ def confined(place: Path, level: IsolationLevel) -> Measured:
         part.mkdir(parents=True)
     uid = levels.USERS[0] if level == "uid" else None
     environment = {"PATH": os.environ["PATH"], "HOME": str(run.home)}
-    needs = Needs(level, IsolationSettings(), PathPolicy.of(place / "project", place, os.environ), uid=uid)
+    needs = Needs(level, IsolationSettings(), PrivateFolders.of(place / "project", place, os.environ), uid=uid)
     walls = confine.confine(run, environment, needs)
     if uid is not None:
-        users.hand_over(run, place, [], uid)
+        users.chown_to_run_user(run, place, [], uid)
     start = partial(quiet, environ=dict(walls.environment))
     work, floor = partial(start, walls.command(["/bin/true"])), partial(start, ["/bin/true"])
     return Measured(f"/bin/true at isolation {level}", work, 60, "ms", floor, rounds=6)
@@ -285,7 +242,7 @@ def comparison(_: Path) -> Iterator[list[Measured]]:
 
 
 CASES = {
-    case.__name__: contextmanager(case) for case in (run, workspaces, isolation, listing, pooling, schedule, comparison)
+    case.__name__: contextmanager(case) for case in (workspaces, isolation, listing, pooling, schedule, comparison)
 }
 
 

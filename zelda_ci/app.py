@@ -91,7 +91,7 @@ class Invocation(Prepared):
         def preload() -> None:
             """First what the main thread needs first."""
             proxy.preload(live=live)
-            claude_code.preload()
+            claude_code.import_sdk()
             if any(suite.criteria and suite.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) for suite in self.suites):
                 evaluation.anthropic_judge()
 

@@ -25,7 +25,7 @@ from zelda_ci.domain.session import (
     ToolCalled,
     ToolReturned,
 )
-from zelda_ci.execution.agent import SessionOutcome
+from zelda_ci.execution.outcome import SessionOutcome
 
 ENDLESS = tool_call("Bash", {"command": "touch running; tail -f /dev/null"})
 """A tool call that says when it runs, and never returns."""

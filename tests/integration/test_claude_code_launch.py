@@ -16,14 +16,24 @@ from zelda_ci.execution import launch
 SHOW = "import json, os, sys; print(json.dumps([sys.argv[1:], dict(os.environ)]))"
 
 
-def test_the_cli_inside_the_sdk_is_found_without_importing_the_sdk() -> None:
-    code = (
-        "import sys; from zelda_ci.execution import claude_code, launch; print(launch.find_cli(), 'mcp' in sys.modules)"
-    )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    path, imported = shown.rsplit(maxsplit=1)
+IMPORTS = """
+import sys
+from zelda_ci.execution import claude_code, launch
+print(launch.find_cli(), "claude_agent_sdk" in sys.modules)
+claude_code.import_sdk().ClaudeSDKClient
+print(sorted({name for name in sys.modules if name.partition(".")[0] in claude_code.UNUSED}))
+import mcp.types
+print(mcp.types.Tool.__module__)
+"""
+
+
+def test_the_cli_is_found_without_the_sdk_which_is_imported_without_what_only_python_tools_need() -> None:
+    shown = subprocess.run([sys.executable, "-c", IMPORTS], capture_output=True, text=True, check=True).stdout
+    found, loaded, real = shown.splitlines()
+    path, imported = found.rsplit(maxsplit=1)
     assert os.access(path, os.X_OK)
-    assert imported == "False"
+    assert (imported, loaded) == ("False", "[]")
+    assert real.startswith("mcp")
 
 
 @pytest.mark.parametrize("package", ["json", "there_is_no_such_package"])

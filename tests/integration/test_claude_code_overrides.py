@@ -10,7 +10,7 @@ import pytest
 from tests.support.claude_sessions import TOKEN, Session, make_workspace
 from tests.support.scripted_api import ApiRequest, Message, ScriptedApi, text, tool_call
 from zelda_ci.domain.session import SessionStatus, ToolReturned
-from zelda_ci.execution.manifest.settings import find_overrides
+from zelda_ci.execution.manifest.pins import find_pins
 from zelda_ci.redact import Redactor
 
 pytestmark = pytest.mark.anyio
@@ -30,7 +30,7 @@ async def test_nothing_that_is_not_the_projects_to_set_takes_effect(tmp_path: Pa
         with ScriptedApi(_work) as api:
             plain = await _lead(tmp_path / "plain", api.url, {})
             tempted = await _lead(tmp_path / "tempted", api.url, hostile)
-    found = find_overrides(tempted.workspace, Redactor())
+    found = find_pins(tempted.workspace, Redactor(), mods=False)
     told = {finding.setting for finding in found.findings}
     # The effort is the project's to set, and that of the suite wins.
     assert told == {f"env.{name}" for name in hostile["env"]} | hostile.keys() - {"env", "effortLevel"}
@@ -78,7 +78,7 @@ def _work(request: ApiRequest) -> Message:
 async def _lead(folder: Path, url: str, settings: Mapping[str, Any]) -> Session:
     workspace = make_workspace(folder, {".claude/settings.json": json.dumps(settings)})
     session = Session(workspace, url, settings={"effort": "low"})
-    session.pinned = find_overrides(session.workspace, Redactor()).variables
+    session.pins = find_pins(session.workspace, Redactor(), mods=False)
     outcome = await session.lead()
     assert outcome.status is SessionStatus.COMPLETED, outcome
     return session

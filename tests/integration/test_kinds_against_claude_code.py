@@ -14,9 +14,9 @@ from tests.support.scripted_api import tool_call
 from tests.support.steered import head, safe, workspace_in
 from zelda_ci.domain.kinds import CALLED, FOLLOWED, KINDS, ItemKind, Shown
 from zelda_ci.domain.manifest import ManifestItem
+from zelda_ci.execution.manifest.loading import CUT, ONLY_NAME
 from zelda_ci.execution.manifest.plugins import UNJUDGED
 from zelda_ci.execution.manifest.scan import memory_lines
-from zelda_ci.execution.manifest.told import CUT, ONLY_NAME
 from zelda_ci.metrics.tool_usage import subjects
 from zelda_ci.selection.felt import with_felt
 

@@ -16,10 +16,9 @@ from tests.support.steered import head, safe
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.session import SessionTranscript, Started
-from zelda_ci.execution.manifest.loading import resolve_loaded
-from zelda_ci.execution.manifest.plugins import find_pins
+from zelda_ci.execution.manifest.loading import note_listings, resolve_loaded
+from zelda_ci.execution.manifest.pins import find_pins
 from zelda_ci.execution.manifest.scan import scan
-from zelda_ci.execution.manifest.told import as_told
 from zelda_ci.model_proxy.loaded_context import LoadedContext
 
 SERVER = {"command": sys.executable, "args": [str(Path(__file__).parents[1] / "support" / "stdio_mcp_server.py")]}
@@ -53,10 +52,10 @@ class Led:
 def lead(tmp_path: Path, files: Mapping[str, str | Path], *replies: Message, agents: Sequence[Message] = ()) -> Led:
     """Run a session; each sub-agent that it calls says one thing."""
     workspace = make_workspace(tmp_path, files, readable=[Path(SERVER["args"][0])])
-    found = scan(workspace, safe)
+    found = scan(workspace.root, workspace.path, safe)
     script = [*(_placed(reply, workspace.path) for reply in replies), text("Done.")]
     with ScriptedApi(script, agents=[[said] for said in agents]) as api:
-        session = Session(workspace, api.url, plugins=find_pins(workspace, safe, mods=False))
+        session = Session(workspace, api.url, pins=find_pins(workspace, safe, mods=False))
         anyio.run(session.lead)
         asked = tuple(json.dumps(request.body) for request in api.requests)
         context = LoadedContext()
@@ -64,7 +63,7 @@ def lead(tmp_path: Path, files: Mapping[str, str | Path], *replies: Message, age
             context.request(request.body)
     heard = transcript(session.records)
     assert heard.started is not None
-    told = as_told(found, tuple(context.listings), context.tools, safe)
+    told = note_listings(found, tuple(context.listings), context.tools, safe)
     return Led(resolve_loaded(told, heard, safe), resolve_loaded(found, heard, safe), heard, heard.started, asked)
 
 

@@ -17,9 +17,9 @@ from tests.support.steered import safe
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestItem
 from zelda_ci.domain.session import ServersReported, SessionRecord, SessionStatus, SessionTranscript
-from zelda_ci.execution.agent import SessionOutcome
 from zelda_ci.execution.manifest.loading import resolve_loaded
 from zelda_ci.execution.manifest.scan import scan
+from zelda_ci.execution.outcome import SessionOutcome
 
 SCRIPT = Path(__file__).parents[1] / "support" / "stdio_mcp_server.py"
 GREET = tool_call("mcp__greeter__greet", {"name": "Ada"})
@@ -52,7 +52,7 @@ def run(
     settings: Mapping[str, Any] | None = None,
 ) -> Outcome:
     workspace = make_workspace(tmp_path, {".mcp.json": json.dumps({"mcpServers": servers})}, readable=[SCRIPT])
-    found = scan(workspace, safe)
+    found = scan(workspace.root, workspace.path, safe)
     asked: list[float] = []
 
     def script(request: ApiRequest) -> Message:

@@ -2,13 +2,18 @@
 
 import json
 import os
+import stat
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.support import needs
 from tests.support.command import the_result, transcript, zelda
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ScriptedApi, text, tool_call
+from zelda_ci.sandbox import readable_paths
+from zelda_ci.sandbox.readable_paths import PrivateFolders
 
 
 def suite(**keys: object) -> str:
@@ -123,3 +128,16 @@ def test_the_files_of_a_run_decide_neither_who_confines_it_nor_what_it_reads_nor
     assert not mark.exists()
     details: Any = the_result(project)["evaluations"]["functionalCorrectness"]["details"]
     assert details["test"]["exitCode"] == 3
+
+
+def test_what_may_be_read_holds_no_socket_however_deep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deep, link, private = tmp_path / "notes/deep", tmp_path / "link", PrivateFolders(Path("/p"), None, Path("/b"))
+    deep.mkdir(parents=True)
+    link.symlink_to("notes")
+    os.mknod(deep / "s", stat.S_IFSOCK | 0o600)
+    for asked in (tmp_path / "notes", deep / "s", link / "deep", deep / ".."):
+        assert str(readable_paths.refusal(asked, private)).endswith("notes/deep/s'")
+    (deep / "s").unlink()
+    assert readable_paths.refusal(deep / "..", private) is None
+    monkeypatch.setattr(readable_paths, "SEARCH_SECONDS", 0)  # the real bound would need millions of files
+    assert "is too large" in str(readable_paths.refusal(deep, private))

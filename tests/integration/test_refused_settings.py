@@ -46,7 +46,7 @@ def test_the_manifest_calls_loaded_what_a_session_applies(tmp_path: Path, more: 
     whole = {"hooks": HOOKS, "permissions": DENY, **(more if isinstance(more, dict) else {})}
     content = json.dumps(whole) if isinstance(more, dict) else f"{json.dumps(whole)}{more}"
     workspace = make_workspace(tmp_path, {FILE: content})
-    found = scan(workspace, safe, refusals)
+    found = scan(workspace.root, workspace.path, safe, refusals)
     with ScriptedApi([tool_call("Bash", {"command": "echo REAL"}), text("Done.")]) as api:
         session = Session(workspace, api.url)
         anyio.run(session.lead)

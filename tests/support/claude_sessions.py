@@ -15,13 +15,14 @@ from tests.support.patience import PATIENCE
 from zelda_ci.domain.session import SessionRecord
 from zelda_ci.domain.suite import ExecutionSettings, IsolationLevel, IsolationSettings
 from zelda_ci.domain.workspace import Confinement, Workspace, WorkspaceSource
-from zelda_ci.execution.agent import NO_PINS, Listen, ModelEndpoint, PluginPins, SessionOutcome, SessionRequest
-from zelda_ci.execution.claude_code import ClaudeCode
+from zelda_ci.execution.agent import NO_PINS, Listen, ModelEndpoint, Pins, SessionRequest
+from zelda_ci.execution.claude_code import run_session
 from zelda_ci.execution.launch import MARKER, find_cli
+from zelda_ci.execution.outcome import SessionOutcome
 from zelda_ci.redact import Redactor, Secret
 from zelda_ci.sandbox import levels
 from zelda_ci.sandbox.confine import Needs, confine
-from zelda_ci.sandbox.readable_paths import PathPolicy
+from zelda_ci.sandbox.readable_paths import PrivateFolders
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 
 R = TypeVar("R")
@@ -79,7 +80,7 @@ def _confinement(
     needs = Needs(
         level=level or levels.probe(os.environ, cli).level,
         settings=IsolationSettings(read_paths=tuple(map(str, readable))),
-        grounds=PathPolicy.of(base.parent / "project", base.parent / "base", os.environ),
+        private=PrivateFolders.of(base.parent / "project", base.parent / "base", os.environ),
         programs=[cli],
     )
     return confine(WorkspaceFolder(base, -1), environment, needs)
@@ -100,8 +101,7 @@ class Session:
     cli: Path | None = None
     endpoint: ModelEndpoint | None = None
     """Instead of the address and the usual token."""
-    pinned: tuple[str, ...] = ()
-    plugins: PluginPins = NO_PINS
+    pins: Pins = NO_PINS
     settings: dict[str, Any] = field(default_factory=dict)
     session_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     records: list[SessionRecord] = field(default_factory=list)
@@ -116,8 +116,7 @@ class Session:
             execution=ExecutionSettings(**{"timeout_seconds": PATIENCE, **self.settings}),
             endpoint=self.endpoint or ModelEndpoint(self.base_url, TOKEN),
             stop=self.stop,
-            pinned=self.pinned,
-            plugins=self.plugins,
+            pins=self.pins,
         )
 
     async def lead(self, listen: Listen | None = None) -> SessionOutcome:
@@ -128,7 +127,7 @@ class Session:
             if listen:
                 listen(record)
 
-        return await ClaudeCode(Redactor([Secret(TOKEN)]), cli=self.cli).run(self.request(), hear)
+        return await run_session(self.request(), hear, Redactor([Secret(TOKEN)]), self.cli)
 
     def of(self, kind: type[R]) -> list[R]:
         """The records of one kind, in order."""

@@ -5,6 +5,7 @@ true verdict, the reason, and the places that prove it. `build` makes of it what
 real repository, a transcript assembled from records, the patch of git. The format: `tests/data/judge_cases/README.md`.
 """
 
+import io
 import os
 import re
 import subprocess
@@ -46,7 +47,7 @@ from zelda_ci.domain.session import (
 from zelda_ci.domain.workspace import Changes
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.storage.fold import transcript_of
-from zelda_ci.workspace.changes import DIFF, store_patch
+from zelda_ci.workspace.changes import PATCH, copy_sections, read_counts
 
 FOLDER = Path(__file__).parents[1] / "data" / "judge_cases"
 safe = Redactor()
@@ -270,21 +271,13 @@ def _leave(tree: Path, final: Mapping[str, Text | None]) -> None:
 def _changes(tree: Path, folder: Path) -> Changes:
     """What git says, with the options that Zelda gives it."""
     _git(tree, "add", "--all")
-    raw, target = folder / "raw.patch", folder / "changes.patch"
-    raw.write_bytes(_git(tree, *DIFF, "-p", "--binary", "--no-color", "HEAD"))
-    size, cut = store_patch(raw, target, (), safe, complete=True)
-    counted = list(_counted(_git(tree, *DIFF, "--numstat", "-z", "HEAD").decode()))
-    added, removed = (sum(int(count[side]) for count in counted if count[side] != "-") for side in (0, 1))
-    files = tuple(safe(name) for _, _, name in sorted(counted))
+    raw, target = io.BytesIO(_git(tree, *PATCH, "HEAD")), folder / "changes.patch"
+    counts = read_counts(raw)
+    with target.open("wb") as file:
+        cut = copy_sections(raw, file, safe, complete=True)
+    added, removed = (sum(count[side] for count in counts.values()) for side in (0, 1))
+    files, size = tuple(map(safe, sorted(counts))), target.stat().st_size
     return Changes(files=files, insertions=added, deletions=removed, patch=target, patch_bytes=size, truncated=cut)
-
-
-def _counted(numbers: str) -> Iterator[tuple[str, str, str]]:
-    """Lines added and removed by file, a renamed one by its new name."""
-    fields = iter(numbers.split("\0")[:-1])
-    for entry in fields:
-        added, removed, name = entry.split("\t", 2)
-        yield added, removed, name or (next(fields), next(fields))[1]
 
 
 def _git(tree: Path, *arguments: str) -> bytes:

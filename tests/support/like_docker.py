@@ -15,7 +15,7 @@ CAPABILITIES = (
 
 
 def main(argv: list[str]) -> None:
-    filters = kernel.program(platform.machine(), internet=True)
+    filters = kernel.program(platform.machine(), "full", internet=True)
     program = Program(len(filters) // 8, filters)
     libc = ctypes.CDLL(None, use_errno=True)
     assert libc.prctl(22, 2, ctypes.byref(program), 0, 0) == 0, os.strerror(ctypes.get_errno())

@@ -42,7 +42,7 @@ def scanned(
     root = tmp_path / "tree"
     (root / folder).mkdir(parents=True, exist_ok=True)
     write(root, files)
-    return scan(workspace_in(root, folder), redact)
+    return scan(root, root / folder, redact)
 
 
 def named(manifest: ToolsManifest, kind: ItemKind) -> dict[str, ManifestItem]:

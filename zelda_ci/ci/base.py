@@ -29,9 +29,8 @@ from zelda_ci.process import git_settings
 from zelda_ci.redact import Redactor
 from zelda_ci.survey.folder import not_loaded, refused_settings
 from zelda_ci.workspace.base_commit import UNAVAILABLE
-from zelda_ci.workspace.git import FETCH, Git, prepare
+from zelda_ci.workspace.git import FETCH, LINK, SUBMODULE, Git, TreeFile, prepare, tree_files
 from zelda_ci.workspace.history import read_objects
-from zelda_ci.workspace.store import LINK, SUBMODULE, TreeFile, tree_files
 
 MAX_NAMED = 20
 # Of the base that are laid out: a repository has a few dozen.

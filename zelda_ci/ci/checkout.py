@@ -9,8 +9,7 @@ from pathlib import Path
 
 from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.config.files import top_of
-from zelda_ci.workspace.git import ask, read_commit
-from zelda_ci.workspace.store import SUBMODULE, tree_files
+from zelda_ci.workspace.git import SUBMODULE, ask, read_commit, tree_files
 
 
 @dataclass(frozen=True)

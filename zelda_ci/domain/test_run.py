@@ -2,9 +2,6 @@
 
 from typing import Literal
 
-from pydantic import Field
-from pydantic.json_schema import SkipJsonSchema
-
 from zelda_ci.domain.base import Record
 from zelda_ci.redact import Redactor, SafeText
 
@@ -29,13 +26,11 @@ class CommandResult(Record):
     """Head and tail of what it printed, standard error included; in a stored result the last lines."""
     output_bytes: int
     truncated: bool = False
-    gap: SkipJsonSchema[SafeText | None] = Field(None, exclude=True)
-    """The line of `output` that stands for what is missing; never stored."""
 
     def in_brief(self, redact: Redactor) -> "CommandResult":
         """The result with the last lines of its output only, as it is stored."""
         lines = self.output[-LAST_CHARACTERS:].splitlines()[-LAST_LINES:]
-        return self.replace(output=redact("\n".join(lines)), gap=None)
+        return self.replace(output=redact("\n".join(lines)))
 
 
 class RunnerCounts(Record):

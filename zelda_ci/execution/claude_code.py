@@ -1,19 +1,24 @@
-"""Claude Code as a coding agent: the only module that knows the Agent SDK, which it imports as late as it can."""
+"""Sessions of Claude Code: the only module that knows the Agent SDK, which it imports as late as it can."""
 
 import logging
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-import anyio
 import anyio.to_thread
+from pydantic import BaseModel
 
 from zelda_ci.execution import launch
-from zelda_ci.execution.agent import Listen, SessionOutcome, SessionRequest
-from zelda_ci.execution.outcome import Crash, CrashKind, judge
-from zelda_ci.execution.session_runner import SessionRunner, TransportError
+from zelda_ci.execution.agent import Listen, SessionRequest
+from zelda_ci.execution.outcome import Crash, SessionOutcome, judge
+from zelda_ci.execution.session_runner import SessionRunner
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.redact import Redactor
 
@@ -23,115 +28,73 @@ logging.getLogger("claude_agent_sdk").addHandler(logging.NullHandler())
 # Bytes of one message: an edit carries the whole file.
 MAX_MESSAGE_BYTES = 64 << 20
 
-
-def preload() -> None:
-    """Import the Agent SDK, which takes half a second: worth doing in a thread while git works."""
-    with one_at_a_time("claude_agent_sdk"):
-        import claude_agent_sdk  # noqa: F401, PLC0415  # slow
+# The SDK imports them for tools that are Python functions, of which Zelda has none.
+UNUSED = ("mcp", "jsonschema")
 
 
-class ClaudeCode:
-    """The coding agent that Zelda exists for."""
+async def run_session(
+    request: SessionRequest, listen: Listen, redact: Redactor, cli: Path | None = None
+) -> SessionOutcome:
+    """Run one session to its end, its deadline, its budget or cancellation; sessions may run side by side.
 
-    def __init__(self, redact: Redactor, *, cli: Path | None = None) -> None:
-        """Take another CLI than the one that comes with the SDK, if need be."""
-        self._redact, self._cli = redact, cli
+    A session that ends badly is an outcome, not an exception. On cancellation the session is interrupted, its last
+    messages are recorded, every process of it is ended, and the cancellation goes on.
 
-    async def run(self, request: SessionRequest, listen: Listen) -> SessionOutcome:
-        """Lead one session to its end, its deadline, its budget or cancellation; sessions may run side by side.
+    Args:
+        request: The session.
+        listen: Gets each record as it comes.
+        redact: For all that is recorded.
+        cli: Instead of the CLI that comes with the SDK.
 
-        A session that ends badly is an outcome, not an exception. On cancellation the session is interrupted, its
-        last messages are recorded, every process of it is ended, and the cancellation goes on.
-
-        Raises:
-            ExecutionError: It could not even be prepared (`CLI_MISSING`, `SESSION_START_FAILED`).
-        """
-        cli = self._cli or launch.find_cli()
-        # In a thread, because the loop also serves the model proxy of other runs.
-        await anyio.to_thread.run_sync(preload)
-        runner = SessionRunner(request, listen, self._redact)
-        await runner.run(_SdkTransport(request, cli, runner.record_stderr))
-        verdict = judge(runner.facts())
-        return SessionOutcome(
-            status=verdict.status,
-            wall_seconds=runner.wall_seconds,
-            reason=None if verdict.reason is None else self._redact(verdict.reason),
-            code=verdict.code,
-        )
+    Raises:
+        ExecutionError: It could not even be prepared (`CLI_MISSING`, `SESSION_START_FAILED`).
+    """
+    cli = cli or launch.find_cli()
+    # In a thread, because the loop also serves the model proxy of other runs.
+    sdk = await anyio.to_thread.run_sync(import_sdk)
+    runner = SessionRunner(request, listen, redact)
+    await runner.run(sdk.ClaudeSDKClient(_options(request, cli, runner.record_stderr)), crash_of)
+    return replace(judge(runner.facts), wall_seconds=runner.wall_seconds)
 
 
-class _SdkTransport:
-    """The line to a CLI, through the SDK's client: unlike `query()` it can interrupt, and raises nothing on errors."""
+def import_sdk() -> Any:
+    """Import the Agent SDK, which takes a while: worth doing in a thread while git works."""
+    with one_at_a_time("claude_agent_sdk"), _without_unused():
+        import claude_agent_sdk  # noqa: PLC0415  # slow
 
-    def __init__(self, request: SessionRequest, cli: Path, record_stderr: Callable[[str], None]) -> None:
-        with one_at_a_time("claude_agent_sdk"):
-            from claude_agent_sdk import ClaudeSDKClient  # noqa: PLC0415  # slow
+    return claude_agent_sdk
 
-        self._client = ClaudeSDKClient(_options(request, cli, record_stderr))
-        self._prompt = request.prompt
-        self.prompted = False
 
-    async def connect(self, ready: anyio.Event, finished: anyio.Event) -> None:
-        with _broken():
-            await self._client.connect(self._input(ready, finished))
+class _Hollow(MetaPathFinder, Loader):
+    """Finds modules that hold whatever class is asked of them, in place of packages that nobody uses."""
 
-    async def _input(self, ready: anyio.Event, finished: anyio.Event) -> AsyncIterator[dict[str, Any]]:
-        # The SDK closes the CLI's input once this ends, and until then the session can be interrupted. As at a
-        # terminal, a leading `/` calls a command or skill of the project, and `@path` attaches a file.
-        await ready.wait()
-        message = {"role": "user", "content": self._prompt}
-        yield {"type": "user", "message": message, "parent_tool_use_id": None, "session_id": "default"}
-        self.prompted = True
-        await finished.wait()
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        return ModuleSpec(name, self, is_package=True) if name.partition(".")[0] in UNUSED else None
 
-    async def messages(self) -> AsyncGenerator[object, None]:
-        """Every message, and in place of one that the SDK cannot read, the error.
+    def exec_module(self, module: ModuleType) -> None:
+        vars(module)["__getattr__"] = lambda name: type(name, (BaseModel,), {})
 
-        An error after which messages still come was about one message; one that ends them is the CLI's or the line's.
-        """
-        failure: Exception | None = None
-        with _broken():
-            while True:
-                try:
-                    async for message in self._client.receive_messages():
-                        if failure:
-                            yield failure
-                            failure = None
-                        yield message
-                except Exception as exc:  # noqa: BLE001  # the SDK's parser raises what it happens upon
-                    failure = exc
-                else:
-                    break
-            # No message came after the last error, so it was not about a single one.
-            if failure:
-                raise failure
 
-    async def mcp_servers(self) -> list[dict[str, Any]]:
-        with _broken():
-            status: Any = await self._client.get_mcp_status()
-        servers = status.get("mcpServers") if isinstance(status, dict) else None
-        return [server for server in servers or () if isinstance(server, dict)]
-
-    async def interrupt(self) -> None:
-        with _broken():
-            await self._client.interrupt()
-
-    async def stop_task(self, task: str) -> None:
-        with _broken():
-            await self._client.stop_task(task)
-
-    async def disconnect(self) -> None:
-        with _broken():
-            await self._client.disconnect()
+@contextmanager
+def _without_unused() -> Iterator[None]:
+    """Leave out what the SDK imports in vain, six sevenths of its time; other imports find the real packages."""
+    if "claude_agent_sdk" in sys.modules:
+        yield
+        return
+    hollow = _Hollow()
+    sys.meta_path.insert(0, hollow)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(hollow)
+        for name, module in list(sys.modules.items()):
+            if getattr(module, "__loader__", None) is hollow:
+                del sys.modules[name]
 
 
 def _options(request: SessionRequest, cli: Path, record_stderr: Callable[[str], None]) -> Any:
-    with one_at_a_time("claude_agent_sdk"):
-        import claude_agent_sdk as sdk  # noqa: PLC0415  # slow
-
-    as_root = os.geteuid() == 0
-    variables = launch.complete_environment(request, sdk_version=sdk.__version__, as_root=as_root)
-    execution = request.execution
+    sdk, execution = import_sdk(), request.execution
+    variables = launch.complete_environment(request, sdk_version=sdk.__version__, as_root=os.geteuid() == 0)
     return sdk.ClaudeAgentOptions(
         cli_path=launch.prepare(request, cli, variables),
         cwd=request.workspace.path,
@@ -158,31 +121,22 @@ def _options(request: SessionRequest, cli: Path, record_stderr: Callable[[str], 
     )
 
 
-@contextmanager
-def _broken() -> Iterator[None]:
-    """Translate what the SDK raises; nobody outside this module knows its errors."""
-    try:
-        yield
-    except Exception as exc:
-        raise TransportError(_crash(exc)) from exc
-
-
-def _crash(exc: Exception) -> Crash:
-    with one_at_a_time("claude_agent_sdk"):
-        import claude_agent_sdk as sdk  # noqa: PLC0415  # slow
-
+def crash_of(exc: Exception) -> Crash:
+    """Explain an exception of the SDK's client."""
+    sdk = import_sdk()
     match exc:
         case sdk.ProcessError():
-            return Crash(CrashKind.EXITED, exit_code=exc.exit_code)
+            return Crash(exit_code=exc.exit_code)
         case sdk.CLIJSONDecodeError() if "maximum buffer size" in str(exc):
-            return Crash(CrashKind.LINE_TOO_LONG, f"more than {MAX_MESSAGE_BYTES >> 20} MiB.")
+            most = f"more than {MAX_MESSAGE_BYTES >> 20} MiB"
+            return Crash("CLI_OUTPUT_TOO_LONG", f"Claude Code wrote a message too long to read: {most}.")
         # It had ended before it was written to; the SDK has one class for that and for a start that fails.
         case sdk.CLIConnectionError() if str(exc).startswith(("Cannot write", "Failed to write")):
-            return Crash(CrashKind.EXITED)
+            return Crash()
         case sdk.CLINotFoundError() | sdk.CLIConnectionError():
-            return Crash(CrashKind.NOT_STARTED, str(exc))
+            return Crash("CLI_START_FAILED", f"Claude Code could not be started: {exc}")
         # The SDK has no class for it.
         case _ if "timeout: initialize" in str(exc):
-            return Crash(CrashKind.SILENT_START)
+            return Crash("CLI_START_TIMED_OUT", "Claude Code did not get ready within a minute.")
         case _:
-            return Crash(CrashKind.BROKEN, f"{type(exc).__name__}: {exc}")
+            return Crash("SESSION_FAILED", f"The session broke off: {type(exc).__name__}: {exc}")

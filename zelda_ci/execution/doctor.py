@@ -20,7 +20,7 @@ from zelda_ci.domain import numbers
 from zelda_ci.domain.manifest import RefusedSetting
 from zelda_ci.errors import ExecutionError
 from zelda_ci.execution import launch
-from zelda_ci.execution.manifest.settings import KEYS
+from zelda_ci.execution.manifest.pins import KEYS
 from zelda_ci.redact import Redactor
 
 SECONDS = 60.0

@@ -127,9 +127,9 @@ def settings(request: SessionRequest) -> str:
     """
     plumbing = _plumbing(request)
     environment = {**request.workspace.confinement.environment, MARKER: request.session_id}
-    pinned = {name: environment.get(name, "") for name in request.pinned if name not in OWN}
+    pinned = {name: environment.get(name, "") for name in request.pins.variables if name not in OWN}
     variables = {**dict.fromkeys(UNSET, ""), **pinned, **plumbing}
-    return json.dumps({"env": variables, **GUARDS, **request.plugins.settings})
+    return json.dumps({"env": variables, **GUARDS, **request.pins.settings})
 
 
 def trust(request: SessionRequest) -> str:
@@ -178,7 +178,7 @@ def _plumbing(request: SessionRequest) -> Mapping[str, str]:
         "CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST": "1",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         # A developer's session has them since its first start; this one is the first, and the only one.
-        "CLAUDE_CODE_SYNC_PLUGIN_INSTALL": "1" if request.plugins.installs else "",
+        "CLAUDE_CODE_SYNC_PLUGIN_INSTALL": "1" if request.pins.installs else "",
         "CLAUDE_CODE_TMPDIR": str(request.workspace.tmp),
         "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1",
         # Zelda holds the prompt back until the servers are there, for a time that the suite sets; not two seconds more.

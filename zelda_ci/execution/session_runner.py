@@ -5,20 +5,48 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing, closing, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import closing, suppress
 from signal import SIGKILL, SIGTERM
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
+from anyio.abc import TaskGroup
 
+from zelda_ci.domain.session import Ended, McpServerState, ServersReported, SessionRecord
 from zelda_ci.errors import ZeldaError
-from zelda_ci.execution.agent import Listen, Recorder, SessionRequest
-from zelda_ci.execution.messages import Translator
-from zelda_ci.execution.outcome import Crash, CrashKind, SessionFacts, StopReason
-from zelda_ci.execution.system_messages import ServerWatch, longest_wait
+from zelda_ci.execution.agent import Listen, SessionRequest
+from zelda_ci.execution.messages import SYNTHETIC, Translator, server_states
+from zelda_ci.execution.outcome import Crash, SessionFacts, StopReason
 from zelda_ci.process import launches
 from zelda_ci.redact import Redactor
+
+log = logging.getLogger(__name__)
+
+# Lines on standard error that become records; the rest is counted.
+MAX_STDERR_LINES = 200
+
+# For commands in the background after the last turn. Their end begins another turn, as it does in `claude -p`, which
+# waits ten minutes; what serves for ever is stopped sooner here, and the wait is no part of the session's time.
+BACKGROUND_SECONDS = 120.0
+
+# From an interruption to the result message; a healthy CLI needs a hundredth of a second.
+INTERRUPT_SECONDS = 5.0
+
+# From the end of input to the end of the CLI: its SessionEnd hooks run in this time.
+CLOSE_SECONDS = 3.0
+
+# For the last question to the CLI, which answers at once unless the machine is very busy.
+STATUS_SECONDS = 2.0
+
+# From a signal to the end of the supervisor, which gives the CLI a few seconds of its own.
+END_SECONDS = 10.0
+
+# Between two questions for the states of MCP servers: while the prompt waits for them, and while the session works.
+FAST_POLL_SECONDS, SLOW_POLL_SECONDS = 0.1, 1.0
+
+# Of the time that the session has left, for the start of MCP servers: a short one must not be spent on waiting.
+MAX_SHARE_OF_SESSION = 0.5
 
 
 class Supervisor:
@@ -55,103 +83,50 @@ class Supervisor:
                 signal.pidfd_send_signal(self._descriptor, number)
 
     def close(self) -> None:
-        """Let go of the descriptor."""
+        """Close the descriptor."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
 
-log = logging.getLogger(__name__)
-
-# For commands in the background after the last turn. Their end begins another turn, as it does in `claude -p`, which
-# waits ten minutes; what serves for ever is stopped sooner here, and the wait is no part of the session's time.
-BACKGROUND_SECONDS = 120.0
-
-# From an interruption to the result message; a healthy CLI needs a hundredth of a second.
-INTERRUPT_SECONDS = 5.0
-
-# From the end of input to the end of the CLI: its SessionEnd hooks run in this time.
-CLOSE_SECONDS = 3.0
-
-# For the last question to the CLI, which answers at once unless the machine is very busy.
-STATUS_SECONDS = 2.0
-
-# From a signal to the end of the supervisor, which gives the CLI a few seconds of its own.
-END_SECONDS = 10.0
-
-
-class TransportError(Exception):
-    """The line to the CLI broke."""
-
-    def __init__(self, crash: Crash) -> None:
-        super().__init__(crash.detail)
-        self.crash = crash
-
-
-class Transport(Protocol):
-    """The line to one CLI. Everything raises `TransportError`, and nothing else."""
-
-    prompted: bool
-    """Whether the prompt has gone out."""
-
-    async def connect(self, ready: anyio.Event, finished: anyio.Event) -> None:
-        """Start the CLI; it is prompted once `ready` is set, and its input is closed when `done` is set."""
-        ...
-
-    async def mcp_servers(self) -> Sequence[Mapping[str, Any]]:
-        """The states of the MCP servers, as the CLI writes them."""
-        ...
-
-    def messages(self) -> AsyncGenerator[object, None]:
-        """Every message until the CLI closes its output."""
-        ...
-
-    async def interrupt(self) -> None:
-        """Have the session stop what it does, and give its result."""
-        ...
-
-    async def stop_task(self, task: str) -> None:
-        """Have the CLI end a background task."""
-        ...
-
-    async def disconnect(self) -> None:
-        """Let go of the CLI; bounded in time, whatever the CLI does."""
-        ...
-
-
 class SessionRunner:
-    """One session.
+    """One session on a client of the Agent SDK.
 
     The conversation runs in a task of its own, shielded from cancellation; the leading task only waits, and ends the
     conversation when its time has come. So deadline, budget and cancellation end a session in one and the same way.
     """
 
     def __init__(self, request: SessionRequest, listen: Listen, redact: Redactor) -> None:
-        self._request, self._redact = request, redact
+        self._request, self._listen, self._redact = request, listen, redact
         self._began = time.monotonic()
-        translator = Translator(redact, self._clock, request.keep_image)
-        check = request.transcript_check
-        self._recorder = Recorder(translator, listen, lambda: self._call(StopReason.RECORDING), check)
+        self._translator = Translator(redact, self._clock, request.keep_image, request.transcript_check)
         self._supervisor = Supervisor()
         self._attention, self._resting, self._over = anyio.Event(), anyio.Event(), anyio.Event()
-        self._connected, self._ready, self._input_done = anyio.Event(), anyio.Event(), anyio.Event()
+        self._ready, self._input_done = anyio.Event(), anyio.Event()
         # Cancelled from outside, the SDK would leave the CLI running; `_end` brings the session to an orderly end
         # first.
         self._conversation = anyio.CancelScope(shield=True)
-        self._stop_reason: StopReason | None = None
-        self._crash: Crash | None = None
+        self._stderr_lines = 0
+        self._servers: tuple[McpServerState, ...] = ()
         self._quiet_since: float | None = None
+        self._can_record = True
+        self.facts = SessionFacts(
+            is_command=request.prompt.lstrip().startswith("/"), seconds_allowed=request.execution.timeout_seconds
+        )
         self.wall_seconds = 0.0
         """Until the session came to rest; waiting for the background in vain and closing it are not counted."""
 
-    async def run(self, transport: Transport) -> None:
-        """Have the conversation, and end it if it does not end by itself."""
-        self._transport = transport
-        self._servers = ServerWatch(transport.mcp_servers, self._recorder.emit, self._clock, self._redact)
+    async def run(self, client: Any, crash_of: Callable[[Exception], Crash]) -> None:
+        """Have the conversation, and end it if it does not end by itself.
+
+        Args:
+            client: The SDK's, not connected yet.
+            crash_of: Explains an exception of the client.
+        """
+        self._client = client
         with closing(self._supervisor):
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._converse)
-                tasks.start_soon(self._watch_servers)
+                tasks.start_soon(self._converse, tasks, crash_of)
                 tasks.start_soon(self._watch_budget)
                 tasks.start_soon(self._watch_background)
                 try:
@@ -164,78 +139,145 @@ class SessionRunner:
                     with anyio.CancelScope(shield=True):
                         await self._end()
                     tasks.cancel_scope.cancel()
+        launch = launches.read(self._request.workspace.status_file("session"))
+        self.facts.begun, self.facts.exit_code = launch.begun, launch.exit_code
 
     def record_stderr(self, line: str) -> None:
-        """A line on the CLI's standard error; the first one is its supervisor's."""
-        if not self._supervisor.introduce(line):
-            self._recorder.record_stderr(line)
-
-    def facts(self) -> SessionFacts:
-        """What the verdict rests on, once the session is over."""
-        recorder = self._recorder
-        launch = launches.read(self._request.workspace.status_file("session"))
-        return SessionFacts(
-            ended=recorder.ended,
-            quiet=recorder.quiet,
-            responses=len(recorder.responses),
-            api_error=recorder.api_error,
-            stop_reason=self._stop_reason,
-            crash=self._crash,
-            stderr_tail=tuple(recorder.stderr_tail),
-            prompted=self._transport.prompted,
-            command=self._request.prompt.lstrip().startswith("/"),
-            seconds_allowed=self._request.execution.timeout_seconds,
-            begun=launch.begun,
-            exit_code=launch.exit_code,
-            recording_failure=_explained(recorder.failure) if recorder.failure else None,
-        )
+        """Record a line on the CLI's standard error; the first one is its supervisor's."""
+        if self._supervisor.introduce(line):
+            return
+        self.facts.stderr_tail.append(line)
+        self._stderr_lines += 1
+        if self._stderr_lines <= MAX_STDERR_LINES:
+            self._emit(self._translator.notice("stderr", line))
 
     def _clock(self) -> float:
         return time.monotonic() - self._began
 
-    async def _converse(self) -> None:
+    # --- the conversation -----------------------------------------------------------------------------------------
+
+    async def _converse(self, tasks: TaskGroup, crash_of: Callable[[Exception], Crash]) -> None:
         with self._conversation:
             try:
-                await self._transport.connect(self._ready, self._input_done)
-                self._connected.set()
+                await self._client.connect(self._input())
+                tasks.start_soon(self._watch_servers)
                 await self._record_messages()
-            except TransportError as broken:
-                self._crash = broken.crash
             except Exception as exc:
-                log.exception("the session broke off")
-                self._crash = Crash(CrashKind.BROKEN, f"{type(exc).__name__}: {exc}")
+                log.debug("the session broke off", exc_info=True)
+                self.facts.crash = crash_of(exc)
             finally:
                 self._rest()
-                with suppress(TransportError):
-                    await self._transport.disconnect()
-        self._recorder.finish()
+                with suppress(Exception):
+                    await self._client.disconnect()
+        if (more := self._stderr_lines - MAX_STDERR_LINES) > 0:
+            self._emit(self._translator.notice("stderr", f"{more} more lines"))
         self._over.set()
 
+    async def _input(self) -> AsyncIterator[dict[str, Any]]:
+        # The SDK closes the CLI's input once this ends, and until then the session can be interrupted. As at a
+        # terminal, a leading `/` calls a command or skill of the project, and `@path` attaches a file.
+        await self._ready.wait()
+        message = {"role": "user", "content": self._request.prompt}
+        yield {"type": "user", "message": message, "parent_tool_use_id": None, "session_id": "default"}
+        self.facts.prompted = True
+        await self._input_done.wait()
+
     async def _record_messages(self) -> None:
-        async with aclosing(self._transport.messages()) as messages:
-            async for message in messages:
-                self._recorder.record(message)
-                if not self._recorder.quiet:
-                    self._quiet_since = None
-                elif self._quiet_since is None:
-                    self._quiet_since = self._clock()
-                if self._recorder.quiet and not self._recorder.background_tasks:
-                    self._rest()
+        """Record every message, and in place of one that the SDK cannot read, the error.
+
+        An error after which messages still come was about one message; one that ends them is the CLI's or the line's.
+        """
+        failure: Exception | None = None
+        while True:
+            try:
+                async for message in self._client.receive_messages():
+                    if failure:
+                        self._record(failure)
+                        failure = None
+                    self._record(message)
+            except Exception as exc:  # noqa: BLE001  # the SDK's parser raises what it happens upon
+                failure = exc
+            else:
+                break
+        if failure:
+            raise failure
+
+    def _record(self, message: Any) -> None:
+        self._observe(message)
+        try:
+            records: list[SessionRecord] = list(self._translator.translate(message))
+        except Exception as exc:
+            log.warning("a message could not be translated", exc_info=True)
+            records = [self._translator.notice("untranslatable", f"{type(message).__name__}: {exc}")]
+        for record in records:
+            self._emit(record)
+        if not self.facts.quiet:
+            self._quiet_since = None
+        elif self._quiet_since is None:
+            self._quiet_since = self._clock()
+        if self.facts.quiet and not self.facts.background_tasks:
+            self._rest()
+
+    def _observe(self, message: Any) -> None:
+        """Note what drives the session but is no record: its state, background tasks, responses, errors of the API."""
+        facts, subtype, data = self.facts, getattr(message, "subtype", None), getattr(message, "data", {})
+        if subtype == "session_state_changed":
+            facts.idle = data.get("state") == "idle"
+        elif subtype == "background_tasks_changed":
+            facts.background_tasks = tuple(str(task.get("task_id")) for task in data.get("tasks") or ())
+        elif hasattr(message, "message_id"):
+            # A later answer without an error means that the earlier one was overcome.
+            facts.api_error = message.error
+            if message.model != SYNTHETIC and message.content:
+                facts.responses.add(str(message.message_id))
+        event = getattr(message, "event", None) or {}
+        if event.get("type") == "message_start":
+            facts.responses.add(str((event.get("message") or {}).get("id")))
+
+    def _emit(self, record: SessionRecord) -> None:
+        if isinstance(record, Ended):
+            self.facts.ended = record
+        if not self._can_record:
+            return
+        try:
+            self._listen(record)
+        except Exception as exc:
+            log.exception("a record could not be kept")
+            self._can_record = False
+            if isinstance(exc, ZeldaError):
+                self.facts.recording_failure = exc.code, exc.message
+            else:
+                self.facts.recording_failure = "RECORDING_FAILED", f"{type(exc).__name__}: {exc}"
+            self._call(StopReason.RECORDING)
+
+    # --- MCP servers ----------------------------------------------------------------------------------------------
 
     async def _watch_servers(self) -> None:
-        """Hold the prompt back until the MCP servers have settled, then go on noting their states."""
-        await self._connected.wait()
+        """Hold the prompt back until the MCP servers are connected or have failed; then record their states."""
         execution = self._request.execution
-        remaining = execution.timeout_seconds - self._clock()
-        # Where the CLI cannot be asked, it is prompted at once: if its line is broken, that shows by itself.
-        with suppress(TransportError):
-            await self._servers.wait(longest_wait(execution.mcp_startup_seconds, remaining))
+        seconds = (execution.timeout_seconds - self._clock()) * MAX_SHARE_OF_SESSION
+        # The CLI may break while it is asked, which the conversation finds out by itself.
+        with suppress(Exception), anyio.move_on_after(min(execution.mcp_startup_seconds, seconds)):
+            while await self._poll_servers():  # noqa: ASYNC110  # the CLI announces no changes
+                await anyio.sleep(FAST_POLL_SECONDS)
         # The session was ended while it waited for its servers: a prompt now would only cost money.
         if self._attention.is_set():
             return
         self._ready.set()
-        with suppress(TransportError):
-            await self._servers.follow()
+        with suppress(Exception):
+            while await self._poll_servers():  # noqa: ASYNC110
+                await anyio.sleep(SLOW_POLL_SECONDS)
+
+    async def _poll_servers(self) -> bool:
+        """Ask once, and record what has changed; returns whether a server is still connecting."""
+        status = await self._client.get_mcp_status()
+        servers = tuple(server_states(status.get("mcpServers") or (), self._redact))
+        if servers != self._servers:
+            self._servers = servers
+            self._emit(ServersReported(at=round(self._clock(), 3), servers=servers))
+        return any(server.status == "pending" for server in servers)
+
+    # --- the end --------------------------------------------------------------------------------------------------
 
     async def _watch_budget(self) -> None:
         await self._request.stop.wait()
@@ -257,10 +299,10 @@ class SessionRunner:
 
     def _call(self, reason: StopReason) -> None:
         """Have the session ended, unless it only waits or is at rest already; the first reason counts."""
-        if self._recorder.quiet:
+        if self.facts.quiet:
             self._rest()
-        if self._stop_reason is None and not self._resting.is_set():
-            self._stop_reason = reason
+        if self.facts.stop_reason is None and not self._resting.is_set():
+            self.facts.stop_reason = reason
         self._attention.set()
 
     def _rest(self) -> None:
@@ -274,9 +316,11 @@ class SessionRunner:
         try:
             # An interrupted session still gives its result, with the costs; one that was never prompted has none to
             # give.
-            if self._stop_reason and self._transport.prompted:
-                await self._interrupt()
-            if self._recorder.quiet:
+            if self.facts.stop_reason and self.facts.prompted:
+                with anyio.move_on_after(INTERRUPT_SECONDS), suppress(Exception):
+                    await self._client.interrupt()
+                    await self._resting.wait()
+            if self.facts.quiet:
                 await self._close()
             # To the supervisor, not to the CLI: it ends everything that the session started, daemons included.
             for number in (SIGTERM, SIGKILL):
@@ -291,27 +335,16 @@ class SessionRunner:
                 self._supervisor.send(SIGTERM)
                 self._conversation.cancel()
 
-    async def _interrupt(self) -> None:
-        with anyio.move_on_after(INTERRUPT_SECONDS), suppress(TransportError):
-            await self._transport.interrupt()
-            await self._resting.wait()
-
     async def _close(self) -> None:
         """Close the input, on which the CLI ends."""
-        with suppress(TransportError):
+        if self._servers:
             # Before the input is closed: after that the CLI answers no questions.
-            await self._servers.poll_finally(STATUS_SECONDS)
+            with anyio.move_on_after(STATUS_SECONDS), suppress(Exception):
+                await self._poll_servers()
         with anyio.move_on_after(CLOSE_SECONDS):
             # It would wait for its background shells.
-            for task in self._recorder.background_tasks:
-                with suppress(TransportError):
-                    await self._transport.stop_task(task)
+            for task in self.facts.background_tasks:
+                with suppress(Exception):
+                    await self._client.stop_task(task)
             self._input_done.set()
             await self._over.wait()
-
-
-def _explained(exc: Exception) -> tuple[str, str]:
-    """Code and sentence of what a listener raised."""
-    if isinstance(exc, ZeldaError):
-        return exc.code, exc.message
-    return "RECORDING_FAILED", f"{type(exc).__name__}: {exc}"

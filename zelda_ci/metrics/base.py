@@ -14,7 +14,7 @@ from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.workspace import CommandPhase, Workspace
 from zelda_ci.errors import ZeldaError
 from zelda_ci.judge.base import Judge
-from zelda_ci.process.spool import Spool
+from zelda_ci.process import OutputBuffer
 from zelda_ci.redact import Redactor
 from zelda_ci.test_output.reports import ReportFile
 
@@ -82,14 +82,14 @@ async def run_evaluator(evaluator: Evaluator, context: EvalContext, redact: Reda
 class CommandRequest:
     """A command to run; `reports` are globs by kind, relative to the folder where commands work.
 
-    All that it prints goes to the `spool`, where there is one.
+    A `buffer` keeps more of what it prints than the result has.
     """
 
     step: CommandPhase
     command: Command
     timeout_seconds: float
     reports: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    spool: Spool | None = None
+    buffer: OutputBuffer | None = None
 
 
 @dataclass(frozen=True)

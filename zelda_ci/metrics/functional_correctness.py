@@ -11,7 +11,7 @@ from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails, Coverage
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import ConfigError
 from zelda_ci.metrics.base import CommandRequest, Outcome, Scored, Services, Unscored
-from zelda_ci.process.spool import spooled
+from zelda_ci.process import OutputBuffer
 from zelda_ci.test_output.coverage import COVERAGE_REPORTS
 from zelda_ci.test_output.findings import COVERAGE, TESTS, find
 from zelda_ci.test_output.reading import contradictions
@@ -22,6 +22,8 @@ WEIGHTS_WITH_COVERAGE = {"build": 30.0, "tests": 50.0, "coverage": 20.0}
 # Of 100: one failed test of ten thousand must not round to the full score.
 MAX_SCORE_WITHOUT_PASS = 99.0
 MAX_PART_OF_SOME = 99.99
+# Of what tests print: as much as can be read in a few seconds.
+MAX_READ_BYTES = 8 << 20
 
 
 @dataclass(frozen=True)
@@ -187,15 +189,15 @@ class FunctionalCorrectness:
             TESTS: suite.test_report or TEST_REPORTS,
             COVERAGE: suite.coverage_report or COVERAGE_REPORTS,
         }
-        with spooled(workspace.base) as spool:
-            order = CommandRequest("test", suite.test_command, suite.command_timeout_seconds, reports, spool)
-            ran = await self._bench.run(workspace, order)
-            result, notes = ran.result.in_brief(self._redact), tuple(str(self._redact(note)) for note in ran.notes)
-            evidence = CommandEvidence(build, result, notes=notes)
-            # What a runner left that was ended is no result.
-            if result.exit_code is not None:
-                found = await find(ran.result, spool, ran.written, self._redact)
-                evidence = CommandEvidence(build, result, found.tests, found.coverage, notes)
+        printed = OutputBuffer(MAX_READ_BYTES)
+        order = CommandRequest("test", suite.test_command, suite.command_timeout_seconds, reports, printed)
+        ran = await self._bench.run(workspace, order)
+        result, notes = ran.result.in_brief(self._redact), tuple(str(self._redact(note)) for note in ran.notes)
+        evidence = CommandEvidence(build, result, notes=notes)
+        # What a runner left that was ended is no result.
+        if result.exit_code is not None:
+            found = await find(result.exit_code, printed, ran.written, self._redact)
+            evidence = CommandEvidence(build, result, found.tests, found.coverage, notes)
         # A runner that counted failures did run: some end with the number of failed tests.
         if not evidence.tests.failed + evidence.tests.errored:
             check_usable("testCommand", result, workspace.confinement.environment)

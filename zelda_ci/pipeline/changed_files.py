@@ -11,9 +11,9 @@ from zelda_ci.execution.manifest.tree import MAX_FILE_BYTES
 from zelda_ci.selection.effects import ChangeSet, FileChange, FileText, ProjectFiles, first_difference, how_it_steers
 from zelda_ci.selection.reach import RECIPES, Graph, described
 from zelda_ci.selection.repository_files import RepositoryFiles
-from zelda_ci.workspace.git import Git
+from zelda_ci.workspace.git import LINK, SUBMODULE, Git, TreeFile, tree_files
 from zelda_ci.workspace.history import read_small
-from zelda_ci.workspace.store import LINK, SUBMODULE, TestedFiles, TreeFile, tree_files
+from zelda_ci.workspace.store import TestedFiles
 
 # A repository of skills may have thousands; what all of them lead to is no longer looked for then.
 MAX_FILES = 20_000

@@ -41,7 +41,6 @@ from zelda_ci.process import removal
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox import levels
 from zelda_ci.sandbox.closed_folders import barrier, is_within_reach, way_out
-from zelda_ci.sandbox.readable_paths import PathPolicy
 from zelda_ci.storage import codec
 from zelda_ci.survey.folder import refused_settings
 from zelda_ci.workspace import environment
@@ -171,8 +170,7 @@ class Checker:
             self._add("isolation", "warning" if message else "passed", f"level {level}", message, suites=names)
             path = usual
             if level == "uid":
-                grounds = PathPolicy.of(root, prepared.workspaces.location, prepared.environ)
-                reaches = partial(is_within_reach, grounds=grounds, covers=levels.covers())
+                reaches = partial(is_within_reach, base=prepared.workspaces.location)
                 path = environment.within_reach({"PATH": usual}, reaches)["PATH"]
             planned = planned_commands(suites, self._redact)
             if others := [*found_elsewhere([command for _, command, _ in planned], usual, path)]:

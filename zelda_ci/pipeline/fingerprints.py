@@ -31,7 +31,8 @@ from zelda_ci.pipeline.invocation import Prepared
 from zelda_ci.redact import Redactor
 from zelda_ci.selection.choice import line_changes
 from zelda_ci.selection.effects import is_meant, own_places
-from zelda_ci.workspace.store import TestedFiles, TreeFile
+from zelda_ci.workspace.git import TreeFile
+from zelda_ci.workspace.store import TestedFiles
 from zelda_ci.workspace.workspaces import Workspaces
 
 # What says how often a suite runs, what it is called, and what is made of its results; every other field of a suite
@@ -183,7 +184,7 @@ async def tree_digests(
 async def _tree(workspaces: Workspaces, suite: ResolvedSuite, redact: Redactor) -> TreeDigests:
     """What a session of the suite would find."""
     async with workspaces.open(f"plan-{secrets.token_hex(6)}", suite) as workspace:
-        offered = await anyio.to_thread.run_sync(scan, workspace, redact)
+        offered = await anyio.to_thread.run_sync(scan, workspace.root, workspace.path, redact)
         return await tree_digests(workspaces, workspace, offered, redact)
 
 

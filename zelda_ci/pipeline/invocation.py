@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -25,7 +25,7 @@ from zelda_ci.overrides import Overrides, apply, read
 from zelda_ci.redact import Redactor
 from zelda_ci.sandbox import daemons, levels
 from zelda_ci.sandbox.confine import Isolation
-from zelda_ci.sandbox.readable_paths import NARROW, PathPolicy, asked_for, refusal
+from zelda_ci.sandbox.readable_paths import NARROW, PrivateFolders, refusals
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.survey import project_kind
 from zelda_ci.workspace.base_commit import BaseOrder
@@ -153,8 +153,7 @@ class Prepared:
         words = [it.value for key in ("acceptIsolation", "isolation.level") if (it := self.given.get(key))]
         words.append(accepted_isolation(self.environ))
         used = [isolation.of(suite) for suite in self.suites] or [isolation.offered.level]
-        is_weak = WEAK in used and all(levels.unaccepted(WEAK, word) for word in words)
-        return levels.weakness(isolation.offered) if is_weak else None
+        return levels.remark(WEAK, isolation.offered) if WEAK in used and not {WEAK, "none"} & set(words) else None
 
     @property
     def found_secrets(self) -> FoundSecrets:
@@ -220,9 +219,13 @@ def settled(root: Path, suites: Sequence[LoadedSuite], environ: Mapping[str, str
     Raises:
         ConfigError: A suite names a folder of this machine that no run may read, or that is not there.
     """
-    grounds = PathPolicy.of(root, root, environ)
-    if problems := dict.fromkeys(problem for suite in suites for problem in _refused_folders(suite, grounds)):
-        raise ConfigError("\n".join(problems), hint=NARROW, code="READ_PATH_REFUSED")
+    private, problems = PrivateFolders.of(root, root, environ), []
+    for suite in suites:
+        for key, problem in refusals(suite.resolved, private):
+            origin = suite.provenance.get(key, DEFAULT)
+            problems.append(problem if origin == DEFAULT else f"{origin}: {problem}")
+    if problems:
+        raise ConfigError("\n".join(dict.fromkeys(problems)), hint=NARROW, code="READ_PATH_REFUSED")
     if all(suite.provenance.get(SETUP, DEFAULT) != DEFAULT for suite in suites):
         return list(suites)
     *_, kinds = project_kind.look(Path(os.path.realpath(root)))
@@ -239,11 +242,3 @@ def settled(root: Path, suites: Sequence[LoadedSuite], environ: Mapping[str, str
                 origins[PROGRAMS] = Origin(kind.lock)
         found.append(replace(suite, resolved=resolved, provenance=origins))
     return found
-
-
-def _refused_folders(suite: LoadedSuite, grounds: PathPolicy) -> Iterator[str]:
-    for key, paths in asked_for(suite.resolved).items():
-        for path in paths:
-            if why := refusal(Path(path), grounds):
-                origin = suite.provenance.get(key, DEFAULT)
-                yield f"{'' if origin == DEFAULT else f'{origin}: '}{key} lists {path}, which {why}."

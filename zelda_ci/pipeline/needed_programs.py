@@ -8,7 +8,7 @@ from pathlib import Path
 
 from zelda_ci import process
 from zelda_ci.domain.suite import Command, ResolvedSuite
-from zelda_ci.sandbox.closed_folders import barrier, way_out
+from zelda_ci.sandbox.closed_folders import barrier, unreachable
 from zelda_ci.sandbox.confine import STRICT
 
 ANSWER_SECONDS = 10
@@ -107,8 +107,7 @@ def how_to_get(program: str, environ: Mapping[str, str], inside: str) -> str:
     found = shutil.which(program, path=environ.get("PATH", ""))
     folder = barrier(Path(found)) if found else None
     if found and folder and str(Path(found).parent) not in inside.split(os.pathsep):
-        closed = "which the run's own user may not enter, nor may Zelda mount here"
-        return f"{found} lies below {folder}, {closed}. {way_out(folder)}"
+        return unreachable(Path(found), folder)
     action, ways = ACTIONS.get(program), "or let setupCommand install it"
     in_workflow = environ.get("GITHUB_ACTIONS") == "true"
     if environ.get(IMAGE) and in_workflow:

@@ -20,12 +20,12 @@ from zelda_ci.domain.workspace import Changes, IsolationReport, SettingFinding, 
 from zelda_ci.errors import ExecutionError, ZeldaError
 from zelda_ci.events import Phase, PhaseStarted, RunFinished, RunStarted, SessionProgressed, Warned
 from zelda_ci.execution import claude_code
-from zelda_ci.execution.agent import ModelEndpoint, SessionOutcome, SessionRequest
+from zelda_ci.execution.agent import ModelEndpoint, SessionRequest
 from zelda_ci.execution.doctor import refusals
-from zelda_ci.execution.manifest import plugins, settings
-from zelda_ci.execution.manifest.loading import resolve_loaded
+from zelda_ci.execution.manifest.loading import note_listings, resolve_loaded
+from zelda_ci.execution.manifest.pins import find_pins
 from zelda_ci.execution.manifest.scan import memory_lines, scan
-from zelda_ci.execution.manifest.told import as_told
+from zelda_ci.execution.outcome import SessionOutcome
 from zelda_ci.metrics.functional_correctness import check_usable, ending
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.policy import Allowed
@@ -124,7 +124,7 @@ class SuiteRun:
     async def _look(self, workspace: Workspace) -> None:
         """Note what the session finds, before anything has run there."""
         try:
-            self.offered = await anyio.to_thread.run_sync(scan, workspace, self.redact, refusals)
+            self.offered = await anyio.to_thread.run_sync(scan, workspace.root, workspace.path, self.redact, refusals)
         except OSError as exc:
             # That costs one metric.
             self.emit(Warned(f"what the project offers the session is not known: {exc}", self.run_id))
@@ -158,9 +158,8 @@ class SuiteRun:
         """Run the session; records how it went, what it said and what it used."""
         suite, tools, state, redact = self.suite, self.tools, self.state, self.redact
         folders = {"workspace": workspace.path, "root": workspace.root, "home": workspace.home, "tmp": workspace.tmp}
-        overruled = await anyio.to_thread.run_sync(settings.find_overrides, workspace, redact)
-        pins = await anyio.to_thread.run_sync(lambda: plugins.find_pins(workspace, redact, mods=suite.isolation.mods))
-        update_isolation(state, (*overruled.findings, *pins.findings))
+        pins = await anyio.to_thread.run_sync(lambda: find_pins(workspace, redact, mods=suite.isolation.mods))
+        update_isolation(state, pins.findings)
         async with tools.proxy.session(
             run_label=self.planned.label,
             budget_usd=suite.execution.max_cost_usd,
@@ -188,15 +187,14 @@ class SuiteRun:
                 execution=suite.execution,
                 endpoint=ModelEndpoint(meter.base_url, meter.token, socket),
                 stop=meter.exhausted,
-                pinned=overruled.variables,
-                plugins=pins,
+                pins=pins,
                 transcript_check=meter.transcript_check,
                 time_limit=meter.wait.time_limit,
                 wait_seconds=meter.wait.max_seconds,
                 keep_image=ImageFolder(state.folder.path, redact).keep if suite.judge.images else None,
             )
             try:
-                self._end_session(await claude_code.ClaudeCode(redact).run(request, on_record), meter)
+                self._end_session(await claude_code.run_session(request, on_record, redact), meter)
             finally:
                 api = meter.usage()
                 state.update(api=api, models=tuple(sorted(api.models)))
@@ -204,7 +202,7 @@ class SuiteRun:
             self.emit(Warned(sentence, self.run_id))
         if self.offered:
             # What Claude Code withheld from the model, no session could use.
-            self.offered = as_told(self.offered, tuple(meter.context.listings), meter.context.tools, redact)
+            self.offered = note_listings(self.offered, tuple(meter.context.listings), meter.context.tools, redact)
             await anyio.to_thread.run_sync(state.folder.keep_manifest, self.offered)
         # A session that was ended for what it took of the machine looks like a crash of the CLI otherwise.
         if limit := tools.workspaces.limit(workspace):

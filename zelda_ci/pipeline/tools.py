@@ -70,7 +70,7 @@ class WorkspaceCommandRunner:
 
         command, limit = order.command, order.timeout_seconds
         done = await self._workspaces.run_command(
-            workspace, command, limit, phase=order.step, spool=order.spool, when_cut_short=keep_rest
+            workspace, command, limit, phase=order.step, buffer=order.buffer, on_cancelled=keep_rest
         )
         await anyio.to_thread.run_sync(keep, done)
         return done

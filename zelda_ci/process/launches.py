@@ -1,13 +1,12 @@
-"""What a supervisor says of the program that it started, in a file that the program cannot write.
+"""Status of a start, which the supervisor of a program writes into a file that the program cannot write.
 
 An exit code cannot tell: a program may end with any number, 125 included, and so may what should have confined it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 from zelda_ci.files import untrusted
 
@@ -17,14 +16,14 @@ BEGUN, ENDED = "begun", "ended"
 
 @dataclass(frozen=True)
 class Launch:
-    """How far it came; `exit_code` is the program's own, absent where the supervisor did not see its end."""
+    """How far a start came; `exit_code` is the program's own, absent where the supervisor did not see its end."""
 
     begun: bool
     exit_code: int | None = None
 
 
 def fresh(file: Path) -> Path:
-    """A file for the next start, in which nothing of an earlier one stands.
+    """Return the file for the next start, in which nothing of an earlier one stands.
 
     Raises:
         OSError: The earlier one cannot be removed.
@@ -34,30 +33,29 @@ def fresh(file: Path) -> Path:
 
 
 @contextmanager
-def followed(file: Path) -> Iterator[BinaryIO]:
-    """The file for the next start, held open: where nothing is confined, a command can remove it, and not what it says.
+def followed(file: Path) -> Iterator[Callable[[], Launch]]:
+    """Hold the file for the next start open, and yield its reader: an unconfined command can remove the file only.
 
     Raises:
         OSError: The earlier one cannot be removed, or there is no room.
     """
     with fresh(file).open("x+b", buffering=0) as opened:
-        yield opened
+
+        def read_opened() -> Launch:
+            opened.seek(0)
+            return _parse(opened.read(MAX_MESSAGE_LENGTH) or b"")
+
+        yield read_opened
 
 
 def read(file: Path) -> Launch:
-    """What was said; nothing where there is no such file."""
+    """Read the status; without such a file, nothing has begun."""
     with suppress(OSError):
-        return _launch(untrusted.read_head(file, MAX_MESSAGE_LENGTH))
+        return _parse(untrusted.read_head(file, MAX_MESSAGE_LENGTH))
     return Launch(begun=False)
 
 
-def read_opened(opened: BinaryIO) -> Launch:
-    """What was said in a file, from its beginning."""
-    opened.seek(0)
-    return _launch(opened.read(MAX_MESSAGE_LENGTH) or b"")
-
-
-def _launch(message: bytes) -> Launch:
+def _parse(message: bytes) -> Launch:
     words = message.decode("ascii", "replace").split()
     has_ended = len(words) == 3 and words[1] == ENDED and words[2].isascii() and words[2].isdigit()
     return Launch(words[:1] == [BEGUN], int(words[2]) if has_ended else None)

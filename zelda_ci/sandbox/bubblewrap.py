@@ -1,5 +1,6 @@
-"""Arguments for bubblewrap: a small world of namespaces that holds what a run may see, at the places where it lies."""
+"""Options for bubblewrap: namespaces, and mounts of what a run may see at the places where it lies."""
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +15,20 @@ SEALED = tuple(
     for name in ("sys", "sysrq-trigger", "irq", "bus", "fs")
     for word in ("--ro-bind" if name == "sys" else "--ro-bind-try", f"/proc/{name}", f"/proc/{name}")
 )
+# A new session, because a terminal accepts input that a program types into it (TIOCSTI).
+SYSTEM = (
+    *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
+    *("--proc", "/proc", *SEALED, "--dev", "/dev"),
+)
+# All that can fail where a system forbids namespaces.
+TRIAL = (*NAMESPACES, "--unshare-net", "--ro-bind", "/", "/", *SYSTEM, "--remount-ro", "/dev", "--", "true")
 INNER_SOCKET = Path("/run/zelda/api.sock")
 
 
 @dataclass(frozen=True)
 class SandboxMounts:
+    """What a run sees of the machine's files."""
+
     readable: Sequence[Path]
     writable: Sequence[Path]
     private: Path
@@ -31,39 +41,30 @@ PRIVATE = {"tmp": Path("/tmp"), "var-tmp": Path("/var/tmp"), "shm": Path("/dev/s
 TEMPORARY = tuple(PRIVATE.values())
 
 
-def bubblewrap_command(maker: Sequence[str], world: SandboxMounts, *, internet: bool) -> list[str]:
-    """Everything before the program to be run in that world, with no capability and no way to the terminal.
+def bubblewrap_command(program: Sequence[str], mounts: SandboxMounts, *, internet: bool) -> list[str]:
+    """Everything before what runs behind these mounts, with no capability and no way to the terminal.
 
     Args:
-        maker: bubblewrap, or `launcher/world.py`, which understands these options and no others.
-        world: What the program sees.
+        program: bubblewrap, or `launcher/world.py`, which understands these options and no others.
+        mounts: What it sees of the files.
         internet: Whether it keeps the machine's network.
     """
     network = () if internet else ("--unshare-net",)
     return [
-        # A new session, because a terminal accepts input that a program types into it (TIOCSTI).
-        *maker, *NAMESPACES, *network, "--die-with-parent", "--new-session", "--cap-drop", "ALL",
-        "--proc", "/proc", *SEALED, "--dev", "/dev", "--dir", "/run", "--dir", "/var",
-        *_mounts(world),
+        *program, *NAMESPACES, *network, *SYSTEM, "--dir", "/run", "--dir", "/var", *_options(mounts),
         # After the mounts: bubblewrap works through its arguments in order, and needs to make the places to mount at.
         "--remount-ro", "/dev", "--remount-ro", "/", "--",
     ]  # fmt: skip
 
 
-def _mounts(world: SandboxMounts) -> Iterator[str]:
+def _options(mounts: SandboxMounts) -> Iterator[str]:
     """Later ones lie on top of earlier ones."""
     for name, place in PRIVATE.items():
-        yield from ("--bind", str(world.private / name), str(place))
-    for path in world.readable:
-        yield from _shown(path)
-    for path in world.writable:
-        yield from ("--bind", str(path), str(path))
-    if world.socket is not None:
-        yield from ("--bind", str(world.socket), str(INNER_SOCKET))
-
-
-def _shown(path: Path) -> Iterator[str]:
-    if str(path) in SYSTEM_LINKS and path.is_symlink():
-        yield from ("--symlink", str(path.readlink()), str(path))
-    else:
-        yield from ("--ro-bind", str(path), str(path))
+        yield from ("--bind", str(mounts.private / name), str(place))
+    for path in map(str, mounts.readable):
+        is_link = path in SYSTEM_LINKS and os.path.islink(path)  # noqa: PTH114  # a string
+        yield from ("--symlink", os.readlink(path), path) if is_link else ("--ro-bind", path, path)  # noqa: PTH115
+    for path in map(str, mounts.writable):
+        yield from ("--bind", path, path)
+    if mounts.socket is not None:
+        yield from ("--bind", str(mounts.socket), str(INNER_SOCKET))

@@ -7,7 +7,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -18,7 +18,7 @@ from zelda_ci.errors import WorkspaceError
 from zelda_ci.sandbox import bubblewrap, closed_folders, daemons, kernel, levels, programs, readable_paths
 from zelda_ci.sandbox.bubblewrap import SandboxMounts
 from zelda_ci.sandbox.levels import Offered
-from zelda_ci.sandbox.readable_paths import PathPolicy
+from zelda_ci.sandbox.readable_paths import PrivateFolders
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 
 LIMITS = {"CORE": 0, "FSIZE": 2 << 30, "NOFILE": 1 << 16}
@@ -49,15 +49,14 @@ class Needs:
 
     level: IsolationLevel
     settings: IsolationSettings
-    grounds: PathPolicy
+    private: PrivateFolders
+    """The folders that stay out of sight."""
     programs: Sequence[Path] = ()
     """Programs of Zelda's own that run inside, the CLI above all."""
     objects: Sequence[Path] = ()
     """Object folders from which the run's repository borrows."""
     uid: int | None = None
     """The run's own user, at the level of that name."""
-    covers: bool = False
-    """Whether closed folders are covered, so that the run's user reaches what may be read below them."""
     given: frozenset[str] = frozenset()
     """Variables whose values the suite gives: these say nothing of where the machine's toolchains are."""
     socket: Path | None = None
@@ -69,7 +68,7 @@ class Needs:
 
     def reaches(self, path: Path) -> bool:
         """Whether the run's user gets to what it may read at a path."""
-        return self.level != "uid" or closed_folders.is_within_reach(path, self.grounds, covers=self.covers)
+        return self.level != "uid" or closed_folders.is_within_reach(path, self.private.base)
 
 
 def unconfined(environment: Mapping[str, str]) -> Confinement:
@@ -92,129 +91,78 @@ def confine(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) 
     for name in bubblewrap.PRIVATE:
         (run.private / name).mkdir(parents=True, exist_ok=True)
     prefix, shell = _shells(run, environment, needs.level) or (None, None)
-    arrangement = _Arrangement.of(run, environment, needs, [prefix, shell] if prefix and shell else [])
-    return Confinement(
-        supervisor=tuple(programs.supervisor(os.getpid())),
-        environment=environment,
-        level=needs.level,
-        options=("--confined", "2" if arrangement.maker else "0", "--bounds", json.dumps(_bounds(run, needs))),
-        starts={phase: tuple(arrangement.start(phase)) for phase in PHASES},
-        # Claude Code says itself that it is confined: it still has to close itself to what it starts.
-        session_variables=_session_variables(ZELDA_CONFINED="1"),
-        shell_prefix=prefix,
-        shell=shell,
-        socket=bubblewrap.INNER_SOCKET if arrangement.maker and needs.socket else needs.socket,
-        uid=needs.uid,
+    machine = _of_the_machine(environment, needs)
+    ours = [programs.INSIDE, *([prefix, shell] if prefix and shell else []), *needs.programs, *needs.objects]
+    mounts = SandboxMounts(
+        readable_paths.readable(machine, needs.private, ours, needs.settings.read_paths),
+        [path for path in (run.root, run.git_dir, run.home, run.tmp) if path.exists()],
+        run.private,
+        needs.socket,
     )
-
-
-def _bounds(run: WorkspaceFolder, needs: Needs) -> Mapping[str, object]:
-    return {
+    namespaces: Sequence[str] = ()
+    if needs.level == "full":
+        namespaces = levels.namespace_program(machine["PATH"]) or ()
+        if not namespaces:
+            raise FileNotFoundError(2, "bubblewrap is gone")
+    bounds = {
         "memory": needs.memory,
         "disk": needs.disk,
         "processes": needs.processes,
         "folder": str(run.path),
         "report": str(run.limit_report),
     }
+    return Confinement(
+        supervisor=tuple(programs.supervisor(os.getpid())),
+        environment=environment,
+        level=needs.level,
+        options=("--confined", "2" if namespaces else "0", "--bounds", json.dumps(bounds)),
+        starts={phase: tuple(_start(phase, needs, mounts, namespaces)) for phase in PHASES},
+        # Claude Code says itself that it is confined: it still has to close itself to what it starts.
+        session_variables=_session_variables(ZELDA_CONFINED="1"),
+        shell_prefix=prefix,
+        shell=shell,
+        socket=bubblewrap.INNER_SOCKET if namespaces and needs.socket else needs.socket,
+        uid=needs.uid,
+    )
 
 
-@dataclass(frozen=True)
-class _Arrangement:
-    """What all phases of a run have in common."""
-
-    needs: Needs
-    world: SandboxMounts
-    maker: Sequence[str] | None
-    """The program that makes namespaces, where the run has its own."""
-    cover: Sequence[closed_folders.Step] = ()
-
-    @classmethod
-    def of(
-        cls, run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs, ours: Sequence[Path]
-    ) -> "_Arrangement":
-        machine = _of_the_machine(environment, needs)
-        candidates = readable_paths.candidates(
-            machine,
-            needs.grounds,
-            [programs.INSIDE, *ours, *needs.programs, *needs.objects],
-            needs.settings.read_paths,
-        )
-        readable = readable_paths.outermost(candidates)
-        writable = [path for path in (run.root, run.git_dir, run.home, run.tmp) if path.exists()]
-        maker = levels.maker(machine.get("PATH", os.defpath)) if needs.level == "full" else None
-        if needs.level == "full" and maker is None:
-            raise FileNotFoundError(2, "bubblewrap is gone")
-        cover: Sequence[closed_folders.Step] = ()
-        if needs.covers:
-            written = [run.path, *([needs.socket] if needs.socket else [])]
-            ways = [*candidates, *readable_paths.links(machine.get("PATH", ""))]
-            cover = closed_folders.cover(readable, written, ways, needs.grounds.base)
-        return cls(needs, SandboxMounts(readable, writable, run.private, needs.socket), maker, cover)
-
-    def start(self, phase: CommandPhase) -> list[str]:
-        """What comes between the supervisor and a program."""
-        setting = NETWORKED[phase]
-        internet = setting is not None and getattr(self.needs.settings.network, setting) == "open"
+def _start(phase: CommandPhase, needs: Needs, mounts: SandboxMounts, namespaces: Sequence[str]) -> list[str]:
+    """What comes between the supervisor and a program; `namespaces` is the program that makes them, if any does."""
+    setting = NETWORKED[phase]
+    internet = setting is not None and getattr(needs.settings.network, setting) == "open"
+    outer: list[str] = []
+    if namespaces:
         # The proxy's socket is the session's alone.
-        world = (
-            self.world
-            if phase == "session"
-            else SandboxMounts(self.world.readable, self.world.writable, self.world.private)
-        )
-        outer = bubblewrap.bubblewrap_command(self.maker, world, internet=internet) if self.maker else []
-        policy = self._policy(internet=internet, services=self._reaches_services(phase, internet=internet))
-        return [*outer, *programs.inside(policy, anybody=self.needs.uid is not None)]
+        visible = mounts if phase == "session" else replace(mounts, socket=None)
+        outer = bubblewrap.bubblewrap_command(namespaces, visible, internet=internet)
+    # In a network of its own a run may do what it likes; elsewhere sockets that leave the machine do not exist.
+    sockets = internet or bool(namespaces)
+    # Without a network, the session's way to the model is a socket with a path; what it starts has none.
+    services = phase == "session" and not internet
+    policy: dict[str, Any] = {
+        "ready": programs.READY,
+        "limits": LIMITS,
+        "seccomp": kernel.program(platform.machine(), needs.level, internet=sockets, services=services).hex(),
+    }
+    if needs.level != "landlock":
+        # It counts per user, so it only makes sense where the run has one of its own (also in a user namespace).
+        policy["limits"] = {**LIMITS, "NPROC": needs.processes}
+    if needs.uid is not None:
+        used = [*map(os.path.realpath, (*mounts.readable, *mounts.writable, mounts.socket or "/"))]
+        hidden = [folder for folder in SOCKET_FOLDERS if not any(Path(path).is_relative_to(folder) for path in used)]
+        policy |= {"uid": needs.uid, "hidden": hidden}
+    if abi := levels.abi_of(needs.level):
+        writable = [*mounts.writable, *_temporary(needs)]
+        own = needs.level != "landlock"
+        policy["landlock"] = kernel.policy(abi, mounts.readable, writable, internet=sockets, terminals=own)
+    return [*outer, *programs.inside(policy, anybody=needs.uid is not None)]
 
-    @property
-    def _is_alone(self) -> bool:
-        """Whether the run is another user's than the one who started it, or sees no other processes."""
-        return self.maker is not None or self.needs.uid is not None
 
-    def _reaches_services(self, phase: CommandPhase, *, internet: bool) -> bool:
-        """Whether sockets with a path can be reached: where the run is the user's own, they are the user's services."""
-        if self._is_alone:
-            return True
-        # Without a network the session's way to the model is such a socket; what it starts has none.
-        return phase == "session" and not internet
-
-    def _policy(self, *, internet: bool, services: bool) -> Mapping[str, Any]:
-        # In a network of its own a run may do what it likes; elsewhere sockets that leave the machine do not exist.
-        sockets = internet or self.maker is not None
-        abi = levels.abi_of(self.needs.level)
-        # The limit counts per user, so it only makes sense where the run has one of its own (also in a user
-        # namespace).
-        processes = {"NPROC": self.needs.processes} if self.maker or self.needs.uid is not None else {}
-        return {
-            "ready": programs.READY,
-            "limits": {**LIMITS, **processes},
-            "seccomp": kernel.program(
-                platform.machine(), internet=sockets, absent=self._absent(), services=services, alone=self._is_alone
-            ).hex(),
-            **({"cover": list(self.cover)} if self.cover else {}),
-            **({"uid": self.needs.uid, "private": self._coverable()} if self.needs.uid is not None else {}),
-            **({"landlock": self._landlock(abi, internet=sockets)} if abi else {}),
-        }
-
-    def _absent(self) -> Sequence[int]:
-        """Calls that reach objects which the run would share with the machine."""
-        return () if self.maker else kernel.lasting_objects(platform.machine(), own_user=self.needs.uid is not None)
-
-    def _coverable(self) -> Sequence[str]:
-        """Folders of sockets in which the run needs nothing."""
-        used = [*map(os.path.realpath, (*self.world.readable, *self.world.writable, self.needs.socket or "/"))]
-        return [folder for folder in SOCKET_FOLDERS if not any(_is_below(path, folder) for path in used)]
-
-    def _landlock(self, abi: int, *, internet: bool) -> Mapping[str, Any]:
-        temporary = bubblewrap.TEMPORARY if self.maker else self._shared()
-        writable = [*self.world.writable, *temporary]
-        own = self.maker is not None or self.needs.uid is not None
-        return kernel.policy(abi, self.world.readable, writable, internet=internet, terminals=own)
-
-    def _shared(self) -> Sequence[Path]:
-        """The system's temporary folders: another user is a guest there, as long as nothing of ours lies in them."""
-        if self.needs.uid is None:
-            return ()
-        return [place for place in bubblewrap.TEMPORARY if not self.needs.grounds.is_private(place)]
+def _temporary(needs: Needs) -> Sequence[Path]:
+    """The temporary folders of the system that may be written: the run's own ones; or as a guest, beside others."""
+    if needs.level == "uid":
+        return [place for place in bubblewrap.TEMPORARY if not needs.private.is_private(place)]
+    return bubblewrap.TEMPORARY if needs.level == "full" else ()
 
 
 def _of_the_machine(environment: Mapping[str, str], needs: Needs) -> Mapping[str, str]:
@@ -230,10 +178,6 @@ def machine_path(environment: Mapping[str, str]) -> str:
     return os.pathsep.join(entry for entry in entries if not (run and Path(entry).is_relative_to(run)))
 
 
-def _is_below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(f"{folder}/")
-
-
 def _shells(run: WorkspaceFolder, environment: Mapping[str, str], level: IsolationLevel) -> tuple[Path, Path] | None:
     """Programs that run shells in a confinement of their own, so that they cannot look into the CLI."""
     abi = levels.abi_of(level)
@@ -243,7 +187,7 @@ def _shells(run: WorkspaceFolder, environment: Mapping[str, str], level: Isolati
     policy = {"drop": HIDDEN_FROM_SHELLS, "landlock": kernel.nested(abi)}
     if level == "landlock":
         # Where the CLI needs a socket with a path, its shells still get none. Their network is as it is outside.
-        policy["seccomp"] = kernel.program(platform.machine(), internet=True, services=False).hex()
+        policy["seccomp"] = kernel.program(platform.machine(), level, internet=True).hex()
     anybody = level == "uid"
     wrapper = run.path / "inner" / Path(shell).name
     wrapper.parent.mkdir(exist_ok=True)

@@ -8,6 +8,8 @@ from errno import EAFNOSUPPORT, ENOSYS, EPERM
 from pathlib import Path
 from typing import Any
 
+from zelda_ci.domain.suite import IsolationLevel
+
 # The newest version whose rights are known here; a newer kernel is asked for these.
 NEWEST = 7
 
@@ -140,29 +142,24 @@ FOREIGN = 0x40000000
 Step = tuple[int, int, int, int]
 
 
-def lasting_objects(machine: str, *, own_user: bool) -> Sequence[int]:
-    """Calls to deny where a run has no objects of its own: those of which none could be removed at its end."""
-    return POSIX_QUEUES[machine] if own_user else (*POSIX_QUEUES[machine], *SYSTEM_V[machine])
-
-
 # Of a type, whose higher bits are flags.
 TYPE_BITS = 0xF
 SOCK_DGRAM = 2
 
 
-def program(
-    machine: str, *, internet: bool, absent: Sequence[int] = (), services: bool = True, alone: bool = True
-) -> bytes:
+def program(machine: str, level: IsolationLevel, *, internet: bool, services: bool = False) -> bytes:
     """The filter for one architecture.
 
     Args:
         machine: A key of `ARCHITECTURES`.
+        level: At `full` a run has namespaces of its own, at `landlock` it is the user's own process.
         internet: Whether sockets that could leave the machine may be made.
-        absent: Calls that do not exist.
-        services: Whether sockets may be made that reach the machine's services by a path.
-        alone: Whether no other processes are the same user's, or within reach.
+        services: Whether a run at `landlock` may make sockets that reach the machine's services by a path.
     """
+    is_users_own = level == "landlock"
+    absent = [CLONE3, *(() if level == "full" else POSIX_QUEUES[machine]), *(SYSTEM_V[machine] if is_users_own else ())]
     # A filter sees no path, so that it cannot tell the user's services from others. Pairs are connected already.
+    services = services or not is_users_own
     families = (*((AF_UNIX,) if services else ()), AF_NETLINK, *((AF_INET, AF_INET6) if internet else ()))
     steps: list[Step] = [
         (LOAD, 0, 0, ARCHITECTURE),
@@ -174,15 +171,15 @@ def program(
         (AT_LEAST, 0, 1, FOREIGN),
         (RETURN, 0, 0, ERRNO | EPERM),
         # "Not implemented" instead of "not permitted": only then do the C libraries fall back to `clone`.
-        *(step for number in (CLONE3, *absent) for step in _call(number, [(RETURN, 0, 0, ERRNO | ENOSYS)])),
+        *(step for number in absent for step in _call(number, [(RETURN, 0, 0, ERRNO | ENOSYS)])),
         *(step for number in FORBIDDEN[machine] for step in _call(number, [(RETURN, 0, 0, ERRNO | EPERM)])),
         *_call(CLONE[machine], _unless_any_bit(FIRST_ARGUMENT, NEW_NAMESPACES)),
         *_call(UNSHARE[machine], _unless_any_bit(FIRST_ARGUMENT, NEW_NAMESPACES | NEW_TIME)),
         *_call(IOCTL[machine], _one_of(SECOND_ARGUMENT, TERMINAL_INPUT, ERRNO | EPERM, ALLOW)),
         *_call(SOCKET[machine], _one_of(FIRST_ARGUMENT, families, ALLOW, ERRNO | EAFNOSUPPORT)),
         *(() if services else _call(SOCKET_PAIR[machine], _NO_DATAGRAMS)),
-        *(() if alone else _call(SET_PRIORITY[machine], _OWN_PRIORITY)),
-        *(() if alone else _call(SET_LIMITS[machine], _one_of(FIRST_ARGUMENT, (0,), ALLOW, ERRNO | EPERM))),
+        *(_call(SET_PRIORITY[machine], _OWN_PRIORITY) if is_users_own else ()),
+        *(_call(SET_LIMITS[machine], _one_of(FIRST_ARGUMENT, (0,), ALLOW, ERRNO | EPERM)) if is_users_own else ()),
         # A list of what is forbidden, not of what is allowed: a toolchain that needs a new call would break for no
         # gain.
         (RETURN, 0, 0, ALLOW),

@@ -9,16 +9,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from zelda_ci.sandbox.closed_folders import is_open
+
 SUPERVISOR = Path(__file__).with_name("launcher") / "supervisor.py"
 INSIDE = Path(__file__).with_name("launcher") / "inside.py"
 SHARED = INSIDE.with_name("shared.py")
-NAMESPACES = INSIDE.with_name("namespaces.py")
 WORLD = INSIDE.with_name("world.py")
 UNREADABLE = INSIDE.with_name("unreadable.js")
 
 # The descriptor on which a program tells the supervisor that it is confined.
 READY = 3
-
 
 OTHERS = ("/usr/bin/python3", "/usr/local/bin/python3")
 
@@ -33,16 +33,8 @@ def python(*, anybody: bool = False) -> list[str]:
     # A copy of it runs where the original lies in a folder that is closed to this user, too.
     base = base if os.access(base, os.X_OK) else os.path.realpath(sys.executable)
     if anybody and not is_open(Path(base)):
-        base = next((other for other in OTHERS if is_open(Path(os.path.realpath(other)))), base)
+        base = next((other for other in OTHERS if is_open(Path(other))), base)
     return [base, "-I", "-S"]
-
-
-def is_open(file: Path) -> bool:
-    """Whether everybody may read a file, and pass through the folders above it."""
-    try:
-        return bool(file.stat().st_mode & 0o004) and all(place.stat().st_mode & 0o001 for place in file.parents)
-    except OSError:
-        return False
 
 
 def inside(policy: Mapping[str, Any], *, anybody: bool = False) -> list[str]:

@@ -4,13 +4,12 @@ import os
 import pwd
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from zelda_ci import process
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.errors import ConfigError
-from zelda_ci.files import untrusted
 
 # Version managers: their programs on PATH look for the rest in HOME, which is another one in a session.
 TOOLCHAINS = {
@@ -49,7 +48,7 @@ CERTIFICATES = (
     "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE",
 )  # fmt: skip
 
-# Of an installation in somebody's home: the rest may be anything, `~/.local/share/keyrings` included.
+# Of an installation in somebody's home or among data: the rest may be anything, `~/.local/share/keyrings` included.
 PARTS = (
     "bin", "sbin", "lib", "lib32", "lib64", "libexec", "include", "pyvenv.cfg", "conda-meta", "ssl", "Cellar", "opt",
 )  # fmt: skip
@@ -58,6 +57,8 @@ PROGRAM_FOLDERS = {"bin", "sbin", "shims", "condabin"}
 # Of version managers (pyenv, rbenv, asdf, mise): what a shim starts, and which one, lies in folders beside it.
 SHIMS = "shims"
 PACKAGES = Path("/opt")
+# Where the system keeps data of applications.
+DATA = ("/srv", "/var", "/mnt", "/media")
 # Whose targets are readable: all paths must fit into one argument of a program.
 MAX_LINKS = 400
 
@@ -74,11 +75,12 @@ SECRETS = (
 OF_DAEMONS = ("/run", "/var/run", "/dev", "/proc", "/sys")
 # Shared with everybody: a folder in them may be meant, they themselves are not.
 SHARED = ("/tmp", "/var/tmp")  # noqa: S108 - nothing is written there
-MAX_ENTRIES = 300_000
+# Looking for sockets in a folder takes no longer.
+SEARCH_SECONDS = 20
 
 
 @dataclass(frozen=True)
-class PathPolicy:
+class PrivateFolders:
     """The folders that decide what may not be read, links followed."""
 
     project: Path
@@ -90,14 +92,18 @@ class PathPolicy:
     """Of others, and of the user where HOME says something else, as in a job's container or under sudo."""
 
     @classmethod
-    def of(cls, project: Path, base: Path, environ: Mapping[str, str]) -> "PathPolicy":
+    def of(cls, project: Path, base: Path, environ: Mapping[str, str]) -> "PrivateFolders":
         """With the user's environment."""
         home = environ.get("HOME")
         return cls(_real(project), _real(Path(home)) if home else None, _real(base), _homes())
 
+    def every_home(self) -> Sequence[Path]:
+        """The user's home and those of others."""
+        return [home for home in (self.home, *self.homes) if home and home != Path("/")]
+
     def hidden(self) -> Sequence[Path]:
         """Folders that nothing readable may contain."""
-        return [path for path in (self.project, self.home, self.base, *self.homes) if path and path != Path("/")]
+        return [path for path in (self.project, self.base, *self.every_home()) if path != Path("/")]
 
     def is_private(self, path: Path) -> bool:
         """Whether it contains the project, the home or the workspaces, or lies in the project or the workspaces."""
@@ -105,15 +111,10 @@ class PathPolicy:
         inner = any(real.is_relative_to(place) for place in (self.project, self.base))
         return inner or any(hidden.is_relative_to(real) for hidden in self.hidden())
 
-    def in_home(self, path: Path) -> bool:
-        """Whether it lies in somebody's home."""
-        return self.home_of(path) is not None
-
     def home_of(self, path: Path) -> Path | None:
         """The home in which it lies."""
         real = _real(path)
-        homes = [home for home in (self.home, *self.homes) if home and home != Path("/")]
-        return next((home for home in homes if real.is_relative_to(home)), None)
+        return next((home for home in self.every_home() if real.is_relative_to(home)), None)
 
 
 def _homes() -> tuple[Path, ...]:
@@ -129,37 +130,38 @@ def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-READ_PATHS, PROGRAMS = "isolation.readPaths", "execution.path"
 NARROW = "Name folders of toolchains or data outside the project, as narrow as possible."
 
 
-def asked_for(suite: ResolvedSuite) -> Mapping[str, Sequence[str]]:
-    """What of the machine a suite wants to read, by key; relative folders of programs are the project's own."""
-    absolute = [entry for entry in suite.execution.path if entry.startswith("/")]
-    return {READ_PATHS: suite.isolation.read_paths, PROGRAMS: absolute}
+def refusals(suite: ResolvedSuite, private: PrivateFolders) -> Iterator[tuple[str, str]]:
+    """Keys of a suite that name what may not be readable, each with a sentence that says why."""
+    # Relative folders of programs are the project's own.
+    programs = [entry for entry in suite.execution.path if entry.startswith("/")]
+    for key, paths in (("isolation.readPaths", suite.isolation.read_paths), ("execution.path", programs)):
+        for path in paths:
+            if why := refusal(Path(path), private):
+                yield key, f"{key} lists {path}, which {why}."
 
 
-def check_readable(paths: Iterable[str], grounds: PathPolicy, key: str = READ_PATHS) -> None:
+def check_readable(suite: ResolvedSuite, private: PrivateFolders) -> None:
     """Refuse what a suite may not make readable.
 
     Raises:
-        ConfigError: One of the paths is missing, not absolute, or holds the project or secrets.
+        ConfigError: One of the paths is missing, or holds the project or secrets.
     """
-    for text in paths:
-        if problem := refusal(Path(text), grounds):
-            raise ConfigError(f"{key} lists {text}, which {problem}.", hint=NARROW, code="READ_PATH_REFUSED")
+    for _, sentence in refusals(suite, private):
+        raise ConfigError(sentence, hint=NARROW, code="READ_PATH_REFUSED")
 
 
-def refusal(path: Path, grounds: PathPolicy) -> str | None:
+def refusal(path: Path, private: PrivateFolders) -> str | None:
     """Why a path may not be made readable, to be read after it; nothing where it may."""
     real = _real(path)
     return (
-        "is not absolute" if not path.is_absolute()
-        else "is or holds a place of daemons, devices or the kernel" if _is_of_daemons(real)
+        "is or holds a place of daemons, devices or the kernel" if _is_of_daemons(real)
         else "is shared with every program of the machine" if _holds(real, SHARED)
         else "does not exist" if not path.exists()
-        else "would show the project, the home folder or other workspaces" if grounds.is_private(path)
-        else "is a place for credentials" if _is_secret(path, grounds)
+        else "would show the project, the home folder or other workspaces" if private.is_private(path)
+        else "is a place for credentials" if _is_secret(path, private)
         else _socket_problem(real)
     )  # fmt: skip
 
@@ -174,63 +176,43 @@ def _holds(real: Path, places: Iterable[str]) -> bool:
 
 def _socket_problem(real: Path) -> str | None:
     """Who can reach a socket can speak to the daemon behind it, however little else may be read."""
-    budget = MAX_ENTRIES
-    waiting = [str(real)]
-    if untrusted.kind_of(real) == untrusted.SOCKET:
-        return "is a socket"
-    while waiting:
-        try:
-            with os.scandir(waiting.pop()) as entries:
-                for entry in entries:
-                    budget -= 1
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(entry.path)
-                    elif _is_socket(entry):
-                        return f"holds a socket, {entry.path!a}"
-        except OSError:
-            continue
-        if budget < 0:
-            return f"has more than {MAX_ENTRIES:,} entries, too many to look for sockets"
-    return None
+    try:
+        found = process.answer(["find", str(real), "-type", "s", "-print", "-quit"], timeout_seconds=SEARCH_SECONDS)
+    except TimeoutError:
+        return f"is too large to look for sockets in it ({SEARCH_SECONDS} s)"
+    return f"is or holds a socket, {os.fsdecode(found.stdout.rstrip())!a}" if found.stdout else None
 
 
-def _is_socket(entry: "os.DirEntry[str]") -> bool:
-    """Without asking for the status of what the folder's list says to be a file or a link."""
-    if entry.is_symlink() or entry.is_file(follow_symlinks=False):
-        return False
-    return untrusted.kind_of(Path(entry.path)) == untrusted.SOCKET
-
-
-def _is_secret(path: Path, grounds: PathPolicy) -> bool:
-    home = grounds.home_of(path)
+def _is_secret(path: Path, private: PrivateFolders) -> bool:
+    home = private.home_of(path)
     return home is not None and _real(path).relative_to(home).parts[0] in SECRETS
 
 
-def candidates(
-    environment: Mapping[str, str], grounds: PathPolicy, ours: Iterable[Path], extra: Iterable[str] = ()
+def readable(
+    environment: Mapping[str, str], private: PrivateFolders, ours: Iterable[Path], extra: Iterable[str] = ()
 ) -> list[Path]:
-    """Everything that exists of it, as the paths are written.
+    """Everything that a run may read and that exists, as the paths are written.
 
     Args:
         environment: The run's.
-        grounds: What must stay out.
+        private: What must stay out.
         ours: Zelda's own files and folders that it needs.
         extra: What the suite asks for, checked.
     """
     found = [
-        *_system(grounds),
-        *(part for path in _toolchains(environment) for part in _installation(path, grounds)),
+        *_system(private),
+        *(part for path in _toolchains(environment) for part in _installation(path, private)),
         *(Path(environment[name]) for name in CERTIFICATES if name in environment),
         *map(Path, extra),
     ]
-    allowed = (path for path in found if not grounds.is_private(path))
+    allowed = (path for path in found if not private.is_private(path))
     # Unlike pathlib's of Python 3.11, it bears with a PATH that leads into folders that are closed to the user.
-    return [path for path in (*allowed, *ours) if path.is_absolute() and os.path.exists(path)]  # noqa: PTH110
+    return _outermost(path for path in (*allowed, *ours) if path.is_absolute() and os.path.exists(path))  # noqa: PTH110
 
 
-def _system(grounds: PathPolicy) -> Iterator[Path]:
+def _system(private: PrivateFolders) -> Iterator[Path]:
     for name in SYSTEM:
-        yield from without(Path(name), grounds)
+        yield from without(Path(name), private)
     etc = Path("/etc")
     for name in CONFIGURATION:
         yield etc / name
@@ -238,13 +220,13 @@ def _system(grounds: PathPolicy) -> Iterator[Path]:
         yield from etc.glob(pattern)
 
 
-def without(folder: Path, grounds: PathPolicy) -> Iterator[Path]:
+def without(folder: Path, private: PrivateFolders) -> Iterator[Path]:
     """The folder, or where something private lies in it, all that lies beside that."""
-    if not grounds.is_private(folder):
+    if not private.is_private(folder):
         yield folder
-    elif folder.is_dir() and any(hidden.is_relative_to(folder) and hidden != folder for hidden in grounds.hidden()):
+    elif folder.is_dir() and any(hidden.is_relative_to(folder) and hidden != folder for hidden in private.hidden()):
         for entry in sorted(folder.iterdir()):
-            yield from without(entry, grounds)
+            yield from without(entry, private)
 
 
 def _toolchains(environment: Mapping[str, str]) -> Iterator[Path]:
@@ -276,7 +258,8 @@ def _is_below(path: Path, places: Iterable[str]) -> bool:
 def _targets(folder: Path, most: int) -> Iterator[Path]:
     """Where links in a folder of programs lead: the file, and the folder of programs in which it lies."""
     try:
-        links = _links(folder)[:most]
+        with os.scandir(folder) as entries:
+            links = [entry.path for entry in entries if entry.is_symlink()][:most]
     except OSError:
         return
     for target in {Path(os.path.realpath(link)) for link in links}:
@@ -287,34 +270,22 @@ def _targets(folder: Path, most: int) -> Iterator[Path]:
                 yield target.parent
 
 
-def _links(folder: Path) -> list[str]:
-    with os.scandir(folder) as entries:
-        return [entry.path for entry in entries if entry.is_symlink()]
-
-
-def links(search_path: str) -> Iterator[Path]:
-    """The links in folders of programs, which may lead through others."""
-    for entry in dict.fromkeys(search_path.split(os.pathsep)):
-        with suppress(OSError):
-            yield from map(Path, _links(Path(entry))[:MAX_LINKS] if entry.startswith("/") else ())
-
-
-def _installation(folder: Path, grounds: PathPolicy) -> Iterator[Path]:
-    """What belongs to the programs in a folder: in `/opt/x/bin`, all of `/opt/x`; in a home, only parts of that."""
+def _installation(folder: Path, private: PrivateFolders) -> Iterator[Path]:
+    """What belongs to the programs in a folder: in `/opt/x/bin`, all of `/opt/x`; among data, only parts of that."""
     yield folder
     if folder.name not in PROGRAM_FOLDERS:
         return
     prefix = folder.parent
-    if folder.name == SHIMS and not grounds.is_private(prefix) and not _is_secret(prefix, grounds):
+    if folder.name == SHIMS and not private.is_private(prefix) and not _is_secret(prefix, private):
         yield prefix
-    # A prefix such as ~/.local holds more than programs: keyrings, and the state of other tools.
-    elif grounds.in_home(prefix) or grounds.is_private(prefix) or len(prefix.parts) <= 2:
-        yield from (prefix / part for part in PARTS if prefix not in {Path("/"), grounds.home, *grounds.homes})
+    # A prefix such as ~/.local or /srv/app holds more than programs: keyrings, configuration, the state of other tools.
+    elif private.home_of(prefix) or private.is_private(prefix) or _is_below(prefix, DATA) or len(prefix.parts) <= 2:
+        yield from (prefix / part for part in PARTS if prefix not in {Path("/"), *private.every_home()})
     else:
         yield prefix
 
 
-def outermost(paths: Iterable[Path]) -> list[Path]:
+def _outermost(paths: Iterable[Path]) -> list[Path]:
     """Without duplicates and what lies in another of them, unless a link is on the way."""
     found: list[Path] = []
     for path in sorted(set(paths)):

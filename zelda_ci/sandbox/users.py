@@ -22,7 +22,6 @@ from zelda_ci.sandbox.levels import USERS
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 
 ATTEMPTS = 100
-REMOVAL_SECONDS = 10
 
 
 @asynccontextmanager
@@ -42,7 +41,7 @@ async def borrowed(base: Path) -> AsyncIterator[int]:
                 yield uid
             finally:
                 with anyio.CancelScope(shield=True):
-                    await anyio.to_thread.run_sync(forget, uid)
+                    await anyio.to_thread.run_sync(remove_leftovers, uid)
                 (claims / str(uid)).unlink(missing_ok=True)
                 os.close(number)
             return
@@ -56,14 +55,19 @@ def _claimed(file: Path) -> int | None:
     return None
 
 
-def forget(uid: int) -> None:
+def remove_leftovers(uid: int) -> None:
     """Remove what a run's user has left beyond its folder: build and tests have the number, and another run may."""
     if any(shared.owned(table, uid) for table in shared.TABLES):
-        _remove_shared(uid)
+        # It becomes the user itself: Python may lie where the user cannot start it.
+        _answer([*programs.python(), str(programs.SHARED), str(uid)])
     # Others make and remove files there meanwhile, and a hostile tree may be deeper than Python's stack.
-    argv = ["find", *map(str, TEMPORARY), "-mindepth", "1", "-maxdepth", "1", "-user", str(uid)]
+    places = [*map(str, TEMPORARY), "-mindepth", "1", "-maxdepth", "1", "-user", str(uid)]
+    _answer(["find", *places, "-exec", "rm", "-rf", "--", "{}", "+"])
+
+
+def _answer(argv: Sequence[str]) -> None:
     with suppress(OSError, TimeoutError):
-        process.answer([*argv, "-exec", "rm", "-rf", "--", "{}", "+"], timeout_seconds=removal.DEADLINE_SECONDS)
+        process.answer(argv, timeout_seconds=removal.DEADLINE_SECONDS)
 
 
 def sweep(base: Path) -> None:
@@ -72,16 +76,9 @@ def sweep(base: Path) -> None:
         for claim in list((base / "users").iterdir()):
             number = _claimed(claim) if claim.name.isdecimal() and int(claim.name) in USERS else None
             if number is not None:
-                forget(int(claim.name))
+                remove_leftovers(int(claim.name))
                 claim.unlink(missing_ok=True)
                 os.close(number)
-
-
-def _remove_shared(uid: int) -> None:
-    # It becomes the user itself: Python may lie where the user cannot start it.
-    argv = [*programs.python(), str(programs.SHARED), str(uid)]
-    with suppress(OSError, TimeoutError):
-        process.answer(argv, timeout_seconds=REMOVAL_SECONDS)
 
 
 def _is_known(uid: int) -> bool:
@@ -91,38 +88,36 @@ def _is_known(uid: int) -> bool:
     return False
 
 
-def hand_over(run: WorkspaceFolder, base: Path, objects: Sequence[Path], uid: int, *, covers: bool = False) -> None:
+def chown_to_run_user(run: WorkspaceFolder, base: Path, objects: Sequence[Path], uid: int) -> None:
     """Make the run's folders the user's, let it read the objects, and pass through the folders above both.
-
-    Where closed folders are covered, those above the base may be closed.
 
     Raises:
         WorkspaceError: A folder above them, which is not ours to change, is closed.
     """
     for folder in (*objects, run.path / "inner"):
-        _show(folder)
+        _make_readable(folder)
     # To be run, not to be written: Claude Code starts every command through it.
     if (shell := run.path / "shell").exists():
         _allow(shell, 0o555)
     for place in (run.path.parent, *objects):
-        _open_way(place, base, covers=covers)
+        _make_passable(place, base)
     # No other run's user comes through here, whatever it knows of the path.
     # The owner stays root, so that the run cannot rename or replace what lies in its own folder.
     os.chown(run.path, -1, uid)
     run.path.chmod(0o710)
     for top in (run.root, run.git_dir, run.home, run.tmp, run.private):
         if top.exists():
-            _give(top, uid)
+            _chown_tree(top, uid)
 
 
-def _give(top: Path, uid: int) -> None:
+def _chown_tree(top: Path, uid: int) -> None:
     os.chown(top, uid, uid, follow_symlinks=False)
     for folder, names, files in os.walk(top):
         for name in (*names, *files):
             os.chown(os.path.join(folder, name), uid, uid, follow_symlinks=False)  # noqa: PTH118  # many thousand
 
 
-def _show(top: Path) -> None:
+def _make_readable(top: Path) -> None:
     for folder, _, files in os.walk(top):
         _allow(Path(folder), 0o555)
         for name in files:
@@ -135,11 +130,11 @@ def _allow(place: Path, bits: int) -> None:
         place.chmod(mode | bits)
 
 
-def _open_way(place: Path, base: Path, *, covers: bool) -> None:
+def _make_passable(place: Path, base: Path) -> None:
     for folder in (place, *place.parents):
         if folder.is_relative_to(base):
             _allow(folder, stat.S_IXOTH)
-        elif not covers and not folder.stat().st_mode & stat.S_IXOTH:
+        elif not folder.stat().st_mode & stat.S_IXOTH:
             raise WorkspaceError(
                 f"The run's own user cannot reach its workspace: {folder} is closed to others.",
                 hint="Set ZELDA_WORKSPACES to a folder that every user may pass through, such as /var/tmp/zelda.",

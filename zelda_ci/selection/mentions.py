@@ -9,8 +9,8 @@ from itertools import zip_longest
 from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote
 
-from zelda_ci.execution.manifest.documents import parse
-from zelda_ci.execution.manifest.scan import mentioned
+from zelda_ci.execution.manifest.front_matter import parse
+from zelda_ci.execution.manifest.memory import mentioned
 
 # Programs that run the file, module or folder that follows.
 INTERPRETERS = frozenset({

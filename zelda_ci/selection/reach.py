@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import filterfalse
 
 from zelda_ci.domain.kinds import CLAUDE, KINDS, PLUGIN_PARTS, SKILL_FILE, ItemKind, may_steer
-from zelda_ci.execution.manifest.documents import parse
+from zelda_ci.execution.manifest.front_matter import parse
 from zelda_ci.execution.manifest.tree import MAX_LINKS
 from zelda_ci.selection import mentions
 from zelda_ci.selection.effects import Effect, FileChange, FileText, Reach, is_code, steering_effect

@@ -16,7 +16,7 @@ from zelda_ci.domain.kinds import KINDS, ItemKind
 from zelda_ci.domain.manifest import ManifestItem, RefusedSetting, ToolsManifest
 from zelda_ci.execution.doctor import refusals
 from zelda_ci.execution.manifest.plugins import IS_MOD, SWITCHED_OFF
-from zelda_ci.execution.manifest.scan import scan_folder
+from zelda_ci.execution.manifest.scan import scan
 from zelda_ci.files.secret_files import find_secrets
 from zelda_ci.redact import Redactor
 from zelda_ci.survey.project_kind import ProjectKind, look, packages
@@ -94,7 +94,7 @@ def survey(folder: Path, settings: EnvironmentSettings) -> Survey:
     root = folder.resolve()
     redact = Redactor([*settings.secrets(), *find_secrets(root, settings.environ, ()).secrets])
     top, files, place, found = look(root, *NEW_ONES)
-    offered = scan_folder(top, root, redact, refusals)
+    offered = scan(top, root, redact, refusals)
     known = find_root(root.parent) if root != top else root
     above = known if known != root and is_project(known) else None
     return Survey(root, top, place, above, tuple(files), found, offered.items, all_refused(offered, redact))
@@ -111,7 +111,7 @@ def refused_settings(folder: Path, redact: Redactor) -> tuple[RefusedSetting, ..
 
 def not_loaded(top: Path, folder: Path, redact: Redactor) -> tuple[RefusedSetting, ...]:
     """What Claude Code refuses of settings files, by its own word, and plugins that a project wants and cannot have."""
-    return all_refused(scan_folder(top, folder, redact, refusals), redact)
+    return all_refused(scan(top, folder, redact, refusals), redact)
 
 
 def all_refused(offered: ToolsManifest, redact: Redactor) -> tuple[RefusedSetting, ...]:

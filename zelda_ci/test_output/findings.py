@@ -7,8 +7,8 @@ from typing import Final
 import anyio
 import anyio.to_thread
 
-from zelda_ci.domain.test_run import CommandResult, CoverageSummary, TestSummary
-from zelda_ci.process.spool import Spool
+from zelda_ci.domain.test_run import CoverageSummary, TestSummary
+from zelda_ci.process import OutputBuffer
 from zelda_ci.redact import Redactor
 from zelda_ci.test_output.coverage import read_coverage
 from zelda_ci.test_output.reading import read_tests
@@ -32,8 +32,8 @@ class Findings:
 
 
 async def find(
-    result: CommandResult,
-    spool: Spool | None,
+    exit_code: int | None,
+    printed: OutputBuffer,
     reports: Mapping[str, Sequence[ReportFile]],
     redact: Redactor,
     *,
@@ -42,19 +42,16 @@ async def find(
     """Read the output of a test command and its reports. Where reading fails, the counts are unclear.
 
     Args:
-        result: The command, with head and tail of its output.
-        spool: All of its output, where there is one.
+        exit_code: Of the command.
+        printed: Its output.
         reports: By kind, those that it wrote.
         redact: Through which names of tests become `SafeText`.
         max_seconds: For reading.
     """
 
     def read() -> Findings:
-        if spool and not spool.lost:
-            output = Output(*spool.contents())
-        else:  # no room for it: what the result has kept
-            output = Output(*(result.output.split(result.gap, 1) if result.gap else [result.output]))
-        tests = read_tests(output, reports.get(TESTS, ()), result.exit_code, redact)
+        output = Output(*printed.pieces())
+        tests = read_tests(output, reports.get(TESTS, ()), exit_code, redact)
         return Findings(tests, read_coverage(output, reports.get(COVERAGE, ())))
 
     try:

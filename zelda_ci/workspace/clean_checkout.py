@@ -4,71 +4,66 @@ The suites may be among them, where commands need to see them. Nothing else of t
 that the suite does not name, no HOME, no configuration or hook of its repository.
 """
 
+import hashlib
 import os
 import secrets
 import shutil
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import anyio.to_thread
 
-from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.workspace import Confinement, Workspace
+from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.files import moving, untrusted
-from zelda_ci.redact import Redactor, SafeText
-from zelda_ci.sandbox.confine import Needs
+from zelda_ci.redact import SafeText
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import repositories, store
-from zelda_ci.workspace.changes import RAW, measured
-from zelda_ci.workspace.git import Git
-from zelda_ci.workspace.ignored import Stamps
+from zelda_ci.workspace.git import ABSENT, SUBMODULE, Git, list_tree
+from zelda_ci.workspace.ignored import folders_above, is_below
 from zelda_ci.workspace.protection import Protection, protection
+from zelda_ci.workspace.staging import StagedTree
 from zelda_ci.workspace.store import Start
 
-MAX_NAMED = 20
-PIECE_BYTES = 1 << 20
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
 @dataclass(frozen=True)
 class ProtectedFiles:
-    """Copies of the files, by their path below the root, where no run can reach."""
+    """Copies of protected files, by their path below the root, where no run can reach."""
 
     root: Path
     copies: Path
-    files: Sequence[bytes]
+    files: Sequence[str]
 
     @classmethod
-    def over(cls, root: Path, copies: Path, files: Sequence[bytes]) -> "ProtectedFiles":
-        """Copy them from a fresh checkout; links and submodules are left alone."""
+    def over(cls, root: Path, copies: Path, files: Sequence[str]) -> "ProtectedFiles":
+        """Copy files of a fresh checkout; links and submodules are left alone."""
         copies.mkdir(mode=0o700)
-        places = {name: root / os.fsdecode(name) for name in files}
-        plain = {name: place for name, place in places.items() if untrusted.is_regular(place.lstat())}
-        for number, place in enumerate(plain.values()):
-            shutil.copy(place, copies / str(number), follow_symlinks=False)
-        return cls(root, copies, tuple(plain))
+        plain = [name for name in files if untrusted.is_regular((root / name).lstat())]
+        for number, name in enumerate(plain):
+            shutil.copy(root / name, copies / str(number))
+        return cls(root, copies, plain)
 
     def restore(self) -> list[str]:
         """Put back what is different; returns its names."""
-        return [os.fsdecode(name) for number, name in enumerate(self.files) if self._put_back(name, number)]
+        return [name for number, name in enumerate(self.files) if self._put_back(name, self.copies / str(number))]
 
-    def bring(self, source: Path, names: Sequence[bytes]) -> None:
+    def bring(self, source: Path, names: Sequence[str]) -> None:
         """Move files here from another tree, to the same places; no link is followed in either."""
         for name in names:
-            *above, last = name.split(b"/")
+            *above, last = name.split("/")
             with suppress(OSError), untrusted.entered(source, above) as origin, self._inside(above) as folder:
                 self._aside(last, folder)
-                moving.move(os.fsdecode(last), origin, os.fsdecode(last), folder)
+                moving.move(last, origin, last, folder)
 
-    def _put_back(self, name: bytes, number: int) -> bool:
-        kept = self.copies / str(number)
-        *above, last = name.split(b"/")
+    def _put_back(self, name: str, kept: Path) -> bool:
+        *above, last = name.split("/")
         with self._inside(above) as folder:
             if _is_same(last, folder, kept):
                 return False
@@ -77,12 +72,12 @@ class ProtectedFiles:
             descriptor = untrusted.open_regular(last, WRITE, mode, folder=folder)
             with open(descriptor, "wb") as file, kept.open("rb") as copy:  # noqa: PTH123  # a descriptor
                 shutil.copyfileobj(copy, file)
-                self._hand_over(file.fileno())
+            self._hand_over(last, folder)
         return True
 
     @contextmanager
-    def _inside(self, parts: Sequence[bytes]) -> Iterator[int]:
-        """A descriptor of a real folder below the root; whatever else stands in its way is moved aside."""
+    def _inside(self, parts: Sequence[str]) -> Iterator[int]:
+        """Open a real folder below the root; whatever else stands in its way is moved aside."""
         current = untrusted.open_folder(self.root)
         try:
             for part in parts:
@@ -92,98 +87,54 @@ class ProtectedFiles:
         finally:
             os.close(current)
 
-    def _entered(self, part: bytes, above: int) -> int:
+    def _entered(self, part: str, above: int) -> int:
         with suppress(OSError):
             return untrusted.open_folder(part, folder=above)
         self._aside(part, above)
         os.mkdir(part, dir_fd=above)
-        below = untrusted.open_folder(part, folder=above)
-        try:
-            self._hand_over(below)
-        except OSError:
-            os.close(below)
-            raise
-        return below
+        self._hand_over(part, above)
+        return untrusted.open_folder(part, folder=above)
 
-    def _aside(self, name: bytes, folder: int) -> None:
-        top = untrusted.open_folder(self.copies)
-        try:
-            with suppress(FileNotFoundError):
-                moving.move(os.fsdecode(name), folder, secrets.token_hex(8), top)
-        finally:
-            os.close(top)
+    def _aside(self, name: str, folder: int) -> None:
+        with untrusted.entered(self.copies) as top, suppress(FileNotFoundError):
+            moving.move(name, folder, secrets.token_hex(8), top)
 
-    def _hand_over(self, descriptor: int) -> None:
+    def _hand_over(self, name: str, folder: int) -> None:
         if os.geteuid() == 0:
             owner = self.root.lstat()
-            os.fchown(descriptor, owner.st_uid, owner.st_gid)
+            os.chown(name, owner.st_uid, owner.st_gid, dir_fd=folder, follow_symlinks=False)
 
 
-@dataclass(frozen=True)
-class UnderWay:
-    """What it takes to measure a run that is under way."""
-
-    folder: WorkspaceFolder
-    start: Start
-    home: Path
-    suite: ResolvedSuite
-    prefix: Path
-    needs: Needs
-    protected: ProtectedFiles | None = None
-    before: Stamps = field(default_factory=dict)
-    """The files of the work tree before the session, where setup made some."""
-    kept: tuple[bytes, ...] = ()
-    """Ignored files of the session that build and tests are to find."""
-
-
-async def restored(protected: ProtectedFiles | None) -> list[str]:
-    """Put back what is different, and say so in a sentence."""
-    names = await anyio.to_thread.run_sync(protected.restore) if protected else []
-    if not names:
-        return []
-    listing = some_of(names, MAX_NAMED)
-    return [f"Protected files that an earlier command had changed were restored before this one: {listing}"]
-
-
-def _is_same(name: bytes, folder: int, kept: Path) -> bool:
-    """Whether a file still has the content of its copy; piece by piece, since it may be one of Git LFS."""
+def _is_same(name: str, folder: int, kept: Path) -> bool:
+    """Whether a file still has the content of its copy."""
     with (
         suppress(OSError),
         open(untrusted.open_regular(name, folder=folder), "rb") as file,  # noqa: PTH123  # a descriptor
         kept.open("rb") as copy,
     ):
-        if os.fstat(file.fileno()).st_size != kept.stat().st_size:
-            return False
-        while piece := copy.read(PIECE_BYTES):
-            if file.read(len(piece)) != piece:
-                return False
-        return not file.read(1)
+        if os.fstat(file.fileno()).st_size == kept.stat().st_size:
+            return hashlib.file_digest(file, "sha256").digest() == hashlib.file_digest(copy, "sha256").digest()
     return False
 
 
 NAME = "checked"
-ABSENT = b"000000"
 
 
 @dataclass(frozen=True)
 class CleanCheckout:
-    """The checkout, and what it does not hold of the session's work."""
+    """A fresh checkout."""
 
-    folder: WorkspaceFolder
     restored: tuple[str, ...]
     """Protected files that the session had changed, added or removed, relative to the top of the tree."""
-    left_out: tuple[str, ...]
-    """Changes that could not be taken over, such as very large files."""
-    protected: ProtectedFiles
-    """Over the protected files."""
     protection: Protection
+    protected: ProtectedFiles
     update: tuple[str, ...] | None
-    """What brings the session's changes into it, where they are not there yet."""
+    """The command that brings the session's changes into it, where they are not there yet."""
 
 
 @dataclass(frozen=True)
 class CheckedOut:
-    """A fresh checkout of what a session changed."""
+    """A workspace with a fresh checkout of what a session changed."""
 
     workspace: Workspace
     restored: tuple[SafeText, ...]
@@ -191,7 +142,7 @@ class CheckedOut:
     left_out: tuple[SafeText, ...]
     """Changes that are not in it, such as very large files."""
     update: tuple[str, ...] | None = None
-    """What brings the session's changes into it after setup: a command that runs confined, without a network."""
+    """The command that brings the session's changes into it after setup; it runs confined, without a network."""
 
 
 def is_setup_first(suite: ResolvedSuite) -> bool:
@@ -203,105 +154,55 @@ def is_setup_first(suite: ResolvedSuite) -> bool:
     return suite.setup_command is not None and network.setup == "open" and network.session == "none"
 
 
-async def check_out(under_way: UnderWay, scratch: Path, plumbing: Git) -> CleanCheckout:
-    """Make the checkout inside the run's folder, where no session could reach.
+async def check_out(
+    folder: WorkspaceFolder, start: Start, suite: ResolvedSuite, prefix: str, staged: StagedTree, git: Git
+) -> CleanCheckout:
+    """Make the checkout in a new folder, where no session could reach.
 
     Args:
-        under_way: The run.
-        scratch: An empty folder to work in.
-        plumbing: Git of Zelda's own.
+        folder: Where it is to be, with the lock of the run.
+        start: The state that was checked out for the session.
+        suite: Says what is protected.
+        prefix: The project's folder, relative to the top of the tree.
+        staged: The state after the session; its index becomes that of the checkout.
+        git: Git of Zelda's own.
 
     Raises:
         WorkspaceError: It cannot be made, for instance because a changed file has an impossible name.
     """
-    run, start, suite, prefix = under_way.folder, under_way.start, under_way.suite, under_way.prefix.as_posix()
-    staged = await measured(run, start, under_way.before, scratch, plumbing)
-    git = staged.git
-    changed = _changed(await git(*RAW, start.commit))
-    committed = (await git("ls-tree", "-r", "-z", "--name-only", "--full-tree", start.commit)).split(b"\0")
-    protected = protection(suite, prefix, frozenset(committed))
-    restored = {path: change[:2] for path, change in changed.items() if protected.covers(path)}
-    uncovered = await _shown(start, scratch, plumbing)
-    places = {place for path in uncovered for place in _places(path)}
+    await _check_out_start(folder, start, git)
+    protected = protection(suite, prefix, lambda path: (folder.root / path).is_file())
+    restored = {path: (it.old_mode, it.old_content) for path, it in staged.changed.items() if protected.covers(path)}
+    uncovered = await _shown(start, staged.repository, git)
+    places = {*uncovered, *(place[:-1] for path in uncovered for place in folders_above(path))}
     forged = {
-        path for path in changed if path in places and (path not in uncovered or changed[path][2] != uncovered[path][1])
+        path
+        for path, change in staged.changed.items()
+        if path in places and uncovered.get(path) != (change.mode, change.content)
     }
     # The uncovered win: what the session has put in the place of a suite or criterion must not be run.
-    await _restore(git, {**restored, **uncovered})
-    tree = (await git("write-tree")).decode().strip()
-    folder = WorkspaceFolder(run.path / NAME, run.number)
-    await _fill(folder, start, tree, scratch / "git" / "objects", plumbing)
+    await _restore(staged.git, restored | uncovered)
+    tree = (await staged.git("write-tree")).decode().strip()
+    copy = partial(shutil.copytree, dirs_exist_ok=True, ignore=shutil.ignore_patterns("info", "tmp_*"))
+    await anyio.to_thread.run_sync(copy, staged.repository / "objects", folder.git_dir / "objects")
+    # Only as long as nothing has run in it.
+    inside = git.within(folder.root, GIT_DIR=str(folder.session_index.parent), GIT_WORK_TREE=str(folder.root))
+    # What is the same in both is not written again, and so keeps the bytes that the committed attributes give it,
+    # whatever the session's own say.
+    await inside("read-tree", "-m", "-u", start.commit, tree, inherit=(folder.number,))
     store.make_folder(folder.root, Path(prefix))
-    tracked = (await git("ls-files", "-z")).split(b"\0")[:-1]
-    protected_files = [path for path in tracked if path in uncovered or protected.covers(path)]
-    protector = await anyio.to_thread.run_sync(ProtectedFiles.over, folder.root, folder.path / "kept", protected_files)
-    back = {*restored, *forged}
-    names, left_out = (tuple(sorted(map(os.fsdecode, paths))) for paths in (back, staged.left_out))
+    tracked = os.fsdecode(await staged.git("ls-files", "-z")).split("\0")[:-1]
+    names = [path for path in tracked if path in uncovered or protected.covers(path)]
+    copies = await anyio.to_thread.run_sync(ProtectedFiles.over, folder.root, folder.path / "kept", names)
     update = None
     if is_setup_first(suite):
-        await _inside(folder, plumbing)("read-tree", "-m", "-u", tree, start.commit, inherit=(folder.number,))
+        await inside("read-tree", "-m", "-u", tree, start.commit, inherit=(folder.number,))
         update = ("git", "read-tree", "--reset", "-u", tree)
-    return CleanCheckout(folder, names, left_out, protector, protected, update)
+    return CleanCheckout(tuple(sorted({*restored, *forged})), protected, copies, update)
 
 
-def checked(
-    workspace: Workspace, fresh: CleanCheckout, prefix: Path, confinement: Confinement, redact: Redactor
-) -> CheckedOut:
-    """The checkout as a workspace."""
-    folder = fresh.folder
-    place = replace(
-        workspace,
-        base=folder.path,
-        root=folder.root,
-        path=folder.root / prefix,
-        home=folder.home,
-        tmp=folder.tmp,
-        git_dir=folder.git_dir,
-        confinement=confinement,
-    )
-    return CheckedOut(place, tuple(map(redact, fresh.restored)), tuple(map(redact, fresh.left_out)), fresh.update)
-
-
-async def _shown(start: Start, scratch: Path, plumbing: Git) -> dict[bytes, tuple[bytes, bytes]]:
-    """Path → mode and blob of what the session did not see and commands shall; copies the objects."""
-    if start.whole is None or not start.store.withheld.paths:
-        return {}
-    whole = plumbing.within(start.whole.folder, GIT_DIR=str(start.whole.folder))
-    lines = (await whole("ls-tree", "-r", "-z", "--full-tree", start.whole.commit)).split(b"\0")[:-1]
-    hidden = {os.fsencode(path) for path in start.store.withheld.paths}
-    entries = {}
-    for head, _, path in (entry.partition(b"\t") for entry in lines):
-        mode, kind, blob = head.split(b" ")
-        if kind == b"blob" and any(place in hidden for place in _places(path)):
-            entries[path] = (mode, blob)
-    blobs = b"".join(b"%b\n" % blob for _, blob in entries.values())
-    packs = scratch / "git" / "objects" / "pack"
-    packs.mkdir(exist_ok=True)
-    await whole("pack-objects", "-q", str(packs / "pack"), stdin=blobs)
-    return entries
-
-
-def _places(path: bytes) -> Iterator[bytes]:
-    """The path and every folder above it."""
-    while path:
-        yield path
-        path = path.rpartition(b"/")[0]
-
-
-async def _restore(git: Git, entries: Mapping[bytes, tuple[bytes, bytes]]) -> None:
-    """Put index entries back; a file or link that has taken the place of a folder gives way."""
-    removals = [b"0 %b\t%b" % (b"0" * len(blob), path) for path, (mode, blob) in entries.items() if mode == ABSENT]
-    updates = [b"%b %b 0\t%b" % (mode, blob, path) for path, (mode, blob) in entries.items() if mode != ABSENT]
-    if removals or updates:
-        options = ("update-index", "-z", "--replace", "--index-info")
-        outcome = await git.attempt(*options, stdin=b"".join(line + b"\0" for line in [*removals, *updates]))
-        if outcome.exit_code != 0:
-            raise git.failure(options, outcome)
-
-
-async def _fill(folder: WorkspaceFolder, start: Start, tree: str, objects: Path, plumbing: Git) -> None:
-    folder.path.mkdir(mode=0o700)
-    for place in (folder.home, folder.tmp):
+async def _check_out_start(folder: WorkspaceFolder, start: Start, git: Git) -> None:
+    for place in (folder.path, folder.home, folder.tmp):
         place.mkdir(mode=0o700)
     repositories.create(
         folder.git_dir,
@@ -310,25 +211,35 @@ async def _fill(folder: WorkspaceFolder, start: Start, tree: str, objects: Path,
         borrow=start.store.objects,
         shallow=start.store.shallow,
     )
-    ignored = shutil.ignore_patterns("info", "tmp_*")
-    copy = partial(shutil.copytree, objects, folder.git_dir / "objects", dirs_exist_ok=True, ignore=ignored)
-    await anyio.to_thread.run_sync(copy)
-    git = plumbing.within(folder.git_dir, GIT_DIR=str(folder.git_dir))
+    git = git.within(folder.git_dir, GIT_DIR=str(folder.git_dir))
     await git("worktree", "add", "-q", "--detach", str(folder.root), start.commit, inherit=(folder.number,))
-    # From there to the session's state: what is the same in both is not written again, and so keeps the bytes that the
-    # committed attributes give it, whatever the session's own say.
-    await _inside(folder, plumbing)("read-tree", "-m", "-u", start.commit, tree, inherit=(folder.number,))
     if not folder.is_intact():
         raise WorkspaceError("The fresh checkout is not where it should be.")
 
 
-def _inside(folder: WorkspaceFolder, plumbing: Git) -> Git:
-    """Git on the checkout; only as long as nothing has run in it."""
-    return plumbing.within(folder.root, GIT_DIR=str(folder.session_index.parent), GIT_WORK_TREE=str(folder.root))
+async def _shown(start: Start, repository: Path, git: Git) -> dict[str, tuple[str, str]]:
+    """Mode and blob, by path, of what the session did not see and commands shall; copies the objects."""
+    if start.whole is None or not start.store.withheld.paths:
+        return {}
+    whole = git.within(start.whole.folder, GIT_DIR=str(start.whole.folder))
+    hidden = {place for path in start.store.withheld.paths for place in (path, f"{path}/")}
+    files = await list_tree(whole, start.whole.commit)
+    entries = {
+        file.path: (file.mode, file.content) for file in files if file.mode != SUBMODULE and is_below(file.path, hidden)
+    }
+    packs = repository / "objects" / "pack"
+    packs.mkdir(exist_ok=True)
+    blobs = "".join(f"{blob}\n" for _, blob in entries.values())
+    await whole("pack-objects", "-q", str(packs / "pack"), stdin=blobs.encode())
+    return entries
 
 
-def _changed(raw: bytes) -> dict[bytes, tuple[bytes, bytes, bytes]]:
-    """Path → mode and blob at the start, and blob now: `:oldmode newmode oldblob newblob status`, then the path."""
-    fields = raw.split(b"\0")[:-1]
-    changes = zip(fields[1::2], (change.split(b" ") for change in fields[::2]), strict=True)
-    return {path: (change[0][1:], change[2], change[3]) for path, change in changes}
+async def _restore(git: Git, entries: Mapping[str, tuple[str, str]]) -> None:
+    """Put index entries back; a file or link that has taken the place of a folder gives way."""
+    # Removals first.
+    lines = [
+        f"{0 if mode == ABSENT else mode} {blob}\t{path}\0"
+        for path, (mode, blob) in sorted(entries.items(), key=lambda entry: entry[1][0] != ABSENT)
+    ]
+    if lines:
+        await git("update-index", "-z", "--replace", "--index-info", stdin=os.fsencode("".join(lines)))

@@ -17,7 +17,7 @@ from zelda_ci.domain.workspace import NamedContents, Parts, WorkspaceSource
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.files import untrusted
 from zelda_ci.workspace import history, large_files, repositories, snapshot, source
-from zelda_ci.workspace.git import Git
+from zelda_ci.workspace.git import SUBMODULE, Git, list_tree
 from zelda_ci.workspace.history import Replacement
 from zelda_ci.workspace.repositories import borrowing
 from zelda_ci.workspace.source import Project, Repository, TreeParts
@@ -174,9 +174,7 @@ class ContentsFinder:
 
 async def gitlinks(git: Git, commit: str) -> list[tuple[str, str]]:
     """Path and commit of each submodule."""
-    entries = (await git("ls-tree", "-r", "-z", "--full-tree", commit)).split(b"\0")
-    found = (entry.partition(b"\t") for entry in entries if entry.startswith(b"160000 "))
-    return [(os.fsdecode(path), about.split(b" ")[2].decode()) for about, _, path in found]
+    return [(file.path, file.content) for file in await list_tree(git, commit) if file.mode == SUBMODULE]
 
 
 def _checkout(around: RepositoryCheckout, path: str) -> RepositoryCheckout:

@@ -130,7 +130,7 @@ class Git:
             WorkspaceError: It failed, or there is no room.
         """
         with self._explained(arguments):
-            outcome = await process.stream(
+            outcome = await process.capture(
                 [self.program, *arguments],
                 cwd=self.cwd,
                 environment=self.environment,
@@ -139,7 +139,7 @@ class Git:
                 max_bytes=max_bytes,
             )
         if outcome.exit_code != 0 and not outcome.truncated:
-            raise self.failure(arguments, process.Captured(outcome.exit_code, b"", outcome.stderr))
+            raise self.failure(arguments, outcome)
         return not outcome.truncated
 
     @contextmanager
@@ -285,6 +285,49 @@ async def read_commit(folder: Path, environ: Mapping[str, str], name: str = "HEA
     tree, *more = content.partition(b"\n\n")[0].decode("utf-8", "replace").split("\n")
     parents = (line.removeprefix("parent ") for line in more if line.startswith("parent "))
     return Commit(commit.decode().strip(), tree.removeprefix("tree "), tuple(parents))
+
+
+# Modes of entries that are no regular files, and of what is not there.
+LINK, SUBMODULE, ABSENT = "120000", "160000", "000000"
+
+
+@dataclass(frozen=True)
+class TreeFile:
+    """A file of a commit's tree."""
+
+    path: str
+    """Path from the top of the tree, with forward slashes."""
+    mode: str
+    content: str
+    """Git's name for its content."""
+
+
+async def list_tree(git: Git, tree: str) -> list[TreeFile]:
+    """List all files of a tree or commit, submodules as one."""
+    return [*tree_files(await git("ls-tree", "-r", "-z", "--full-tree", tree))]
+
+
+def tree_files(listing: bytes) -> Iterator[TreeFile]:
+    """Read the files that `git ls-tree -z` lists."""
+    for about, _, path in (entry.partition(b"\t") for entry in listing.split(b"\0")[:-1]):
+        mode, _, content = about.decode().split(" ")
+        yield TreeFile(os.fsdecode(path), mode, content)
+
+
+class RawChange(NamedTuple):
+    """A file's mode and git's name for its content, before and after; the second is zeros where git did not read it."""
+
+    old_mode: str
+    mode: str
+    old_content: str
+    content: str
+
+
+def raw_changes(listing: bytes) -> dict[bytes, RawChange]:
+    """Read the changes that a diff command of git prints with `--raw -z --no-abbrev --no-renames`, by path."""
+    fields = listing.split(b"\0")[:-1]
+    changes = zip(fields[::2], fields[1::2], strict=True)
+    return {path: RawChange(*about[1:].decode().split(" ")[:4]) for about, path in changes}
 
 
 MAX_REASON_LENGTH = 500

@@ -18,14 +18,13 @@ STEERING = (*KINDS[ItemKind.MEMORY].files, *KINDS[ItemKind.MCP_SERVER].files, ".
 HINT = "Set ZELDA_WORKSPACES to a folder of your own outside the project."
 
 
-def choose_location(project: Path, environ: Mapping[str, str], *, passable: bool = False, covers: bool = False) -> Path:
+def choose_location(project: Path, environ: Mapping[str, str], *, passable: bool = False) -> Path:
     """The base folder of all workspaces of this user, created; the first candidate that is suitable.
 
     Args:
         project: The user's.
         environ: The user's environment.
         passable: Whether runs are other users', who must come through to it.
-        covers: Whether they come through closed folders, too: good enough for a place that somebody names.
 
     Raises:
         WorkspaceError: ZELDA_WORKSPACES names an unsuitable folder, or none is suitable.
@@ -33,7 +32,7 @@ def choose_location(project: Path, environ: Mapping[str, str], *, passable: bool
     explicit = environ.get("ZELDA_WORKSPACES")
     if explicit:
         base = Path(os.path.realpath(project / Path(explicit).expanduser()))
-        if problem := _problem(base, project, passable=passable and not covers):
+        if problem := _problem(base, project, passable=passable):
             raise WorkspaceError(f"ZELDA_WORKSPACES cannot be used: {problem}.", hint=HINT, code="WORKSPACE_LOCATION")
         return base
     problems = []

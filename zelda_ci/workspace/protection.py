@@ -5,13 +5,11 @@ lacks, the session was to write), and what test runners read on their own, also 
 hold dependencies too (package.json, pyproject.toml, setup.cfg, Makefile) are not among them: honest work changes them.
 """
 
-import os
 import posixpath
 import re
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -47,53 +45,49 @@ RUNNERS = frozenset({
 # It says how something is installed, not whether it works.
 INSTALLER = "setup.py"
 
-SEPARATORS = re.compile(r"[;&|()\n]+")
-ASSIGNMENT = re.compile(r"\w+=.*", re.DOTALL)
-MAX_NESTING = 3
+# Between commands, also those that a shell in a shell is given in quotes.
+SEPARATORS = re.compile(r"""[;&|()\n'"`]+""")
+QUOTED_WORD = re.compile(r"""(['"])([^\s'"]*)\1""")
+# What stands before the program that a command starts.
+PREFIX = re.compile(r"\w+=.*|env|exec|time|command|nice|!|if")
 
 
 @dataclass(frozen=True)
 class Protection:
-    """What is protected, by paths from the top of the tree."""
+    """The protected files, by paths from the top of the tree."""
 
     configured: PathSpec[Any]
-    named: frozenset[bytes]
+    named: frozenset[str]
 
-    def covers(self, path: bytes) -> bool:
+    def covers(self, path: str) -> bool:
         """Whether a file, there or not, is as it was committed when build and tests run."""
-        decided = self.configured.check_file(os.fsdecode(path)).include
+        decided = self.configured.check_file(path).include
         return path in self.named if decided is None else bool(decided)
 
 
-def protection(suite: ResolvedSuite, prefix: str, committed: Collection[bytes]) -> Protection:
+def protection(suite: ResolvedSuite, prefix: str, is_committed: Callable[[str], bool]) -> Protection:
     """What the suite protects.
 
     Args:
         suite: An empty list of its own protects nothing.
         prefix: The project's folder, relative to the top of the tree.
-        committed: The files of the tested commit.
+        is_committed: Says whether the tested commit has a file, by its path from the top.
     """
     own = suite.protected_paths
     if own == ():
         return Protection(spec((), prefix), frozenset())
-    usual = [*(f"**/{name}" for name in CONFIGURATION), *_stand_ins(prefix, committed), *_programs(suite)]
+    usual = [*(f"**/{name}" for name in CONFIGURATION), *_stand_ins(prefix, is_committed), *_programs(suite)]
     commands = (suite.build_command, suite.test_command)
-    names = {name for command in commands if command for name in named_files(command, prefix, committed)}
+    names = {name for command in commands if command for name in named_files(command, prefix, is_committed)}
     return Protection(spec([*usual, *(own or ())], prefix), frozenset(names))
 
 
 def spec(globs: Sequence[str], prefix: str) -> PathSpec[Any]:
     """The globs from the top of the tree; without a slash in front, gitignore takes a name to fit in every folder."""
-    return PathSpec.from_lines("gitignore", _rooted(globs, prefix), backend="simple")
-
-
-def _rooted(globs: Sequence[str], prefix: str) -> Iterator[str]:
     # The project's own folder is a name, not a pattern.
-    prefix = "" if prefix == "." else prefix
-    above = "".join(f"\\{sign}" if sign in "*?[]\\!# " else sign for sign in prefix)
-    for glob in globs:
-        sign, pattern = ("!", glob[1:]) if glob.startswith("!") else ("", glob)
-        yield f"{sign}/{above}/{pattern}" if above else f"{sign}/{pattern}"
+    above = "" if prefix == "." else re.sub(r"([*?\[\]\\!# ])", r"\\\1", prefix) + "/"
+    lines = (f"!/{above}{glob[1:]}" if glob.startswith("!") else f"/{above}{glob}" for glob in globs)
+    return PathSpec.from_lines("gitignore", lines, backend="simple")
 
 
 def _programs(suite: ResolvedSuite) -> Iterator[str]:
@@ -104,94 +98,47 @@ def _programs(suite: ResolvedSuite) -> Iterator[str]:
             yield f"{folder}/**"
 
 
-def _stand_ins(prefix: str, committed: Collection[bytes]) -> Iterator[str]:
-    top = b"" if prefix == "." else os.fsencode(prefix) + b"/"
+def _stand_ins(prefix: str, is_committed: Callable[[str], bool]) -> Iterator[str]:
     for name in RUNNER_MODULES:
-        places = (top + name.encode() + b".py", top + name.encode() + b"/__init__.py")
-        if not any(place in committed for place in places):
+        places = (f"{name}.py", f"{name}/__init__.py")
+        if not any(is_committed(posixpath.normpath(posixpath.join(prefix, place))) for place in places):
             yield from (f"{name}.py", f"{name}/**")
 
 
-def named_files(command: Command, prefix: str, committed: Collection[bytes]) -> Iterator[bytes]:
-    """Scripts and tests of the tested commit that a command names."""
-    folder = "" if prefix == "." else prefix
-    for words, place in simple_commands(command, MAX_NESTING):
-        for word in _candidates(words):
-            path = os.fsencode(posixpath.normpath(posixpath.join(folder, place, word)))
-            if path in committed:
-                yield path
-                if not _is_runner(words):
-                    break
+def named_files(command: Command, prefix: str, is_committed: Callable[[str], bool]) -> Iterator[str]:
+    """Scripts and tests of the tested commit that a command names, as far as that shows without a shell."""
+    line = command if isinstance(command, str) else shlex.join(command)
+    folder = prefix
+    for part in SEPARATORS.split(QUOTED_WORD.sub(r"\2", line)):
+        words = part.split()
+        while words and PREFIX.fullmatch(words[0]):
+            words.pop(0)
+        if words[:1] == ["cd"] and len(words) > 1:
+            folder = posixpath.join(folder, words[1])
+        elif words:
+            is_runner = any(PurePosixPath(word).name in RUNNERS for word in words)
+            candidates = _given_to_runner(words) if is_runner else _scripts(words)
+            paths = (posixpath.normpath(posixpath.join(folder, word)) for word in candidates)
+            committed = [path for path in paths if is_committed(path)]
+            yield from committed if is_runner else committed[:1]
 
 
-def simple_commands(command: Command, depth: int) -> Iterator[tuple[list[str], str]]:
-    """Each program with its arguments, and the folder that a `cd` before it names."""
-    place = ""
-    for words in _split(command) if isinstance(command, str) else [list(command)]:
-        plain = _without_prefixes(words)
-        if plain[:1] == ["cd"] and len(plain) > 1:
-            place = posixpath.join(place, plain[1])
-        elif depth and (line := _inner_line(plain)):
-            yield from ((inner, posixpath.join(place, below)) for inner, below in simple_commands(line, depth - 1))
-        elif plain:
-            yield plain, place
+def _given_to_runner(words: Sequence[str]) -> Iterator[str]:
+    """All that a test runner gets, and the runner itself: files, or modules."""
+    yield words[0]
+    for word in words[1:]:
+        # Also what an option has after its sign: --config=FILE; and one test of a file: FILE::NAME.
+        name = word.rpartition("=")[2] if word.startswith("-") else word.partition("::")[0]
+        yield from (name, f"{name.replace('.', '/')}.py")
 
 
-def _split(line: str) -> Iterator[list[str]]:
-    lexer = shlex.shlex(line.replace("\n", ";"), posix=True, punctuation_chars=";&|()")
-    lexer.whitespace_split = True
-    words: list[str] = []
-    try:
-        for word in lexer:
-            if SEPARATORS.fullmatch(word):
-                yield words
-                words = []
-            else:
-                words.append(word)
-    except ValueError:  # a quote that nothing closes: the shell will say so
-        pass
-    yield words
-
-
-def _without_prefixes(words: Sequence[str]) -> list[str]:
-    """Without assignments and with what only starts another program."""
-    left = list(words)
-    while left and (ASSIGNMENT.fullmatch(left[0]) or left[0] in {"env", "exec", "time", "command", "nice", "!", "if"}):
-        left.pop(0)
-    return left
-
-
-def _inner_line(words: Sequence[str]) -> str | None:
-    """The line that a shell is given."""
-    if words and _program(words[0]) in {"sh", "bash", "zsh", "dash"}:
-        for option, word in pairwise(words):
-            if re.fullmatch(r"-[a-z]*c", option):
-                return word
-    return None
-
-
-def _program(word: str) -> str:
-    """Its name without folder and version."""
-    return re.sub(r"[\d.]+$", "", PurePosixPath(word).name) or word
-
-
-def _is_runner(words: Iterable[str]) -> bool:
-    return any(PurePosixPath(word).name in RUNNERS for word in words)
-
-
-def _candidates(words: Sequence[str]) -> Iterator[str]:
-    """Words that may name a script or tests: the program itself, what an interpreter runs, all that a runner gets."""
+def _scripts(words: Sequence[str]) -> Iterator[str]:
+    """Words that may name a script: the program itself, and what an interpreter runs."""
     if "/" in words[0]:
         yield words[0]
-    if _is_runner(words):
-        for word in words[1:]:
-            # Also what an option has after its sign: --config=FILE; and one test of a file: FILE::NAME.
-            name = word.rpartition("=")[2] if word.startswith("-") else word.partition("::")[0]
-            yield name
-            yield f"{name.replace('.', '/')}.py"
-        return
     for number, word in enumerate(words):
-        without = INTERPRETERS.get(_program(word))
+        # Its name without folder and version.
+        without = INTERPRETERS.get(re.sub(r"[\d.]+$", "", PurePosixPath(word).name) or word)
         if without is not None:
             rest = words[number + 1 :]
             if not without & set(rest):

@@ -24,7 +24,7 @@ from zelda_ci.process import removal
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import contents, history, repositories
 from zelda_ci.workspace.folder import CheckoutIndex
-from zelda_ci.workspace.git import FETCH, Git
+from zelda_ci.workspace.git import FETCH, Git, TreeFile, list_tree
 from zelda_ci.workspace.source import Repository, TreeParts
 
 # Commits kept per project, beside those in use.
@@ -167,21 +167,6 @@ async def _fetch_objects(git: Git, order: CheckoutOrder, number: int) -> None:
         raise git.failure(arguments, outcome)
 
 
-# Modes of entries that are no regular files.
-LINK, SUBMODULE = "120000", "160000"
-
-
-@dataclass(frozen=True)
-class TreeFile:
-    """A file of the tested tree."""
-
-    path: str
-    """Path from the top of the tree, with forward slashes."""
-    mode: str
-    content: str
-    """Git's name for its content."""
-
-
 @dataclass(frozen=True)
 class TestedFiles:
     """What was tested, and where its contents can be read."""
@@ -198,19 +183,9 @@ class TestedFiles:
     """The project's, from the top; empty at the top."""
 
 
-async def files_of(lent: Store | None, plumbing: Git) -> list[TreeFile]:
-    """All files of its commit, submodules as one, from a repository that no session can write."""
-    if lent is None:
-        return []
-    git = plumbing.within(lent.folder, GIT_DIR=str(lent.folder))
-    return [*tree_files(await git("ls-tree", "-r", "-z", "--full-tree", lent.commit))]
-
-
-def tree_files(listing: bytes) -> Iterator[TreeFile]:
-    """The files that `git ls-tree -r -z` lists."""
-    for about, _, path in (entry.partition(b"\t") for entry in listing.split(b"\0")[:-1]):
-        mode, _, content = about.decode().split(" ")
-        yield TreeFile(os.fsdecode(path), mode, content)
+async def files_of(store: Store | None, plumbing: Git) -> list[TreeFile]:
+    """List the files of its commit from a repository that no session can write."""
+    return await list_tree(plumbing.within(store.folder, GIT_DIR=str(store.folder)), store.commit) if store else []
 
 
 async def _filters(git: Git) -> list[str]:

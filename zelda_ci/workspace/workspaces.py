@@ -4,8 +4,8 @@ import os
 import shlex
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
-from functools import cached_property, partial
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
@@ -13,26 +13,24 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci import process
+from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.suite import Command, ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.variables import MARKER
 from zelda_ci.domain.workspace import Changes, CommandPhase, Confinement, SuiteFinder, Workspace, WorkspaceSource
-from zelda_ci.process import Completed, launches
-from zelda_ci.process.spool import Spool
+from zelda_ci.process import Completed, OutputBuffer, launches
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox import confine, levels, readable_paths, run_folder, users
 from zelda_ci.sandbox.confine import Isolation, Needs
-from zelda_ci.sandbox.readable_paths import PathPolicy
+from zelda_ci.sandbox.readable_paths import PrivateFolders
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import (
     base_commit,
-    changes,
     clean_checkout,
     contents,
     environment,
     folder,
     git,
-    ignored,
     location,
     repositories,
     snapshot,
@@ -40,16 +38,42 @@ from zelda_ci.workspace import (
     store,
 )
 from zelda_ci.workspace.base_commit import BaseOrder
-from zelda_ci.workspace.clean_checkout import UnderWay
+from zelda_ci.workspace.changes import write_patch
+from zelda_ci.workspace.clean_checkout import CheckedOut, ProtectedFiles
 from zelda_ci.workspace.git import Git, check_launch, explained
+from zelda_ci.workspace.ignored import Stamps, find_changes, read_stamps
 from zelda_ci.workspace.protection import spec
 from zelda_ci.workspace.source import Project
+from zelda_ci.workspace.staging import StagedTree, stage_tree
 from zelda_ci.workspace.store import Start, Store
 
 # Of a command's output, what its result and its log keep: half from its head, half from its tail.
 KEPT_BYTES = 400_000
 
+MAX_NAMED = 20
+
 NOWHERE = "The working folder is gone, or something else stands in its place."
+
+
+@dataclass(frozen=True)
+class OpenRun:
+    """A run whose workspace is open."""
+
+    folder: WorkspaceFolder
+    start: Start
+    suite: ResolvedSuite
+    prefix: Path
+    needs: Needs
+    scratch: Path
+    """A folder that no session has ever seen."""
+    before: Stamps = field(default_factory=dict)
+    """The files of the work tree before the session, where setup made some."""
+    staged: StagedTree | None = None
+    """The state of the work tree, once it was measured."""
+    kept: tuple[str, ...] = ()
+    """Ignored files of the session that build and tests are to find."""
+    protected: ProtectedFiles | None = None
+    """The protected files, in a fresh checkout."""
 
 
 class Workspaces:
@@ -81,12 +105,12 @@ class Workspaces:
         self._isolation = isolation or Isolation(levels.probe(environ))
         self._lock = anyio.Lock()
         self._inspected: Project | None = None
-        self._open: dict[Path, UnderWay] = {}
+        self._open: dict[Path, OpenRun] = {}
 
     @cached_property
     def _base(self) -> Path:
         uid = self._isolation.offered.level == "uid"
-        return location.choose_location(self.project, self._environ, passable=uid, covers=uid and levels.covers())
+        return location.choose_location(self.project, self._environ, passable=uid)
 
     @property
     def location(self) -> Path:
@@ -183,7 +207,8 @@ class Workspaces:
             needs = replace(needs, uid=await stack.enter_async_context(users.borrowed(self._base)))
         confinement = await self._confine(run, needs, variables)
         notes = [*project.notes, *start.store.notes, *confine.notes(suite, variables)]
-        self._open[run.path] = UnderWay(run, start, home, suite, project.prefix, needs)
+        scratch = await stack.enter_async_context(folder.scratch(home))
+        self._open[run.path] = OpenRun(run, start, suite, project.prefix, needs, scratch)
         return Workspace(
             run_id=run_id,
             base=run.path,
@@ -207,15 +232,12 @@ class Workspaces:
         )
 
     def _needs(self, suite: ResolvedSuite, lent: Store, socket: Path | None) -> Needs:
-        grounds = PathPolicy.of(self.project, self._base, self._environ)
-        for key, paths in readable_paths.asked_for(suite).items():
-            readable_paths.check_readable(paths, grounds, key)
-        level = self._isolation.of(suite)
+        private = PrivateFolders.of(self.project, self._base, self._environ)
+        readable_paths.check_readable(suite, private)
         return Needs(
-            level=level,
-            covers=level == "uid" and levels.covers(),
+            level=self._isolation.of(suite),
             settings=suite.isolation,
-            grounds=grounds,
+            private=private,
             programs=self._isolation.programs,
             objects=[lent.objects],
             given=frozenset(suite.execution.variables),
@@ -225,9 +247,7 @@ class Workspaces:
     async def _confine(self, run: WorkspaceFolder, needs: Needs, variables: Mapping[str, str]) -> Confinement:
         confinement = await anyio.to_thread.run_sync(confine.confine, run, variables, needs)
         if needs.uid is not None:
-            await anyio.to_thread.run_sync(
-                partial(users.hand_over, run, self._base, needs.objects, needs.uid, covers=needs.covers)
-            )
+            await anyio.to_thread.run_sync(users.chown_to_run_user, run, self._base, needs.objects, needs.uid)
         return confinement
 
     async def _check_out(
@@ -263,8 +283,11 @@ class Workspaces:
 
     async def remember(self, workspace: Workspace) -> None:
         """Note the files that setup has left: what is different later, the session did."""
-        files = await anyio.to_thread.run_sync(ignored.stamps, workspace.root, abandon_on_cancel=True)
+        files = await anyio.to_thread.run_sync(read_stamps, workspace.root, abandon_on_cancel=True)
         self._open[workspace.base] = replace(self._open[workspace.base], before=files)
+
+    async def _stage(self, run: OpenRun) -> StagedTree:
+        return await stage_tree(run.folder, run.start, run.before, run.scratch, self._plumbing)
 
     async def changes(self, workspace: Workspace, patch: Path) -> Changes:
         """Write to `patch` what the session changed, committed or not.
@@ -276,18 +299,19 @@ class Workspaces:
         """
         run = self._open[workspace.base]
         with explained():
-            async with folder.scratch(run.home) as scratch:
-                staged = await changes.measured(run.folder, run.start, run.before, scratch, self._plumbing)
-                summary = await changes.compute(staged, run.start.commit, scratch, patch, self._redact)
-                hidden = await changes.hidden(staged, run.start.commit, run.folder, run.before)
+            staged = await self._stage(run)
+            raw = staged.repository / "raw.patch"
+            summary = await write_patch(staged, run.start.commit, raw, patch, self._redact)
+            patched = {*staged.changed, *staged.left_out}
+            hidden = await anyio.to_thread.run_sync(find_changes, run.folder.root, run.before, staged.ignored, patched)
         kept = hidden.chosen(spec(run.suite.keep_ignored, run.prefix.as_posix()))
-        self._open[workspace.base] = replace(run, kept=tuple(kept))
-        return summary.replace(ignored=hidden.told(kept, self._redact))
+        self._open[workspace.base] = replace(run, staged=staged, kept=tuple(kept))
+        return summary.replace(ignored=hidden.summary(kept, self._redact))
 
-    async def check_out_again(self, workspace: Workspace) -> clean_checkout.CheckedOut:
+    async def check_out_again(self, workspace: Workspace) -> CheckedOut:
         """A fresh checkout of what the session changed, with the suite's protected files as they were committed.
 
-        It is gone with the workspace itself.
+        It is of the state of which `changes` wrote the patch, where it did, and it is gone with the workspace itself.
 
         Raises:
             WorkspaceError: It cannot be made.
@@ -295,17 +319,30 @@ class Workspaces:
         run = self._open[workspace.base]
         if run.needs.uid is not None:
             # Elsewhere the system's temporary folders are the checkout's own, or closed.
-            await anyio.to_thread.run_sync(users.forget, run.needs.uid)
+            await anyio.to_thread.run_sync(users.remove_leftovers, run.needs.uid)
+        place = WorkspaceFolder(run.folder.path / clean_checkout.NAME, run.folder.number)
         with explained():
-            async with folder.scratch(run.home) as scratch:
-                fresh = await clean_checkout.check_out(run, scratch, self._plumbing)
-            variables = self._variables(fresh.folder, run.suite, run.prefix, run.needs)
+            staged = run.staged or await self._stage(run)
+            prefix = run.prefix.as_posix()
+            fresh = await clean_checkout.check_out(place, run.start, run.suite, prefix, staged, self._plumbing)
+            variables = self._variables(place, run.suite, run.prefix, run.needs)
             # Strays are found by the folder of the run.
             variables[MARKER] = str(run.folder.path)
-            confinement = await self._confine(fresh.folder, replace(run.needs, socket=None), variables)
+            confinement = await self._confine(place, replace(run.needs, socket=None), variables)
         kept = tuple(path for path in run.kept if not fresh.protection.covers(path))
-        self._open[fresh.folder.path] = replace(run, folder=fresh.folder, protected=fresh.protected, kept=kept)
-        return clean_checkout.checked(workspace, fresh, run.prefix, confinement, self._redact)
+        self._open[place.path] = replace(run, folder=place, protected=fresh.protected, kept=kept)
+        checked = replace(
+            workspace,
+            base=place.path,
+            root=place.root,
+            path=place.root / run.prefix,
+            home=place.home,
+            tmp=place.tmp,
+            git_dir=place.git_dir,
+            confinement=confinement,
+        )
+        restored, left_out = (tuple(map(self._redact, sorted(names))) for names in (fresh.restored, staged.left_out))
+        return CheckedOut(checked, restored, left_out, fresh.update)
 
     async def bring_ignored(self, workspace: Workspace, checked: Workspace) -> None:
         """Move ignored files that the suite wants build and tests to find from the session's tree to the fresh one."""
@@ -320,13 +357,13 @@ class Workspaces:
         timeout_seconds: float,
         *,
         phase: CommandPhase = "test",
-        spool: Spool | None = None,
-        when_cut_short: Callable[[CommandResult], None] | None = None,
+        buffer: OutputBuffer | None = None,
+        on_cancelled: Callable[[CommandResult], None] | None = None,
     ) -> CommandResult:
         """Run a command of the suite in the workspace, without input, to its end or its deadline.
 
-        The result has head and tail of what it printed, and all of it goes to the `spool`, where there is one. Who is
-        cancelled gets no answer: `when_cut_short` is told what was printed until then.
+        The result has head and tail of what it printed; a larger `buffer` keeps more of it. On cancellation,
+        `on_cancelled` gets the output so far.
 
         Raises:
             WorkspaceError: It could not be started as it must be, or nobody saw its end: that says nothing of the code.
@@ -334,16 +371,16 @@ class Workspaces:
         label = self._redact(command if isinstance(command, str) else shlex.join(command))
 
         def report(completed: Completed) -> None:
-            if when_cut_short:
-                when_cut_short(CommandResult(command=label, **vars(completed)))
+            if on_cancelled:
+                on_cancelled(CommandResult(command=label, **vars(completed)))
 
         if not run_folder.is_there(workspace.path):
             notice = self._redact(NOWHERE)
             return CommandResult(command=label, exit_code=1, seconds=0, output=notice, output_bytes=len(notice))
         argv = confine.arguments(command, self._open[workspace.base].suite, workspace.confinement.environment)
         status_file = workspace.status_file(phase)
-        with explained(), launches.followed(status_file) as status:
-            restored = await clean_checkout.restored(self._open[workspace.base].protected)
+        with explained(), launches.followed(status_file) as read_status:
+            restored = await self._restore(workspace)
             completed = await process.run(
                 workspace.confinement.command(argv, phase=phase, status_file=status_file),
                 cwd=workspace.path,
@@ -351,15 +388,23 @@ class Workspaces:
                 timeout_seconds=timeout_seconds,
                 redact=self._redact,
                 keep_bytes=KEPT_BYTES,
-                spool=spool.feed if spool else None,
-                when_cut_short=report,
+                buffer=buffer,
+                on_cancelled=report,
             )
-            launch = launches.read_opened(status)
+            launch = read_status()
         limit = self.limit(workspace)
         check_launch(launch, completed, phase, limit)
         notes = [*restored, *filter(None, [limit])]
         output = self._redact("\n".join([completed.output.rstrip(), *notes, ""])) if notes else completed.output
         return CommandResult(command=label, **{**vars(completed), "output": output})
+
+    async def _restore(self, workspace: Workspace) -> list[str]:
+        """Put back protected files that an earlier command changed, and say so in a sentence."""
+        protected = self._open[workspace.base].protected
+        names = await anyio.to_thread.run_sync(protected.restore) if protected else []
+        listing = some_of(names, MAX_NAMED)
+        about = "Protected files that an earlier command had changed were restored before this one"
+        return [f"{about}: {listing}"] if names else []
 
     def limit(self, workspace: Workspace) -> SafeText | None:
         """Which bound the processes that ran last have reached, in a sentence; told once."""

@@ -11,7 +11,7 @@ import pytest
 from zelda_ci.domain.suite import ExecutionSettings
 from zelda_ci.domain.workspace import Confinement, Workspace, WorkspaceSource
 from zelda_ci.execution import launch
-from zelda_ci.execution.agent import ModelEndpoint, SessionRequest
+from zelda_ci.execution.agent import ModelEndpoint, Pins, SessionRequest
 
 BASE = Path("/runs/one")
 
@@ -78,7 +78,7 @@ def test_settings_pin_what_zelda_relies_on_and_hold_no_token() -> None:
 
 def test_what_a_project_sets_and_may_not_is_pinned_to_what_the_session_has_and_never_to_the_token() -> None:
     names = ("CLAUDE_NEW", "ZELDA_SESSION", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "TZ")
-    asked = dataclasses.replace(request(), pinned=names)
+    asked = dataclasses.replace(request(), pins=Pins(variables=names))
     pinned = json.loads(launch.settings(asked))["env"]
     assert (pinned["CLAUDE_NEW"], pinned["ZELDA_SESSION"], pinned["TZ"]) == ("", "an-id", "UTC")
     assert pinned["ANTHROPIC_BASE_URL"] == "http://127.0.0.1:4711"

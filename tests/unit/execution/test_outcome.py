@@ -1,9 +1,11 @@
 """The verdict on a session: the exact test of success, and a code for every way to fail."""
 
+from collections import deque
+
 import pytest
 
 from zelda_ci.domain.session import Ended, SessionStatus
-from zelda_ci.execution.outcome import Crash, CrashKind, SessionFacts, StopReason, judge
+from zelda_ci.execution.outcome import Crash, SessionFacts, StopReason, judge
 from zelda_ci.redact import Redactor
 
 redact = Redactor()
@@ -34,9 +36,9 @@ def failed(terminal: str = "api_error", **fields: object) -> Ended:
 
 
 def test_a_session_is_complete_if_the_result_says_so_in_every_way_and_a_model_was_asked() -> None:
-    verdict = judge(SessionFacts(ended=ended(), quiet=True, responses=1, prompted=True))
+    verdict = judge(SessionFacts(ended=ended(), idle=True, responses={"msg_1"}, prompted=True))
     assert (verdict.status, verdict.code, verdict.reason) == (SessionStatus.COMPLETED, None, None)
-    unasked = judge(SessionFacts(ended=ended(), quiet=True, responses=0, prompted=True))
+    unasked = judge(SessionFacts(ended=ended(), idle=True, prompted=True))
     assert (unasked.status, unasked.code) == (SessionStatus.FAILED, "NO_MODEL_CALL")
 
 
@@ -69,13 +71,13 @@ def test_a_session_is_complete_if_the_result_says_so_in_every_way_and_a_model_wa
     ],
 )
 def test_every_known_end_has_a_status_and_a_code(result: Ended, api_error: str | None, status: str, code: str) -> None:
-    verdict = judge(SessionFacts(ended=result, quiet=True, responses=1, api_error=api_error, prompted=True))
+    verdict = judge(SessionFacts(ended=result, idle=True, responses={"msg_1"}, api_error=api_error, prompted=True))
     assert (verdict.status, verdict.code) == (status, code)
 
 
 def test_a_failure_quotes_the_cli_in_one_line() -> None:
     result = failed(status=401, text="Invalid API key\n\nFix it")
-    verdict = judge(SessionFacts(ended=result, quiet=True, prompted=True))
+    verdict = judge(SessionFacts(ended=result, idle=True, prompted=True))
     assert verdict.reason == "The API refused the key (401). Claude Code says: Invalid API key Fix it"
 
 
@@ -92,8 +94,10 @@ def test_a_failure_quotes_the_cli_in_one_line() -> None:
 def test_what_zelda_did_weighs_more_than_what_the_cli_said(
     cut: StopReason, status: SessionStatus, result: Ended | None
 ) -> None:
-    crash = Crash(CrashKind.EXITED, exit_code=143)
-    assert judge(SessionFacts(ended=result, quiet=True, responses=1, stop_reason=cut, crash=crash)).status is status
+    crash = Crash(exit_code=143)
+    assert (
+        judge(SessionFacts(ended=result, idle=True, responses={"msg_1"}, stop_reason=cut, crash=crash)).status is status
+    )
 
 
 def test_a_recording_failure_has_the_code_of_its_cause() -> None:
@@ -104,29 +108,18 @@ def test_a_recording_failure_has_the_code_of_its_cause() -> None:
     assert verdict.reason == "The session was ended because it could not be recorded: The disk is full."
 
 
-def exited(code: int | None = None) -> Crash:
-    return Crash(CrashKind.EXITED, exit_code=code)
-
-
 ROOT = "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons"
 NO_OPTION = "error: option '--permission-mode <mode>' is invalid."
 CRASHES = [
-    (exited(1), ROOT, "ROOT_REFUSED", "refuses to bypass permissions as root outside a sandbox."),
-    (exited(1), NO_OPTION, "CLI_START_FAILED", f"ended with exit code 1 while starting: {NO_OPTION}"),
-    (exited(137), None, "CLI_KILLED", "was killed by signal 9."),
-    (exited(-11), "oh", "CLI_KILLED", "was killed by signal 11: oh"),
-    (exited(3), "one two", "CLI_CRASHED", "ended with exit code 3 before the session was over: one two"),
+    (Crash(exit_code=1), ROOT, "ROOT_REFUSED", "refuses to bypass permissions as root outside a sandbox."),
+    (Crash(exit_code=1), NO_OPTION, "CLI_START_FAILED", f"ended with exit code 1 while starting: {NO_OPTION}"),
+    (Crash(exit_code=137), None, "CLI_KILLED", "was killed by signal 9."),
+    (Crash(exit_code=-11), "oh", "CLI_KILLED", "was killed by signal 11: oh"),
+    (Crash(exit_code=3), "one two", "CLI_CRASHED", "ended with exit code 3 before the session was over: one two"),
     (None, None, "CLI_CRASHED", "ended with exit code 0 before the session was over."),
-    (exited(), "oh", "CLI_START_FAILED", "ended while starting: oh"),
-    (
-        Crash(CrashKind.NOT_STARTED, "Not there: /gone"),
-        None,
-        "CLI_START_FAILED",
-        "could not be started: Not there: /gone",
-    ),
-    (Crash(CrashKind.SILENT_START), None, "CLI_START_TIMED_OUT", "did not get ready within a minute."),
-    (Crash(CrashKind.LINE_TOO_LONG, "9"), None, "CLI_OUTPUT_TOO_LONG", "wrote a message too long to read: 9"),
-    (Crash(CrashKind.BROKEN, "OSError: no"), None, "SESSION_FAILED", "The session broke off: OSError: no"),
+    (Crash(), "oh", "CLI_START_FAILED", "ended while starting: oh"),
+    (Crash("CLI_START_TIMED_OUT", "It is silent."), "oh", "CLI_START_TIMED_OUT", "It is silent. oh"),
+    (Crash("SESSION_FAILED", "It broke\noff."), "oh", "SESSION_FAILED", "It broke off."),
 ]
 
 
@@ -135,19 +128,19 @@ def test_every_breakdown_has_a_code_and_a_sentence(
     crash: Crash | None, stderr: str | None, code: str, reason: str
 ) -> None:
     is_prompted = not code.startswith("CLI_START")
-    verdict = judge(SessionFacts(crash=crash, stderr_tail=(stderr or "").split(), prompted=is_prompted))
+    verdict = judge(SessionFacts(crash=crash, stderr_tail=deque((stderr or "").split()), prompted=is_prompted))
     assert (verdict.status, verdict.code) == (SessionStatus.FAILED, code)
     assert str(verdict.reason).removeprefix("Claude Code ") == reason
 
 
-@pytest.mark.parametrize("crash", [Crash(CrashKind.EXITED, exit_code=125), Crash(CrashKind.EXITED)])
+@pytest.mark.parametrize("crash", [Crash(exit_code=125), Crash()])
 def test_a_cli_that_never_began_was_not_confined(crash: Crash) -> None:
     verdict = judge(SessionFacts(crash=crash, begun=False))
     assert (verdict.status, verdict.code) == (SessionStatus.FAILED, "SESSION_NOT_CONFINED")
 
 
 def test_a_cli_that_exits_on_its_own_error_result_is_judged_by_the_result() -> None:
-    crash = Crash(CrashKind.EXITED, exit_code=1)
+    crash = Crash(exit_code=1)
     result = ended("error_max_turns", "max_turns", error=True)
-    verdict = judge(SessionFacts(ended=result, quiet=False, responses=2, crash=crash, prompted=True))
+    verdict = judge(SessionFacts(ended=result, responses={"msg_1"}, crash=crash, prompted=True))
     assert verdict.status is SessionStatus.MAX_TURNS

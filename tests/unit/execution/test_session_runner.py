@@ -1,17 +1,17 @@
-"""When a session is over, and in what order it is closed: on a line without a CLI behind it."""
+"""When a session is over, and in what order it is closed: on a client without a CLI behind it."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Any
 
 import anyio
 import pytest
-from claude_agent_sdk import AssistantMessage, ResultMessage, SystemMessage, TextBlock
+from claude_agent_sdk import AssistantMessage, ProcessError, ResultMessage, SystemMessage, TextBlock
 
 from tests.unit.execution.test_environment import request
 from zelda_ci.domain.session import ServersReported, SessionRecord, SessionStatus
-from zelda_ci.execution import session_runner
-from zelda_ci.execution.outcome import Crash, CrashKind, SessionFacts, judge
-from zelda_ci.execution.session_runner import SessionRunner, TransportError
+from zelda_ci.execution import claude_code, session_runner
+from zelda_ci.execution.outcome import Crash, SessionFacts, judge
+from zelda_ci.execution.session_runner import SessionRunner
 from zelda_ci.redact import Redactor
 
 SAID = AssistantMessage(content=[TextBlock("Done.")], model="claude-sonnet-5-5", message_id="msg_1")
@@ -25,40 +25,45 @@ def system(subtype: str, **data: object) -> SystemMessage:
 IDLE, RUNNING = (system("session_state_changed", state=state) for state in ("idle", "running"))
 
 
-class PaperLine:
+class PaperClient:
     """Plays messages, then waits for its input to be closed, as the CLI does."""
 
     def __init__(
-        self, messages: list[object], *, broken: Crash | None = None, servers: Sequence[str | None] = ("connected",)
+        self, messages: list[object], *, broken: Exception | None = None, servers: Sequence[str | None] = ("connected",)
     ) -> None:
         self._messages, self._broken = messages, broken
         self._statuses = list(servers)
-        """Of the one MCP server, whenever it is asked for; the last stays. None where the line breaks."""
-        self.prompted = False
+        """Of the one MCP server, whenever it is asked for; the last stays. None where the connection breaks."""
         self.calls: list[str] = []
 
-    async def connect(self, ready: anyio.Event, done: anyio.Event) -> None:
+    async def connect(self, prompt: AsyncIterator[dict[str, Any]]) -> None:
+        await anyio.lowlevel.checkpoint()
         self.calls.append("connect")
-        self._ready, self._done = ready, done
+        self._prompt = prompt
 
-    async def mcp_servers(self) -> list[dict[str, Any]]:
+    async def get_mcp_status(self) -> dict[str, Any]:
         await anyio.lowlevel.checkpoint()
         status = self._statuses.pop(0) if len(self._statuses) > 1 else self._statuses[0]
         if status is None:
-            raise TransportError(Crash(CrashKind.BROKEN, "it is mute"))
+            raise OSError("it is mute")
         tools = [{"name": "greet"}] if status == "connected" else []
-        return [{"name": "greeter", "status": status, "tools": tools, "config": {"env": {"TOKEN": "secret"}}}]
+        server = {"name": "greeter", "status": status, "tools": tools, "config": {"env": {"TOKEN": "secret"}}}
+        return {"mcpServers": [server]}
 
-    async def messages(self) -> AsyncGenerator[object, None]:
-        await self._ready.wait()
-        self.prompted = True
-        for message in self._messages:
+    async def receive_messages(self) -> AsyncGenerator[object, None]:
+        messages, self._messages = self._messages, []
+        if messages:
+            await anext(self._prompt)
+        for message in messages:
             await anyio.lowlevel.checkpoint()
             yield message
         if self._broken:
-            raise TransportError(self._broken)
-        await self._done.wait()
-        self.calls.append("input closed")
+            broken, self._broken = self._broken, None
+            raise broken
+        if messages:
+            with pytest.raises(StopAsyncIteration):
+                await anext(self._prompt)
+            self.calls.append("input closed")
 
     async def interrupt(self) -> None:
         self.calls.append("interrupt")
@@ -70,22 +75,22 @@ class PaperLine:
         self.calls.append("disconnect")
 
 
-def lead(line: PaperLine) -> tuple[SessionFacts, list[SessionRecord]]:
+def lead(client: PaperClient) -> tuple[SessionFacts, list[SessionRecord]]:
     records: list[SessionRecord] = []
 
     async def through() -> SessionFacts:
         runner = SessionRunner(request(timeout_seconds=60), records.append, Redactor())
-        await runner.run(line)
-        return runner.facts()
+        await runner.run(client, claude_code.crash_of)
+        return runner.facts
 
     return anyio.run(through), records
 
 
 def test_a_session_is_closed_once_it_is_idle_after_a_result_and_not_before() -> None:
-    line = PaperLine([IDLE, RUNNING, SAID, RESULT, SAID, RESULT, IDLE])
-    facts, records = lead(line)
+    client = PaperClient([IDLE, RUNNING, SAID, RESULT, SAID, RESULT, IDLE])
+    facts, records = lead(client)
     assert judge(facts).status is SessionStatus.COMPLETED
-    assert line.calls == ["connect", "input closed", "disconnect"]
+    assert client.calls == ["connect", "input closed", "disconnect"]
     assert [record.type for record in records] == ["serversReported", "said", "ended", "said", "ended"]
 
 
@@ -93,17 +98,16 @@ def test_shells_that_run_on_and_on_are_stopped_before_the_input_is_closed(monkey
     monkeypatch.setattr(session_runner, "BACKGROUND_SECONDS", 0.01)
     tasks = [{"task_id": "b1"}, {"task_id": "b2"}]
     earlier = system("background_tasks_changed", tasks=[{"task_id": "b0"}, *tasks])
-    line = PaperLine([SAID, earlier, system("background_tasks_changed", tasks=tasks), RESULT, IDLE])
-    lead(line)
-    assert line.calls == ["connect", "stop b1", "stop b2", "input closed", "disconnect"]
+    client = PaperClient([SAID, earlier, system("background_tasks_changed", tasks=tasks), RESULT, IDLE])
+    lead(client)
+    assert client.calls == ["connect", "stop b1", "stop b2", "input closed", "disconnect"]
 
 
-def test_a_line_that_breaks_is_evidence_and_is_let_go_of() -> None:
-    crash = Crash(CrashKind.EXITED, exit_code=137)
-    line = PaperLine([SAID], broken=crash)
-    facts, records = lead(line)
-    assert facts.crash == crash
-    assert line.calls == ["connect", "disconnect"]
+def test_a_connection_that_breaks_is_evidence_and_is_let_go_of() -> None:
+    client = PaperClient([SAID], broken=ProcessError("It was killed.", exit_code=137))
+    facts, records = lead(client)
+    assert facts.crash == Crash(exit_code=137)
+    assert client.calls == ["connect", "disconnect"]
     assert [record.type for record in records] == ["serversReported", "said"]
 
 
@@ -114,19 +118,19 @@ def test_lines_on_standard_error_are_recorded_in_order_and_a_flood_is_cut() -> N
         runner = SessionRunner(request(timeout_seconds=60), records.append, Redactor())
         for number in range(205):
             runner.record_stderr(f"line {number}")
-        await runner.run(PaperLine([SAID, RESULT, IDLE]))
-        return runner.facts()
+        await runner.run(PaperClient([SAID, RESULT, IDLE]), claude_code.crash_of)
+        return runner.facts
 
     facts = anyio.run(through)
     notices = [record.text for record in records if record.type == "noticed"]
     assert notices == [*(f"line {number}" for number in range(200)), "5 more lines"]
     assert [record.type for record in records[-3:]] == ["said", "ended", "noticed"]
-    assert facts.stderr_tail == tuple(f"line {number}" for number in range(200, 205))
+    assert tuple(facts.stderr_tail) == tuple(f"line {number}" for number in range(200, 205))
 
 
 def test_the_prompt_waits_for_servers_and_every_change_is_recorded_once() -> None:
-    line = PaperLine([SAID, RESULT, IDLE], servers=["pending", "pending", "connected", "failed"])
-    _, records = lead(line)
+    client = PaperClient([SAID, RESULT, IDLE], servers=["pending", "pending", "connected", "failed"])
+    _, records = lead(client)
     kinds = [record.type for record in records]
     assert (kinds[:2], kinds.index("said") >= 2) == (["serversReported"] * 2, True)
     states = [record.servers[0] for record in records if isinstance(record, ServersReported)]
@@ -137,6 +141,6 @@ def test_the_prompt_waits_for_servers_and_every_change_is_recorded_once() -> Non
 
 @pytest.mark.parametrize("status", ["failed", "needs-auth", "disabled", None])
 def test_what_will_never_connect_is_not_waited_for(status: str | None) -> None:
-    facts, _ = lead(PaperLine([SAID, RESULT, IDLE], servers=[status]))
+    facts, _ = lead(PaperClient([SAID, RESULT, IDLE], servers=[status]))
     assert judge(facts).status is SessionStatus.COMPLETED
     assert facts.stop_reason is None

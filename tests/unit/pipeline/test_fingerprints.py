@@ -13,8 +13,8 @@ from zelda_ci.domain.fingerprint import Fingerprint, Steers
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.pipeline.fingerprints import SETS, WITHOUT_EFFECT, TreeDigests, fingerprint, judged_again
 from zelda_ci.selection.effects import ChangeSet, FileText, ProjectFiles, how_it_steers
-from zelda_ci.workspace.git import Git
-from zelda_ci.workspace.store import TestedFiles, TreeFile
+from zelda_ci.workspace.git import Git, TreeFile
+from zelda_ci.workspace.store import TestedFiles
 
 PLATFORM = {"agentSdk": "0.2.186", "system": "debian", "isolationLevel": "full", "cli": "2.1.329", "models": "claude"}
 NO_GIT = cast("Git", None)

@@ -19,7 +19,7 @@ def verdict(machine: str, number: int, *arguments: int, architecture: int | None
     """What the kernel does with a call."""
     found = ARCHITECTURES[machine] if architecture is None else architecture
     data = struct.pack("=IIQ6Q", number, found, 0, *arguments, *[0] * (6 - len(arguments)))
-    program = kernel.program(machine, internet=internet)
+    program = kernel.program(machine, "full", internet=internet)
     steps = [struct.unpack_from("=HBBI", program, place) for place in range(0, len(program), 8)]
     value, place = 0, 0
     for _ in range(len(steps)):

@@ -4,16 +4,7 @@ import pytest
 
 from zelda_ci.domain.suite import IsolationLevel
 from zelda_ci.errors import ConfigError
-from zelda_ci.sandbox.levels import (
-    CONTAINER_OPTIONS,
-    STRENGTH,
-    Offered,
-    choose_level,
-    obstacles,
-    remedy,
-    unaccepted,
-    weakness,
-)
+from zelda_ci.sandbox.levels import STRENGTH, Offered, choose_level, remark, remedy
 
 WEAK = Offered(frozenset({"none", "landlock"}), ("Allow user namespaces.",))
 ALL = Offered(frozenset(STRENGTH))
@@ -61,65 +52,41 @@ def test_no_isolation_must_be_said_out_loud(offered: Offered, wanted: str) -> No
     assert choose_level(offered, wanted, None, unsafe=True) == "none"
 
 
-@pytest.mark.parametrize(
-    ("level", "accepted", "needed"),
-    [
-        ("uid", None, False),
-        ("none", None, False),  # which has a word of its own
-        ("landlock", None, True),
-        ("landlock", "landlock", False),
-        ("landlock", "nonsense", True),
-        ("landlock", "none", False),
-    ],
-)
-def test_below_uid_somebody_must_say_that_it_is_enough(
-    level: IsolationLevel, accepted: str | None, *, needed: bool
-) -> None:
-    assert unaccepted(level, accepted) == needed
-
-
 def test_a_weak_level_is_explained_with_what_raises_it() -> None:
-    assert weakness(Offered(WEAK.levels, remedy="sudo do")).startswith("To isolate runs: sudo do - At")
-    assert weakness(WEAK).startswith("Allow user namespaces. At")
-    assert weakness(ALL).startswith("This machine offers more: --isolation full. At")
+    found = [remark("landlock", offered) for offered in (Offered(WEAK.levels, remedy="sudo do"), WEAK, ALL)]
+    for sentence, start in zip(found, ("To isolate runs: sudo do - ", "Allow user namespaces. ", MORE), strict=True):
+        assert (sentence or "").startswith(f"{start}At isolation level landlock session and commands run as your user")
+    assert (remark("none", NOTHING) or "").startswith("The kernel has no Landlock. At isolation level none nothing is")
+    assert remark("uid", ALL) is None
 
 
+MORE = "This machine offers more: --isolation full. "
 APPARMOR, USERNS = "kernel.apparmor_restrict_unprivileged_userns", "user.max_user_namespaces"
+NAMESPACES, MOUNTS, PROC = "namespaces: Operation not permitted", "mounts at /: Permission denied", "proc at ./proc: x"
+FULL = "namespaces: No space left on device"
+
+
+BOTH = f"sysctl -w {USERNS}=15000 and start the container with {{seccomp}}"
 
 
 @pytest.mark.parametrize(
-    ("install", "forbidding", "options", "is_root", "command"),
+    ("refused", "settings", "options", "is_root", "command"),
     [
-        ("apt-get install -y bubblewrap", [], [], False, "sudo apt-get install -y bubblewrap"),
-        ("apk add bubblewrap", [], [], True, "apk add bubblewrap"),
-        (None, [APPARMOR], [], False, f"sudo sysctl -w {APPARMOR}=0"),
-        (None, [APPARMOR], [], True, None),
-        (None, [USERNS], [], True, f"sysctl -w {USERNS}=15000"),
-        ("dnf install -y b", [APPARMOR], [], False, f"sudo sh -c 'dnf install -y b && sysctl -w {APPARMOR}=0'"),
-        ("apk add b", [APPARMOR], ["--a", "--b"], True, "apk add b and start the container with --a --b"),
-        (None, [], [], False, None),
+        (FULL, {USERNS: "0"}, ["seccomp"], True, f"sysctl -w {USERNS}=15000"),
+        (FULL, {USERNS: "0", APPARMOR: "1"}, [], False, f"sudo sysctl -w {USERNS}=15000"),
+        (MOUNTS, {APPARMOR: "1"}, [], False, f"sudo sysctl -w {APPARMOR}=0"),
+        (MOUNTS, {APPARMOR: "1"}, [], True, None),  # which does not bind root
+        (MOUNTS, {APPARMOR: "1", USERNS: "0"}, [], False, f"sudo sysctl -w {APPARMOR}=0 {USERNS}=15000"),
+        (NAMESPACES, {USERNS: "15000"}, ["seccomp"], True, "start the container with {seccomp}"),
+        (NAMESPACES, {USERNS: "0"}, ["seccomp"], True, BOTH),
+        (NAMESPACES, {}, ["seccomp", "apparmor"], True, "start the container with {seccomp} {apparmor}"),
+        (PROC, {APPARMOR: "1"}, [], True, "start the container with {systempaths}"),
+        (NAMESPACES, {}, [], False, None),
     ],
-)
-def test_one_command_raises_the_level(
-    install: str | None, forbidding: list[str], options: list[str], *, is_root: bool, command: str | None
+)  # fmt: skip
+def test_what_forbids_namespaces_is_named_in_one_command(
+    refused: str, settings: dict[str, str], options: list[str], *, is_root: bool, command: str | None
 ) -> None:
-    assert remedy(install, forbidding, options, is_root=is_root) == command
-
-
-@pytest.mark.parametrize(
-    ("refused", "settings", "walls", "found"),
-    [
-        ("user 28", {USERNS: "0\n"}, (True, True, True), ([USERNS], [])),
-        ("user 1", {}, (True, True, True), ([], ["seccomp", "apparmor", "systempaths"])),
-        ("user 1", {USERNS: "15000\n"}, (True, False, False), ([], ["seccomp"])),
-        ("mount 1", {APPARMOR: "1\n"}, (False, False, False), ([APPARMOR], [])),
-        ("mount 13", {APPARMOR: "0\n"}, (False, True, False), ([], ["apparmor"])),
-        ("proc 1", {APPARMOR: "1\n"}, (False, False, True), ([], ["systempaths"])),
-    ],
-)
-def test_what_forbids_namespaces_is_named(
-    refused: str, settings: dict[str, str], walls: tuple[bool, bool, bool], found: tuple[list[str], list[str]]
-) -> None:
-    filtered, profiled, masked = walls
-    names, options = obstacles(refused, settings, is_filtered=filtered, is_profiled=profiled, is_masked=masked)
-    assert (list(names), list(options)) == (found[0], [CONTAINER_OPTIONS[name] for name in found[1]])
+    names = {name: f"--security-opt {name}=unconfined" for name in ("seccomp", "apparmor", "systempaths")}
+    expected = command.format(**names) if command else None
+    assert remedy(refused, settings, options, is_root=is_root) == expected

@@ -1,14 +1,14 @@
-"""A tree that somebody hostile may have written, read within limits, and the findings of a scan in it."""
+"""The files of a project that anybody may have written, and the findings of a scan in them."""
 
+import json
 import os
+import posixpath
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Literal, Self
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple
 
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestItem, RefusedSetting
@@ -17,13 +17,7 @@ from zelda_ci.redact import Redactor, SafeText
 
 # Claude Code's own.
 MAX_FILE_BYTES = 4 << 20
-MAX_BYTES = 20_000_000
-MAX_LOOKUPS = 200_000
-MAX_NAMES = 2_000
 MAX_LINKS = 16
-MAX_TREE_DEPTH = 10
-
-_Kind = Literal["folder", "link", "other"]
 
 
 class Unfit(Exception):  # noqa: N818 - a finding about a file, not a failure of Zelda
@@ -34,174 +28,103 @@ class Missing(Unfit):
     """Nothing is there."""
 
 
-class Exhausted(Exception):  # noqa: N818 - the end of looking, not a failure
-    """The tree has more than anybody wants to look at."""
-
-
-@dataclass(frozen=True)
-class TreeEntry:
-    """Something in a folder, links followed."""
+class TreeEntry(NamedTuple):
+    """Something in a folder; what it is, is said of what a link leads to."""
 
     name: str
     path: str
     is_folder: bool
-    is_link: bool = False
+    is_link: bool
 
 
 class Tree:
-    """A folder and everything in it, by paths relative to it. Links are followed as long as they stay inside."""
+    """A folder and everything in it, by paths relative to it, while nothing runs that could change it.
+
+    Links are followed as long as each of their steps stays inside: elsewhere a session may see other files than Zelda.
+    """
 
     def __init__(self, root: Path) -> None:
-        self._root = untrusted.open_folder(root)
-        self._looks = 0
-        self._bytes = 0
-        self.crowded = False
-        """Whether a folder had more names than were looked at."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        os.close(self._root)
+        self._root = root.resolve()
 
     def read(self, path: str) -> str:
-        """The text of a regular file.
+        """Read a regular file as text.
 
         Raises:
             Missing: There is no such file.
-            Unfit: It cannot be read as text.
+            Unfit: It cannot be read.
         """
         with _explained():
-            *folders, name = self._real(path) or (".",)
-            with untrusted.entered(self._root, folders) as folder:
-                data = untrusted.read(name, MAX_FILE_BYTES, folder=folder)
-        self._bytes += len(data)
-        # In all: a repository can hold thousands of files, each just below its own limit.
-        if self._bytes > MAX_BYTES:
-            raise Exhausted
+            data = untrusted.read(self._real(path), MAX_FILE_BYTES)
         return data.decode("utf-8", "replace").removeprefix("\ufeff")
 
     def entries(self, folder: str) -> list[TreeEntry]:
-        """What lies in a folder, by name; empty where there is no such folder."""
+        """Return what lies in a folder, by name; nothing where there is no such folder."""
         try:
-            with _explained(), untrusted.entered(self._root, self._real(folder)) as descriptor:
-                listed = _listed(descriptor)
+            with _explained(), os.scandir(self._real(folder)) as listing:
+                return [self._entry(folder, entry) for entry in sorted(listing, key=lambda entry: entry.name)]
         except Unfit:
             return []
-        self._count(len(listed))
-        if len(listed) > MAX_NAMES:
-            self.crowded = True
-        return [self._entry(folder, name, kind) for name, kind in sorted(listed[:MAX_NAMES])]
 
     def exists(self, path: str) -> bool:
-        """Whether something is there, whatever it is."""
-        try:
-            with _explained():
-                return bool(self._real(path))
-        except Missing:
-            return False
-        except Unfit:
-            return True
+        """Return whether something is there, whatever it is."""
+        return not isinstance(self._problem(path), Missing)
 
     def is_inside(self, path: str) -> bool:
-        """Whether it lies in the tree, or is not there: no link leads elsewhere."""
-        try:
-            with _explained():
-                self._real(path)
-        except Missing:
-            return True
-        except Unfit:
-            return False
-        return True
+        """Return whether it lies in the tree, or is not there: no link leads elsewhere."""
+        return isinstance(self._problem(path), Missing | None)
 
     def real(self, path: str) -> str:
-        """The path without links; as it is where they lead nowhere."""
-        try:
-            with _explained():
-                return "/".join(self._real(path))
-        except Unfit:
-            return path
+        """Return the path without links; as it is where they lead nowhere."""
+        return path if self._problem(path) else self._real(path).relative_to(self._root).as_posix()
 
     def files(self, folder: str, suffix: str) -> Iterator[str]:
-        """Paths of the files below a folder whose names end so; no folder is entered twice."""
-        visited: set[str] = set()
-        waiting = [(folder, 0)]
+        """Yield paths of the files below a folder whose names end so; no folder is entered twice."""
+        visited, waiting = set[str](), [folder]
         while waiting:
-            current, depth = waiting.pop()
-            if depth > MAX_TREE_DEPTH or (real := self.real(current)) in visited:
-                continue
-            visited.add(real)
-            entries = self.entries(current)
-            yield from (entry.path for entry in entries if not entry.is_folder and entry.name.endswith(suffix))
-            waiting += [(entry.path, depth + 1) for entry in reversed(entries) if entry.is_folder]
+            current = waiting.pop()
+            if (real := self.real(current)) not in visited:
+                visited.add(real)
+                entries = self.entries(current)
+                yield from (entry.path for entry in entries if not entry.is_folder and entry.name.endswith(suffix))
+                waiting += [entry.path for entry in reversed(entries) if entry.is_folder]
 
-    def _entry(self, folder: str, name: str, kind: _Kind) -> TreeEntry:
-        path = f"{folder}/{name}" if folder else name
-        return TreeEntry(
-            name, path, kind == "folder" or (kind == "link" and self._leads_to_folder(path)), kind == "link"
-        )
+    def _entry(self, folder: str, entry: os.DirEntry[str]) -> TreeEntry:
+        path, is_link = posixpath.join(folder, entry.name), entry.is_symlink()
+        is_folder = not self._problem(path) and posixpath.isdir(entry.path) if is_link else entry.is_dir()
+        return TreeEntry(entry.name, path, is_folder, is_link)
 
-    def _leads_to_folder(self, link: str) -> bool:
+    def _problem(self, path: str) -> Unfit | None:
         try:
-            with _explained():
-                real = self._real(link)
-                # The empty path is the tree itself.
-                return not real or stat.S_ISDIR(self._status(real).st_mode)
-        except Unfit:
-            return False
+            self._real(path)
+        except Unfit as problem:
+            return problem
+        return None
 
-    def _real(self, path: str) -> tuple[str, ...]:
-        """The path without links. What the kernel would follow out of the tree is refused here."""
-        waiting, real, links = path.split("/")[::-1], list[str](), 0
+    def _real(self, path: str) -> Path:
+        """Return the path without links.
+
+        Raises:
+            Missing: Nothing is there.
+            Unfit: It leads out of the tree, or nowhere.
+        """
+        waiting, real, links = [*reversed(PurePath(path).parts)], self._root, 0
         while waiting:
             part = waiting.pop()
-            if part == "..":
-                if not real:
-                    raise Unfit("it leads out of the project")
-                real.pop()
-            elif part not in ("", "."):
-                real.append(part)
-                if stat.S_ISLNK(self._status(tuple(real)).st_mode):
+            if part == "/" or (part == ".." and real == self._root) or links > MAX_LINKS:
+                raise Unfit("it leads out of the project, or in circles")
+            place = real.parent if part == ".." else real / part
+            with _explained():
+                if stat.S_ISLNK(place.lstat().st_mode):
                     links += 1
-                    waiting += self._target(real, links).split("/")[::-1]
-                    # The link itself is no part of the way; its target takes its place.
-                    real.pop()
-        return tuple(real)
-
-    def _target(self, link: list[str], count: int) -> str:
-        if count > MAX_LINKS:
-            raise Unfit("its links lead in circles")
-        target = os.readlink("/".join(link), dir_fd=self._root)
-        if target.startswith("/"):
-            raise Unfit("it is a link out of the project")
-        return target
-
-    def _status(self, real: tuple[str, ...]) -> os.stat_result:
-        self._count(1)
-        return os.stat("/".join(real), dir_fd=self._root, follow_symlinks=False)
-
-    def _count(self, looks: int) -> None:
-        self._looks += looks
-        if self._looks > MAX_LOOKUPS:
-            raise Exhausted
-
-
-def _listed(descriptor: int) -> list[tuple[str, _Kind]]:
-    with os.scandir(descriptor) as listing:
-        return [(entry.name, _kind(entry)) for entry in islice(listing, MAX_NAMES + 1)]
-
-
-def _kind(entry: os.DirEntry[str]) -> _Kind:
-    if entry.is_symlink():
-        return "link"
-    return "folder" if entry.is_dir(follow_symlinks=False) else "other"
+                    waiting += reversed(place.readlink().parts)
+                else:
+                    real = place
+        return real
 
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """What the system says about a file, as a finding."""
+    """Raise what the system says about a file as a finding."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError):
@@ -217,12 +140,9 @@ def _explained() -> Iterator[None]:
 
 
 MAX_ITEMS = 500
-# Claude Code's own limit for what it tells the model of a skill.
+# Claude Code's own limit for what it shows the model of a skill.
 MAX_DESCRIPTION_LENGTH = 1536
-
 MAX_TEXT_LENGTH = 10_000
-MAX_NAME_LENGTH = 300
-MAX_GLOBS = 50
 
 
 @dataclass
@@ -234,45 +154,56 @@ class ScanFindings:
     refusals: tuple[RefusedSetting, ...] = ()
     """What Claude Code itself says that it does not load."""
     items: list[ManifestItem] = field(default_factory=list)
-    settings: list[ManifestItem] = field(default_factory=list)
     notes: list[SafeText] = field(default_factory=list)
 
     def add(self, kind: ItemKind, name: str, file: str, **facts: Any) -> None:
         """Keep a finding; `facts` are fields of `ManifestItem` as plain text."""
-        if len(self.items) >= MAX_ITEMS:
-            return
-        fields = {key: self._safe(key, value) for key, value in facts.items()}
-        self.items.append(ManifestItem(kind=kind, name=self._cut(name), file=self._cut(file), **fields))
-        if len(self.items) == MAX_ITEMS:
-            self.note(f"Only the first {MAX_ITEMS} skills, rules and other items are listed.")
+        if len(self.items) < MAX_ITEMS:
+            self.items.append(self.item(kind, name, file, **facts))
+            if len(self.items) == MAX_ITEMS:
+                self.note(f"Only the first {MAX_ITEMS} skills, rules and other items are listed.")
+
+    def item(self, kind: ItemKind, name: str, file: str, **facts: Any) -> ManifestItem:
+        """Return a finding without keeping it."""
+        fields = {key: self._safe(value, key) for key, value in facts.items()}
+        return ManifestItem(kind=kind, name=self._safe(name), file=self._safe(file), **fields)
 
     def note(self, sentence: str) -> None:
         """Keep what the user should know about the scan itself."""
-        self.notes.append(self._cut(sentence, MAX_DESCRIPTION_LENGTH))
+        self.notes.append(self._safe(sentence))
 
     def refused(self, file: str, entry: str) -> str | None:
-        """Why Claude Code does not load an entry of a settings file, where it says so."""
+        """Return why Claude Code does not load an entry of a settings file, where it says so."""
         found = (each for each in self.refusals if each.file == file and each.concerns(entry))
         return next((f"Claude Code does not load it: {each.problem}" for each in found), None)
 
     def text(self, kind: ItemKind, name: str, file: str) -> str | None:
-        """The text of a file; where it cannot be read, that is the finding."""
+        """Return the text of a file; where it cannot be read, that is the finding."""
         try:
             return self.tree.read(file)
         except Unfit as problem:
             self.add(kind, name, file, problem=f"{problem}")
             return None
 
-    def _safe(self, key: str, value: Any) -> Any:
-        match value:
-            case str():
-                return self._cut(value, MAX_TEXT_LENGTH if key == "text" else MAX_DESCRIPTION_LENGTH)
-            case tuple():
-                return tuple(self._cut(item) for item in value[:MAX_GLOBS])
-            case _:
-                return value
+    def json_object(self, file: str) -> dict[str, Any]:
+        """Read a JSON file that holds an object; anything else is empty, and noted unless the file is missing."""
+        try:
+            content = json.loads(self.tree.read(file))
+        except Missing:
+            return {}
+        except (Unfit, ValueError, RecursionError) as problem:
+            cause = problem if isinstance(problem, Unfit) else "it is not valid JSON"
+            if not self.refused(file, ""):
+                self.note(f"Nothing in {file} was loaded: {cause}.")
+            return {}
+        return content if isinstance(content, dict) else {}
 
-    def _cut(self, text: str, limit: int = MAX_NAME_LENGTH) -> SafeText:
+    def _safe(self, value: Any, key: str = "") -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(self._safe, value))
+        if not isinstance(value, str):
+            return value
+        limit = MAX_TEXT_LENGTH if key == "text" else MAX_DESCRIPTION_LENGTH
         # Redacted before it is cut: half a secret would not be known as one.
-        safe = self.redact(text)
+        safe = self.redact(value)
         return safe if len(safe) <= limit else self.redact(safe[: limit - 1] + "…")

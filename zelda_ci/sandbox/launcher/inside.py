@@ -21,11 +21,6 @@ if TYPE_CHECKING:
 # The C library wraps none of Landlock's calls; their numbers are the same on both architectures.
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 PATH_BENEATH = 1
-# Nor those of mounts, which have the same numbers, too.
-OPEN_TREE, MOVE_MOUNT, MOUNT_SETATTR = 428, 429, 442
-AT_FDCWD, AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH, AT_RECURSIVE = -100, 0x100, 0x1000, 0x8000
-OPEN_TREE_CLONE, OPEN_TREE_CLOEXEC, MOVE_MOUNT_F_EMPTY_PATH = 1, os.O_CLOEXEC, 4
-MOUNT_ATTR_RDONLY, MOUNT_ATTR_NOSUID, MOUNT_ATTR_NODEV = 1, 2, 4
 # To execute, write, read, truncate and control as a device: what makes sense for something that is no folder.
 FILE_RIGHTS = 0b1100000000000111
 # A path that cannot be reached needs no permission.
@@ -80,7 +75,8 @@ def main(arguments: list[str]) -> None:
     for name in policy.get("drop", ()):
         os.environ.pop(name, None)
     _limit(policy.get("limits", {}))
-    _arrange(policy)
+    if "hidden" in policy:
+        _hide(policy["hidden"])
     # Asked before the user changes, so that a parent that dies in between is noticed afterwards.
     parent = os.getppid()
     _drop_privileges(policy.get("uid"))
@@ -137,83 +133,16 @@ def _limit(limits: dict[str, int]) -> None:
         resource.setrlimit(number, (soft, hard))
 
 
-def _arrange(policy: "dict[str, Any]") -> None:
-    """Change what is where, for this process and what it starts."""
-    private, steps = policy.get("private"), policy.get("cover")
-    if private is None and not steps:
-        return
-    nothing = None
-    if LIBC.unshare(CLONE_NEWNS) != 0 or LIBC.mount(b"none", b"/", nothing, MS_REC | MS_PRIVATE, nothing) != 0:
-        if steps:
-            raise Refused(f"mounts of its own: {os.strerror(ctypes.get_errno())}")
-        return
-    if private is not None:
-        _hide(private)
-    if steps:
-        _cover(steps)
-
-
 def _hide(folders: list[str]) -> None:
     """Leave the processes and sockets of others out of sight, where root may mount; a container's seldom may.
 
     Files stay closed by user and Landlock in any case, so whatever cannot be mounted stays as it is.
     """
+    if LIBC.unshare(CLONE_NEWNS) != 0 or LIBC.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) != 0:
+        return
     LIBC.mount(b"proc", b"/proc", b"proc", MS_SAFE, b"hidepid=2")
     for folder in folders:
         LIBC.mount(b"tmpfs", folder.encode(), b"tmpfs", MS_SAFE | MS_RDONLY, b"size=4k,mode=755")
-
-
-def _cover(steps: "list[tuple[str, str, str]]") -> None:
-    """Put empty folders in the place of closed ones, and in them what may be reached; all of it, or nothing runs."""
-    here, mask = os.getcwd(), os.umask(0o022)  # noqa: PTH109  # pathlib would slow the start
-    # All of them first, since the empty folders hide them.
-    trees = {path: _tree(path, act) for act, path, _ in steps if act in ("read", "write")}
-    for act, path, target in steps:
-        if act == "empty":
-            if LIBC.mount(b"tmpfs", os.fsencode(path), b"tmpfs", MS_SAFE, b"mode=755") != 0:
-                raise Refused(f"{path}: {os.strerror(ctypes.get_errno())}")
-        elif act == "link":
-            _make_folder(os.path.dirname(path))  # noqa: PTH120  # as above
-            os.symlink(target, path)  # noqa: PTH211  # as above
-        elif trees[path] >= 0:
-            _attach(trees[path], path)
-    for act, path, _ in steps:
-        if act == "empty":
-            _syscall(path, MOUNT_SETATTR, AT_FDCWD, os.fsencode(path), 0, *_only_read())
-    os.umask(mask)
-    # On what lies there now, as all that is looked up from here.
-    os.chdir(here)
-
-
-def _tree(path: str, act: str) -> int:
-    """What lies at a path, mounts in it included, to be attached elsewhere; negative where nothing does."""
-    flags = ctypes.c_uint(OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW)
-    tree: int = LIBC.syscall(OPEN_TREE, AT_FDCWD, os.fsencode(path), flags)
-    if tree < 0 and ctypes.get_errno() not in ABSENT:
-        raise Refused(f"{path}: {os.strerror(ctypes.get_errno())}")
-    if tree >= 0 and act == "read":
-        _syscall(path, MOUNT_SETATTR, tree, b"", AT_EMPTY_PATH | AT_RECURSIVE, *_only_read())
-    return tree
-
-
-def _only_read() -> "tuple[object, object]":
-    """`struct mount_attr` that takes writing away, and its size."""
-    attributes = (ctypes.c_uint64 * 4)(MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
-    return ctypes.byref(attributes), ctypes.c_size_t(ctypes.sizeof(attributes))
-
-
-def _attach(tree: int, path: str) -> None:
-    if stat.S_ISDIR(os.fstat(tree).st_mode):
-        _make_folder(path)
-    else:
-        _make_folder(os.path.dirname(path))  # noqa: PTH120  # pathlib would slow the start
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC))
-    _syscall(path, MOVE_MOUNT, tree, b"", AT_FDCWD, os.fsencode(path), MOVE_MOUNT_F_EMPTY_PATH)
-    os.close(tree)
-
-
-def _make_folder(path: str) -> None:
-    os.makedirs(path, exist_ok=True)  # noqa: PTH103  # pathlib would slow the start
 
 
 def _drop_privileges(uid: int | None) -> None:

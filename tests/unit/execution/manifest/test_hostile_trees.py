@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.steered import head, named, problems, scanned, workspace_in, write
+from tests.support.steered import head, named, problems, scanned, write
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.execution.manifest.scan import scan
 from zelda_ci.redact import Redactor
@@ -39,7 +39,7 @@ def test_pipes_sockets_and_folders_in_place_of_files_are_findings(root: Path) ->
         (root / name).mkdir()
     (root / "sub").mkdir()
     os.mknod(root / "sub/CLAUDE.md", stat.S_IFSOCK | 0o600)
-    found = scan(workspace_in(root), redact)
+    found = scan(root, root, redact)
     assert all(item.problem for item in found.items)
     assert {item.problem for item in found.items if item.file == "CLAUDE.md"} == {"it is not a regular file"}
 
@@ -53,11 +53,10 @@ def test_links_out_of_the_tree_are_not_followed(root: Path, tmp_path: Path) -> N
     (root / ".claude/skills/relative").symlink_to("../../../outside")
     (root / ".claude/rules/dots.md").symlink_to("../../../outside/x.md")
     (root / "sub").symlink_to(outside, target_is_directory=True)
-    found = scan(workspace_in(root), redact)
+    found = scan(root, root, redact)
     assert "STOLEN" not in found.model_dump_json()
-    told = problems(found, ItemKind.RULE)
-    assert told[".claude/rules/r.md"] == "it is a link out of the project"
-    assert told[".claude/rules/dots.md"] == "it leads out of the project"
+    why = problems(found, ItemKind.RULE)
+    assert why[".claude/rules/r.md"] == why[".claude/rules/dots.md"] == "it leads out of the project, or in circles"
 
 
 def test_links_that_stay_inside_are_followed_as_claude_code_does(root: Path) -> None:
@@ -65,7 +64,7 @@ def test_links_that_stay_inside_are_followed_as_claude_code_does(root: Path) -> 
     (root / "CLAUDE.md").symlink_to("AGENTS.md")
     (root / ".claude/skills/linked").symlink_to("../../real")
     (root / ".claude/rules/linked.md").symlink_to("../../rule.md")
-    found = scan(workspace_in(root), redact)
+    found = scan(root, root, redact)
     assert named(found, ItemKind.MEMORY)["CLAUDE.md"].text == "Common words."
     assert named(found, ItemKind.SKILL)["linked"].description == "Linked."
     assert named(found, ItemKind.RULE)[".claude/rules/linked.md"].text == "Rule."
@@ -79,48 +78,29 @@ def test_circles_end(root: Path) -> None:
     (root / ".claude/skills/b").symlink_to("a")
     (root / "back").symlink_to(".")
     write(root, {".claude/rules/r.md": "Once.\n"})
-    found = scan(workspace_in(root), redact)
+    found = scan(root, root, redact)
     assert [str(item.file) for item in found.items if item.text == "Once."] == [".claude/rules/r.md"]
-    assert problems(found, ItemKind.MEMORY)["CLAUDE.md"] == "its links lead in circles"
+    assert problems(found, ItemKind.MEMORY)["CLAUDE.md"] == "it leads out of the project, or in circles"
 
 
 def test_large_files_are_findings_and_not_read(root: Path) -> None:
     with (root / "CLAUDE.md").open("wb") as file:
         file.truncate(5 << 30)
     write(root, {".claude/rules/r.md": b"\x7fELF\0\0", ".claude/skills/s/SKILL.md": b"\xff\xfe latin \xe9"})
-    found = scan(workspace_in(root), redact)
+    found = scan(root, root, redact)
     assert problems(found, ItemKind.MEMORY) == {"CLAUDE.md": "it is larger than 4 MiB"}
     assert problems(found, ItemKind.RULE) == {".claude/rules/r.md": None}, "Claude Code tells it the model"
     assert problems(found, ItemKind.SKILL) == {".claude/skills/s/SKILL.md": None}
 
 
-def test_deep_and_wide_trees_are_left_and_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(scan.__globals__, "MAX_FOLDERS", 200)
-    root = tmp_path / "tree"
-    for number in range(210):
-        (root / f"wide{number % 3}" / f"{number}").mkdir(parents=True)
-    deep = root
-    for _ in range(60):
-        deep = deep / "d"
+def test_a_deep_tree_with_links_to_its_top_ends(tmp_path: Path) -> None:
+    deep = tmp_path / "tree" / "/".join("d" * 100)
     deep.mkdir(parents=True)
-    (deep / "CLAUDE.md").write_text("Nobody comes here.\n")
-    found = scan(workspace_in(root), redact)
-    assert found.items == ()
-    assert found.notes == ("Only the first 200 folders of the project were searched.",)
-
-
-def test_a_tree_without_end_is_left_and_noted(tmp_path: Path) -> None:
-    root = tmp_path / "tree"
-    write(root, {"CLAUDE.md": "Rules.\n", "a/b/c/d/e/f/CLAUDE.md": "Deep.\n"})
-    for number in range(2500):
-        (root / f"a/{number}.txt").touch()
-    for number in range(40):
-        (root / f"link{number}").symlink_to("a")
-    for number in range(60):
-        (root / f"a/b/c/d/e/f/link{number}").symlink_to("../../../../../../..", target_is_directory=True)
-    found = scan(workspace_in(root), redact)
-    assert "CLAUDE.md" in {item.file for item in found.items}
-    assert any("may be incomplete" in note for note in found.notes)
+    (deep / "CLAUDE.md").write_text("Deep.\n")
+    for number in range(5):
+        (deep / f"link{number}").symlink_to("/".join([".."] * 100), target_is_directory=True)
+    (item,) = scan(tmp_path / "tree", tmp_path / "tree", redact).items
+    assert item.text == "Deep."
 
 
 def test_more_items_than_anybody_reads_are_cut_and_noted(tmp_path: Path) -> None:
@@ -153,7 +133,7 @@ def test_heads_that_are_bombs_are_taken_as_text(tmp_path: Path, bomb: str) -> No
 def test_names_that_are_not_utf_8_or_command_a_terminal_are_kept_as_they_can_be(root: Path) -> None:
     for name in (b"caf\xe9", b"\x1b[31mred", b"a\nb", b" ", b"-rf"):
         write(root / ".claude/skills" / os.fsdecode(name), {"SKILL.md": head(description="Odd.")})
-    found = scan(workspace_in(root), redact)
+    found = scan(root, root, redact)
     odd = [item for item in found.items if item.description == "Odd."]
     assert len(odd) == 5
     found.model_dump_json()
@@ -162,6 +142,6 @@ def test_names_that_are_not_utf_8_or_command_a_terminal_are_kept_as_they_can_be(
 def test_an_unreadable_file_is_a_finding(root: Path) -> None:
     write(root, {"CLAUDE.md": "Text.\n"})
     (root / "CLAUDE.md").chmod(0)
-    found = scan(workspace_in(root), redact)
+    found = scan(root, root, redact)
     expected = None if os.geteuid() == 0 else "it cannot be read (Permission denied)"
     assert problems(found, ItemKind.MEMORY) == {"CLAUDE.md": expected}

@@ -8,7 +8,8 @@ import pytest
 
 from tests.support.steered import named, problems, scanned, workspace_in, write
 from zelda_ci.domain.kinds import ItemKind
-from zelda_ci.execution.manifest.settings import SettingOverrides, find_overrides
+from zelda_ci.execution.agent import NO_PINS, Pins
+from zelda_ci.execution.manifest.pins import find_pins
 from zelda_ci.redact import Redactor, Secret
 
 RUN = {"type": "command", "command": "make lint"}
@@ -94,10 +95,10 @@ def test_json_of_another_shape_is_empty(tmp_path: Path, content: str) -> None:
 REDACT = Redactor([Secret("hunter2-is-secret")])
 
 
-def find(tmp_path: Path, settings: Any, file: str = ".claude/settings.json") -> SettingOverrides:
+def find(tmp_path: Path, settings: Any, file: str = ".claude/settings.json") -> Pins:
     text = settings if isinstance(settings, str) else json.dumps(settings)
     write(tmp_path, {file: text})
-    return find_overrides(workspace_in(tmp_path), REDACT)
+    return find_pins(workspace_in(tmp_path), REDACT, mods=False)
 
 
 def test_variables_on_the_way_to_the_model_are_found_and_pinned(tmp_path: Path) -> None:
@@ -127,7 +128,7 @@ def test_variables_on_the_way_to_the_model_are_found_and_pinned(tmp_path: Path) 
     ],
 )
 def test_what_steers_or_means_nothing_is_the_projects_own(tmp_path: Path, settings: Any) -> None:
-    assert find(tmp_path, settings) == SettingOverrides()
+    assert find(tmp_path, settings) == NO_PINS
 
 
 def test_helpers_of_local_settings_are_found_without_a_variable_to_pin(tmp_path: Path) -> None:

@@ -1,0 +1,108 @@
+"""Front matter and text of Markdown files, as Claude Code reads them."""
+
+import json
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+MAX_LENGTH = 32_000
+# Each alias may repeat a value that holds aliases: what is short to write can be long to build.
+MAX_ALIASES = 20
+
+_BEGIN = re.compile(r"---\s*\n")
+# What Claude Code puts into quotes where a head is no YAML: words with such a sign, unless a carriage return ends them.
+_LINE = re.compile(r"^([a-zA-Z_-]+):[ \t]+(?!(?:\".*\"|'.*'|\[.*\])$)([^\s][^\r\n]*)$", re.MULTILINE)
+_TABS = re.compile(r"^\t+", re.MULTILINE)
+_SIGN = re.compile(r"[{}[\]*&#!|>%@`]|: ")
+
+
+class _HeadLoader(yaml.CSafeLoader):
+    """YAML 1.2 as Claude Code reads it, where yes and no are words, and dates too."""
+
+
+_HeadLoader.yaml_implicit_resolvers = {}
+for _tag, _pattern, _begins in (
+    ("null", r"~|null|Null|NULL|", [*"~nN", ""]),
+    ("bool", r"true|True|TRUE|false|False|FALSE", [*"tTfF"]),
+    ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|0o[0-7]+|0x[0-9a-fA-F]+", [*"-+.0123456789"]),
+    ("merge", r"<<", ["<"]),
+):
+    _HeadLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"(?:{_pattern})\Z"), _begins)
+
+
+def _number(_: Any, node: Any) -> float:
+    number = float(int(node.value, 0) if node.value[:2] in ("0x", "0o") else node.value)
+    return int(number) if number.is_integer() else number
+
+
+_HeadLoader.add_constructor("tag:yaml.org,2002:float", _number)
+
+
+@dataclass(frozen=True)
+class MarkdownDocument:
+    """A Markdown file: the fields of its head, and its text."""
+
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    body: str = ""
+
+    def text(self, key: str) -> str | None:
+        """Return a field that holds words, a number, or yes or no; a list or table counts as not given."""
+        value = self.fields.get(key)
+        words = str(value).lower() if isinstance(value, bool) else str(value)
+        return words.strip() or None if isinstance(value, str | int | float) else None
+
+    def words(self, key: str) -> str | None:
+        """Return a field that holds words as they stand there, and nothing else."""
+        value = self.fields.get(key)
+        return value or None if isinstance(value, str) else None
+
+    def says(self, key: str, *, default: bool) -> bool:
+        """Return a field that says yes or no: as Claude Code reads it, whatever is not one of these words is a no."""
+        return str(self.fields.get(key, default)).strip().lower() in ("true", "yes", "on", "1")
+
+    def listed(self, key: str) -> tuple[str, ...]:
+        """Return a field that lists texts, each of which may have several with commas between, but not in braces."""
+        value = self.fields.get(key)
+        texts = (text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str))
+        pieces = (piece.strip() for text in texts for piece in re.findall(r"(?:[^,{]|\{[^}]*\}?)+", text))
+        return tuple(filter(None, pieces))
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Globs of the files that it waits for: none where all of them cover everything."""
+        globs = [glob for each in self.listed("paths") if (glob := each.removesuffix("/**"))]
+        return () if all(glob == "**" for glob in globs) else tuple(globs)
+
+    @property
+    def first_line(self) -> str | None:
+        """What stands for a description where none is given: the first line with words, a heading without its marks."""
+        lines = (line.strip().lstrip("#").strip() for line in self.body[:MAX_LENGTH].split("\n"))
+        return next((line for line in lines if line), None)
+
+
+def parse(text: str) -> MarkdownDocument:
+    """Split a file into head and text; the head begins on the first line, and ends at the next three dashes."""
+    begin = _BEGIN.match(text)
+    end = text.find("---", begin.end()) if begin else -1
+    if begin is None or not begin.end() <= end <= MAX_LENGTH:
+        return MarkdownDocument({}, text)
+    return MarkdownDocument(_fields(text[begin.end() : end]), text[end + 3 :].lstrip())
+
+
+def _fields(head: str) -> dict[str, Any]:
+    """Read the head as YAML; else as YAML once it is repaired; else nothing of it."""
+    for text in (head, _LINE.sub(_quoted, _TABS.sub(lambda tabs: "  " * len(tabs[0]), head))):
+        with suppress(yaml.YAMLError, ValueError, OverflowError, RecursionError):
+            aliases = sum(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=_HeadLoader))
+            # A safe loader.
+            fields = yaml.load(text, Loader=_HeadLoader) if aliases <= MAX_ALIASES else None  # noqa: S506
+            return {key: fields[key] for key in fields if isinstance(key, str)} if isinstance(fields, dict) else {}
+    return {}
+
+
+def _quoted(line: re.Match[str]) -> str:
+    return f"{line[1]}: {json.dumps(line[2], ensure_ascii=False)}" if _SIGN.search(line[2]) else line[0]

@@ -1,0 +1,169 @@
+"""CLAUDE.md files, the AGENTS.md files in their place, rules, and what both import."""
+
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from zelda_ci.domain.kinds import CLAUDE, KINDS, MEMORY_FALLBACKS, MEMORY_FILES, MEMORY_LOCAL, ItemKind
+from zelda_ci.execution.manifest.front_matter import parse
+from zelda_ci.execution.manifest.settings import NO_MEMORY
+from zelda_ci.execution.manifest.tree import Missing, ScanFindings, Unfit
+from zelda_ci.files import globs
+
+MAX_IMPORT_DEPTH = 4
+
+EXCLUDED = f"the project's settings exclude it (claudeMdExcludes or {NO_MEMORY})"
+TWICE = "it is the same file as one that is loaded already"
+NAMES, FALLBACKS = ((*names, *(f"{CLAUDE}/{name}" for name in names)) for names in (MEMORY_FILES, MEMORY_FALLBACKS))
+(LOCAL,) = MEMORY_LOCAL
+
+# Endings of files that Claude Code imports, besides none.
+TEXT_FILES = frozenset(
+    """
+    adoc asciidoc astro bash bat c cc cfg cjs clj cljc cljs cmake cmd conf config cpp cs css csv cts cxx dart diff edn
+    ejs elm env erb erl ex exs f f90 f95 fish for go gql gradle graphql h hbs hpp hrl hs htm html hxx ini jade java js
+    json jsx kt kts latex less lhs lock log lua make makefile md mjs ml mli mts org patch php pl pm properties proto ps1
+    pug py pyi pyw r rake rb rs rst sass sbt scala scss sh sql svelte swift tex text toml ts tsx txt vue xml yaml yml
+    zsh
+    """.split()  # noqa: SIM905
+)
+# A word with an @ before it; a blank in it has a backslash.
+_IMPORT = re.compile(r"(?:^|\s)@((?:[^\s\\]|\\ )+)")
+_PATH = re.compile(r"[a-zA-Z0-9._-]|~/|/.")
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+# Blocks alone: what is in them is parsed where it may name a file.
+_MARKDOWN = MarkdownIt("commonmark").disable(["inline", "text_join"])
+
+
+class Memory:
+    """Reads the CLAUDE.md files and rules of one folder after the other."""
+
+    def __init__(self, findings: ScanFindings, excluded: Sequence[str]) -> None:
+        self.findings, self.excluded = findings, excluded
+        self._visited = set[str]()
+        """Files without links."""
+
+    def add_chain(self, folders: Sequence[str]) -> None:
+        """Add what is there from the start: of the project's folder and those above it."""
+        join = posixpath.join
+        memories = [join(folder, name) for folder in folders for name in NAMES if self._has_text(join(folder, name))]
+        local = [join(folder, LOCAL) for folder in folders if self.findings.tree.exists(join(folder, LOCAL))]
+        instead = next(iter((*memories, *local)), None)
+        for folder in folders:
+            for name in NAMES:
+                self._add(join(folder, name))
+            for name in FALLBACKS:
+                self._add(join(folder, name), problem=instead and f"{instead} is there, and takes its place")
+        for file in local:
+            self._add(file, problem="it is one developer's own, and only what a project shares is tested")
+
+    def add_below(self, folder: str) -> None:
+        """Add what waits for files of a folder further down."""
+        has_memory = any(self._has_text(posixpath.join(folder, name)) for name in NAMES)
+        for name in NAMES if has_memory else FALLBACKS:
+            self._add(posixpath.join(folder, name), below=folder)
+
+    def add_rules(self, base: str, *, below: str = "") -> None:
+        """Add the rules of the `.claude` folder in `base`; what they import is there from the start."""
+        for file in self.findings.tree.files(posixpath.join(base, CLAUDE, KINDS[ItemKind.RULE].folder), ".md"):
+            if (text := self.findings.text(ItemKind.RULE, file, file)) is not None:
+                document = parse(text)
+                problem = TWICE if self.findings.tree.real(file) in self._visited else None
+                facts: dict[str, Any] = {"description": document.first_line, "paths": document.paths, "base": base}
+                self._add_text(ItemKind.RULE, file, text, below, problem, **facts)
+
+    def _add(self, file: str, *, below: str = "", problem: str | None = None) -> None:
+        if self.findings.tree.real(file) not in self._visited:
+            try:
+                text = self.findings.tree.read(file)
+            except Missing:
+                return
+            except Unfit as unfit:
+                self.findings.add(ItemKind.MEMORY, file, file, problem=f"{unfit}")
+                return
+            self._add_text(ItemKind.MEMORY, file, text, below, problem)
+
+    def _add_text(
+        self, kind: ItemKind, file: str, text: str, below: str, problem: str | None, depth: int = 0, **facts: Any
+    ) -> None:
+        """Add a file that was read, and what it imports; `depth` files import each other up to it."""
+        self._visited.add(self.findings.tree.real(file))
+        if globs.matches(self.excluded, file):
+            problem = EXCLUDED
+        facts |= {"text": _shown(text), "below": below, "announced": False, "problem": problem}
+        self.findings.add(kind, file, file, **facts)
+        if not problem:
+            self._imports(file, parse(text).body, below, depth + 1)
+
+    def _imports(self, importer: str, text: str, below: str, depth: int) -> None:
+        # They begin where the file really lies.
+        folder, described = posixpath.dirname(self.findings.tree.real(importer)), f"imported by {importer}"
+        for path in dict.fromkeys(mentioned(text)):
+            file, content, problem = posixpath.normpath(posixpath.join(folder, path)), None, None
+            # Imports may go in circles.
+            if self.findings.tree.real(file) in self._visited:
+                continue
+            if path.startswith(("/", "~")) or file.startswith(".."):
+                file, problem = path, "it lies outside the project, which cannot be approved in a test run"
+            else:
+                try:
+                    content = self.findings.tree.read(file)
+                except Unfit as unfit:
+                    problem = f"{unfit}"
+            if content:
+                if (ending := PurePosixPath(file).suffix.lower()) and ending[1:] not in TEXT_FILES:
+                    problem = "Claude Code imports no files with this ending"
+                elif depth > MAX_IMPORT_DEPTH:
+                    problem = f"it is imported more than {MAX_IMPORT_DEPTH} files deep"
+                self._add_text(ItemKind.MEMORY, file, content, below, problem, depth, description=described)
+            # An @ begins many words that are no import: only what is surely meant as a file is worth a finding.
+            elif problem and path.endswith(".md"):
+                self._visited.add(file)
+                self.findings.add(ItemKind.MEMORY, file, importer, description=described, problem=problem)
+
+    def _has_text(self, file: str) -> bool:
+        try:
+            return bool(_shown(self.findings.tree.read(file)))
+        except Unfit:
+            return False
+
+
+def _shown(text: str) -> str:
+    """Return what the model sees of a file: neither its head nor its comments."""
+    return _COMMENT.sub("", parse(text).body).strip()
+
+
+def mentioned(text: str) -> Iterator[str]:
+    """Yield paths after an @ in the running text of Markdown and beside comments: not in code or other HTML."""
+    references: dict[str, Any] = {}
+    for block in _MARKDOWN.parse(text, references) if "@" in text else ():
+        for words in _words(block, references) if "@" in block.content else ():
+            for match in _IMPORT.finditer(words):
+                path = match[1].partition("#")[0].replace("\\ ", " ")
+                if _PATH.match(path):
+                    yield path
+
+
+def _words(block: Token, references: dict[str, Any]) -> Iterator[str]:
+    """Yield texts of a block, from one mark to the next."""
+    parts = [block] if block.type == "html_block" else []
+    if block.type == "inline":
+        _MARKDOWN.inline.parse(block.content, _MARKDOWN, references, parts)
+    words = ""
+    for part in parts:
+        if part.type == "text":
+            words += part.content
+        elif part.type == "text_special" and not (part.info == "escape" and part.content != part.markup):
+            words += part.markup
+        else:
+            yield words
+            words = ""
+            is_comment = part.content.lstrip().startswith("<!--") and "-->" in part.content
+            if part.type in ("html_block", "html_inline") and is_comment:
+                yield _COMMENT.sub("", part.content)
+    yield words

@@ -1,0 +1,111 @@
+"""What Zelda sets above a project's settings, so that they change neither its requests nor its confinement."""
+
+import posixpath
+from collections.abc import Iterator
+from typing import Any
+
+from zelda_ci.domain.kinds import CLAUDE, PLUGIN_MANIFEST
+from zelda_ci.domain.workspace import SettingFinding, Workspace
+from zelda_ci.execution.agent import Pins
+from zelda_ci.execution.manifest.plugins import MODS_KEY, OUTSIDE, find_plugins, market_folder, skills_folder
+from zelda_ci.execution.manifest.settings import SETTINGS_FILE, ClaudeSettings, table
+from zelda_ci.execution.manifest.tree import ScanFindings, Tree
+from zelda_ci.redact import Redactor
+
+# The second is never loaded; who keeps one may wonder why it does nothing.
+FILES = (SETTINGS_FILE, f"{CLAUDE}/settings.local.json")
+MAX_FINDINGS = 50
+MAX_NAME_LENGTH = 200
+# What Claude Code is told to look for in place of a marketplace that it would fetch.
+NOWHERE = "/nonexistent"
+UNDONE = "it did not take effect"
+MODS_ALLOWED = (
+    f"It runs inside Claude Code, as {MODS_KEY} allows: it may have forged whatever the session says of itself."
+)
+
+OURS = ("ANTHROPIC_", "CLAUDE_", "CCR_", "OTEL_", "LD_", "DYLD_", "ZELDA_", "BASH_FUNC_")
+OURS_TOO = frozenset({
+    "ALL_PROXY", "API_FORCE_IDLE_TIMEOUT", "API_TIMEOUT_MS", "BASH_ENV", "ENV", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY",
+})  # fmt: skip
+# How the model works, openly: a project may commit this, and it is part of what is tested.
+STEERING = frozenset({
+    "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE", "CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR",
+    "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD", "CLAUDE_CODE_AUTO_COMPACT_WINDOW",
+    "CLAUDE_CODE_DISABLE_1M_CONTEXT", "CLAUDE_CODE_DISABLE_ADAPTIVE_THINKING",
+    "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS", "CLAUDE_CODE_DISABLE_CLAUDE_MDS",
+    "CLAUDE_CODE_DISABLE_EXPLORE_PLAN_AGENTS", "CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS", "CLAUDE_CODE_EFFORT_LEVEL",
+    "CLAUDE_CODE_MAX_OUTPUT_TOKENS", "CLAUDE_CODE_SUBAGENT_EFFORT",
+})  # fmt: skip
+# Settings that run a program, or change how Claude Code reaches its model or confines its shells.
+KEYS = (
+    "apiKeyHelper", "awsAuthRefresh", "awsCredentialExport", "forceLoginMethod", "forceLoginOrgUUID", "gcpAuthRefresh",
+    "otelHeadersHelper", "policyHelper", "policyHelpers", "processWrapper", "proxyAuthHelper", "sandbox",
+)  # fmt: skip
+EFFECT = f"It could have changed model requests, credentials or what confines the session; {UNDONE}."
+
+
+def find_pins(workspace: Workspace, redact: Redactor, *, mods: bool) -> Pins:
+    """Return what is set above the settings that the session will meet: a setup command may have changed them.
+
+    Args:
+        workspace: Of the session.
+        redact: For what is found.
+        mods: Whether code of plugins may run inside Claude Code.
+    """
+    start = "" if workspace.path == workspace.root else workspace.path.relative_to(workspace.root).as_posix()
+    tree = Tree(workspace.root)
+    scan, files = ScanFindings(tree, redact), [posixpath.join(start, name) for name in FILES]
+    values = {file: scan.json_object(file) for file in files}
+    settings = ClaudeSettings(values[files[0]])
+    overruled = [(file, name, EFFECT) for file in files for name in _not_the_projects(values[file])]
+    del overruled[MAX_FINDINGS:]
+    enabled, markets = dict[str, bool](), dict[str, Any]()
+    plugins = list(find_plugins(scan, start, settings))
+    unknown = None if mods else _unknown_place(tree, start)
+    if unknown:
+        overruled.append((unknown, "hooks", f"It leads out of the project, where a mod may be; {UNDONE}."))
+    for plugin in plugins:
+        is_mod = plugin.mod_file is not None and not mods
+        if is_mod or plugin.problem == OUTSIDE:
+            why = "would have run inside Claude Code (a mod)" if is_mod else "would have been fetched from elsewhere"
+            spelled = (key for key in settings.table("enabledPlugins") if key.lower() == plugin.id.lower())
+            enabled |= dict.fromkeys((plugin.id, *spelled), False)
+            overruled.append((plugin.mod_file or plugin.file, f"enabledPlugins.{plugin.id}", f"It {why}; {UNDONE}."))
+        elif plugin.mod_file and not plugin.problem:
+            overruled.append((plugin.mod_file, MODS_KEY, MODS_ALLOWED))
+    for name, declared in settings.table("extraKnownMarketplaces").items():
+        folder = market_folder(declared)
+        place = NOWHERE if folder is None else str(workspace.root / folder)
+        markets[name] = {"source": {"source": "directory", "path": place}}
+        if folder is None:
+            overruled.append((files[0], f"extraKnownMarketplaces.{name}", f"It would have been fetched; {UNDONE}."))
+    set_above = {"disableAllHooks": bool(unknown), "enabledPlugins": enabled, "extraKnownMarketplaces": markets}
+    installed = (it.id for it in plugins if it.root is not None and it.file == files[0])
+    return Pins(
+        settings={key: value for key, value in set_above.items() if value},
+        variables=tuple(sorted({name for each in values.values() for name in filter(is_ours, table(each, "env"))})),
+        installs=any(plugin not in enabled for plugin in installed),
+        findings=tuple(
+            SettingFinding(file=redact(file), setting=redact(name[:MAX_NAME_LENGTH]), effect=effect)
+            for file, name, effect in overruled
+        ),
+    )
+
+
+def is_ours(variable: str) -> bool:
+    """Return whether a variable is not the project's to set; Claude Code takes proxies in lower case too."""
+    name = variable.upper()
+    return name in OURS_TOO or (name.startswith(OURS) and name not in STEERING)
+
+
+def _not_the_projects(settings: dict[str, Any]) -> Iterator[str]:
+    """Yield names of settings and variables that are not the project's to set."""
+    yield from (key for key in KEYS if settings.get(key))
+    yield from (f"env.{name}" for name in table(settings, "env") if is_ours(name))
+
+
+def _unknown_place(tree: Tree, start: str) -> str | None:
+    """Return where a plugin may lie that cannot be looked at, behind a link out of the tree."""
+    skills = skills_folder(start)
+    plugins = (place for entry in tree.entries(skills) for place in (entry.path, f"{entry.path}/{PLUGIN_MANIFEST}"))
+    return next((place for place in (posixpath.dirname(skills), skills, *plugins) if not tree.is_inside(place)), None)
