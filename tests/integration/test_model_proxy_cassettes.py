@@ -63,7 +63,7 @@ async def test_a_recording_answers_in_another_folder_without_key_or_network(tmp_
         "file_path": '/there/"other" place/a.txt',
         "content": 'x\n/there/"other" place\n',
     }
-    assert (meter.failure, meter.divergences, meter.unused) == (None, (), ())
+    assert (meter.cassette.failure, meter.cassette.divergences, meter.cassette.unused) == (None, (), ())
     assert meter.usage().models == recorded.usage().models
 
 
@@ -107,8 +107,8 @@ async def test_a_request_without_a_match_is_refused_for_good_and_shows_the_neare
         "Zelda's replay stops here: the recording has no answer for the request of the main thread"
     )
     assert "-Look into {{zelda:workspace}}.\n+Look into /here/else." in message
-    assert message.endswith(str(meter.failure))
-    assert meter.unused == ("exchange 1 (main, after 0 model responses)",)
+    assert message.endswith(str(meter.cassette.failure))
+    assert meter.cassette.unused == ("exchange 1 (main, after 0 model responses)",)
 
 
 async def test_a_token_count_is_answered_and_not_recorded(tmp_path: Path) -> None:
@@ -153,7 +153,9 @@ async def test_a_full_disk_fails_the_recording_and_not_the_session(tmp_path: Pat
     (tmp_path / "no-folder").write_text("")
     meter = await record(tmp_path / "no-folder", text("x"), text("y"))
     assert meter.usage().requests == 2
-    assert str(meter.failure).startswith(f"the recording {tmp_path / 'no-folder' / 'run.json'} cannot be written: ")
+    assert str(meter.cassette.failure).startswith(
+        f"the recording {tmp_path / 'no-folder' / 'run.json'} cannot be written: "
+    )
 
 
 async def test_two_runs_cannot_be_recorded_to_one_file(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from zelda_ci.model_proxy.loaded_context import LoadedContext
 from zelda_ci.model_proxy.rate_limits import RateLimitWait
 from zelda_ci.model_proxy.transcript_check import PassedAnswer, TranscriptCheck
 from zelda_ci.model_proxy.wire import Call, CassetteState, Headers
-from zelda_ci.redact import SafeText
 
 MAX_REFUSED = 5
 
@@ -22,18 +21,8 @@ BYTES_PER_TOKEN = 4
 # More than a model writes, for estimates.
 TOKENS_PER_SECOND = 100
 
-# Status that an error has when it comes before the stream; one inside a stream is counted under it too.
-ERROR_STATUS = {
-    "invalid_request_error": "400",
-    "authentication_error": "401",
-    "billing_error": "402",
-    "permission_error": "403",
-    "not_found_error": "404",
-    "request_too_large": "413",
-    "rate_limit_error": "429",
-    "timeout_error": "504",
-    "overloaded_error": "529",
-}
+# Status of an error inside a stream, 500 where it has another kind; others come before the stream, with their status.
+ERROR_STATUS = {"rate_limit_error": "429", "overloaded_error": "529"}
 
 # A conversation at one point: whether its tokens are counted, its sub-agent, and the number of its messages.
 Place = tuple[bool, str | None, int]
@@ -66,34 +55,14 @@ class Meter:
         self.refused_models: set[str] = set()
         self.refused_keys: set[str] = set()
         """Keys of requests that Zelda does not know."""
-        self._cassette = cassette
+        self.cassette = cassette
         self._exchanges: list[MeteredExchange] = []
         self._failed: set[Place] = set()
 
-    @property
-    def failure(self) -> SafeText | None:
-        """Why the cassette could not answer or could not be written; None while all is well."""
-        return self._cassette.failure
-
-    @property
-    def divergences(self) -> tuple[SafeText, ...]:
-        """Where a replay was not exactly what was recorded, without harm so far."""
-        return tuple(self._cassette.divergences)
-
-    @property
-    def unused(self) -> tuple[SafeText, ...]:
-        """Recorded exchanges that the run has not asked for."""
-        return tuple(self._cassette.unused)
-
-    def refuse(self, model: str) -> None:
-        """Note a model that was refused; the names are the session's own, so only a few are kept."""
-        if len(self.refused_models) < MAX_REFUSED:
-            self.refused_models.add(model)
-
-    def refuse_key(self, key: str) -> None:
-        """Note a key that was refused; as with models, only a few are kept."""
-        if len(self.refused_keys) < MAX_REFUSED:
-            self.refused_keys.add(key)
+    def refuse(self, names: set[str], name: str) -> None:
+        """Add to the refused models or keys; the names are the session's own, so only a few are kept."""
+        if len(names) < MAX_REFUSED:
+            names.add(name)
 
     @property
     def cost_usd(self) -> float:

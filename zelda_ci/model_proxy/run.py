@@ -69,10 +69,10 @@ class ProxyRun:
         except RecursionError:
             raise policy.invalid("the body nests values too deeply") from None
         except policy.RefusedModelError as exc:
-            self.meter.refuse(exc.model)
+            self.meter.refuse(self.meter.refused_models, exc.model)
             raise
         except policy.UnknownKeyError as exc:
-            self.meter.refuse_key(exc.key)
+            self.meter.refuse(self.meter.refused_keys, exc.key)
             raise
 
     def _judged(self, path: str, headers: Headers, data: bytes) -> Call:

@@ -127,8 +127,8 @@ class PassedAnswer:
     def __init__(self, is_complete: dict[str, bool], passed: set[bytes], calls: set[str]) -> None:
         self._is_complete, self._passed, self._calls = is_complete, passed, calls
         self._message: str | None = None
-        self._blocks: dict[int, dict[str, Any]] = {}
-        self._parts: dict[int, list[str]] = {}
+        self._block: dict[str, Any] | None = None
+        self._pieces: list[str] = []
         self._is_readable = True
 
     def event(self, event: Mapping[str, Any]) -> None:
@@ -137,14 +137,14 @@ class PassedAnswer:
             case {"type": "message_start", "message": {"id": str(message)}}:
                 self._message = message
                 self._is_complete.setdefault(message, False)
-            case {"type": "content_block_start", "index": int(index), "content_block": dict(block)}:
-                self._blocks[index], self._parts[index] = block, []
+            case {"type": "content_block_start", "content_block": dict(block)}:
+                self._block, self._pieces = block, []
                 if isinstance(call := block.get("id"), str):
                     self._calls.add(call)
-            case {"type": "content_block_delta", "index": int(index), "delta": dict(delta)} if index in self._parts:
-                self._parts[index] += [part for key in DELTAS if isinstance(part := delta.get(key), str)]
-            case {"type": "content_block_stop", "index": int(index)} if index in self._blocks and self._message:
-                self._end(self._message, self._blocks.pop(index), "".join(self._parts.pop(index)))
+            case {"type": "content_block_delta", "delta": dict(delta)}:
+                self._pieces += [piece for key in DELTAS if isinstance(piece := delta.get(key), str)]
+            case {"type": "content_block_stop"} if self._message and self._block:
+                self._end(self._message, self._block, "".join(self._pieces))
             case {"type": "message_stop"} if self._message:
                 self._is_complete[self._message] = self._is_readable
             case _:

@@ -223,8 +223,8 @@ class SuiteRun:
             status, code = SessionStatus.FAILED, "TRANSCRIPT_FORGED"
             why = f"The transcript says what did not pass between Claude Code and the API: {'; '.join(differences)}."
             why = f"{why} Something has written into Claude Code's output."
-        if meter.failure and self.tools.prepared.replayed:
-            status, code, why = SessionStatus.FAILED, "CASSETTE_MISMATCH", meter.failure
+        if meter.cassette.failure and self.tools.prepared.replayed:
+            status, code, why = SessionStatus.FAILED, "CASSETTE_MISMATCH", meter.cassette.failure
         failure = None if status is SessionStatus.COMPLETED else Failure(code=code, message=self.redact(why))
         self.state.update(status=status, failure=failure)
 
@@ -235,12 +235,13 @@ class SuiteRun:
         for key in sorted(meter.refused_keys):
             sentence = f"a request had the key {self.redact(key)}, which this version of Zelda does not know"
             yield f"{sentence}: see execution.requestKeys"
-        if not meter.failure:
-            differences = [*meter.divergences, *(f"not asked for: {exchange}" for exchange in meter.unused)]
+        cassette = meter.cassette
+        if not cassette.failure:
+            differences = [*cassette.divergences, *(f"not asked for: {exchange}" for exchange in cassette.unused)]
             for text in differences[:MAX_DIFFERENCES]:
                 yield f"the replay was not exactly what was recorded: {text}"
         elif not self.tools.prepared.replayed:
-            yield meter.failure
+            yield cassette.failure
 
     async def _set_up(self, workspace: Workspace) -> None:
         if self.suite.setup_command is None:

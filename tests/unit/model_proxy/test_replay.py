@@ -81,7 +81,7 @@ async def test_the_same_words_suffice_and_the_difference_is_reported(options: di
     other = body(PROMPT, **options)
     source = replay(FIRST)
     assert await answer(source, other) == "1"
-    assert source.divergences == [f"exchange 1 was used although these differ: {difference}"]
+    assert source.divergences == (f"exchange 1 was used although these differ: {difference}",)
     assert await answer(replay(other, FIRST), FIRST) == "2", "the exact one is preferred"
 
 

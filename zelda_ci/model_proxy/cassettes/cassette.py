@@ -77,31 +77,29 @@ def load(file: Path) -> Cassette:
     Raises:
         ProxyError: There is none, or it cannot be used.
     """
-    again = "Record the session again with zelda run --record."
+    again, why = "Record the session again with zelda run --record.", f"the recording {file}"
     try:
         value = json.loads(untrusted.read(file, MAX_RECORDING_BYTES, follow_link=True))
+        if isinstance(value, dict) and value.get("format", FORMAT) != FORMAT:
+            why = f"{why} has format {value['format']!r}, this Zelda reads format {FORMAT}"
+            raise ProxyError(why, hint=again, code="CASSETTE_FORMAT")
+        return Cassette.model_validate(value)
     except FileNotFoundError:
         hint = "Record the session with zelda run --record first."
         if partial_file(file).exists():
             hint = f"{partial_file(file).name} is left of a recording that was interrupted; record it again."
         raise ProxyError(f"there is no recording {file}", hint=hint, code="CASSETTE_MISSING") from None
     except untrusted.TooLargeError as exc:
-        why = f"the recording {file} is larger than {MAX_RECORDING_BYTES >> 20} MiB, the most that a recording may have"
+        why = f"{why} is larger than {MAX_RECORDING_BYTES >> 20} MiB, the most that a recording may have"
         raise ProxyError(why, hint=again, code="CASSETTE_TOO_LARGE") from exc
     except OSError as exc:
-        raise ProxyError(f"the recording {file} cannot be read: {exc.strerror}", code="CASSETTE_UNREADABLE") from exc
-    except (ValueError, RecursionError) as exc:
-        raise ProxyError(f"the recording {file} is not JSON: {exc}", hint=again, code="CASSETTE_DAMAGED") from exc
-    if isinstance(value, dict) and value.get("format", FORMAT) != FORMAT:
-        why = f"the recording {file} has format {value['format']!r}, this Zelda reads format {FORMAT}"
-        raise ProxyError(why, hint=again, code="CASSETTE_FORMAT")
-    try:
-        return Cassette.model_validate(value)
+        raise ProxyError(f"{why} cannot be read: {exc.strerror}", code="CASSETTE_UNREADABLE") from exc
     except ValidationError as exc:
         first = exc.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the file"
-        why = f"the recording {file} is damaged: {where}: {first['msg']}"
-        raise ProxyError(why, hint=again, code="CASSETTE_DAMAGED") from exc
+        raise ProxyError(f"{why} is damaged: {where}: {first['msg']}", hint=again, code="CASSETTE_DAMAGED") from exc
+    except (ValueError, RecursionError) as exc:
+        raise ProxyError(f"{why} is not JSON: {exc}", hint=again, code="CASSETTE_DAMAGED") from exc
 
 
 def write(file: Path, cassette: Cassette) -> None:

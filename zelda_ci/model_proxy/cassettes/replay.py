@@ -45,7 +45,7 @@ class ReplaySource(AnswerSource, CassetteState):
         self._redact = redact
         self._fingerprint = Fingerprints(placeholders, redact)
         self._lock = anyio.Lock()
-        self.divergences: list[SafeText] = []
+        self.divergences: tuple[SafeText, ...] = ()
 
     @property
     def unused(self) -> tuple[SafeText, ...]:
@@ -124,4 +124,4 @@ class ReplaySource(AnswerSource, CassetteState):
         return f"exchange {index + 1} ({exchange.thread}, after {exchange.request.turn} model responses)"
 
     def _note(self, text: str) -> None:
-        self.divergences.append(self._redact(text))
+        self.divergences += (self._redact(text),)
