@@ -133,9 +133,7 @@ class RecordedAnswer:
         body, reader = bytes(self._body), EventReader()
         if (value := wire.read_object(body)) is not None:
             return value
-        events = [wire.read_object(data) for data in reader.feed(body)]
+        events = [wire.read_object(data) or {} for data in reader.feed(body)]
         is_whole = self.is_cut or reader.is_complete
-        read = [event for event in events if event is not None]
-        if not read or reader.malformed or not is_whole or len(read) < len(events):
-            return body.decode("utf-8", "replace")
-        return joined(read)
+        is_stream = events and all(events) and is_whole and not reader.malformed
+        return joined(events) if is_stream else body.decode("utf-8", "replace")
