@@ -20,7 +20,6 @@ from zelda_ci.model_proxy.cassettes.normalise import (
     texts,
     without_circumstances,
     without_identifiers,
-    without_spelling,
 )
 from zelda_ci.model_proxy.wire import Call
 from zelda_ci.redact import Redactor
@@ -106,7 +105,7 @@ class Fingerprints:
         return part
 
     def _text(self, text: str) -> str:
-        return self._redact(without_identifiers(without_spelling(self._placeholders.blank(text))))
+        return self._redact(without_identifiers(self._placeholders.blank(text)))
 
 
 def _digest(value: Any) -> str:

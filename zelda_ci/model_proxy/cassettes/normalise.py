@@ -6,7 +6,6 @@ that only times and addresses have. A number without any of these counts: `12 ro
 All expressions are RE2's: their time grows with the text and not with its square, whatever a session's tools print.
 """
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -139,23 +138,13 @@ def is_text(block: Mapping[str, Any]) -> bool:
     return block.get("type") == "text" and isinstance(block.get("text"), str)
 
 
-def _json(value: str) -> str:
-    return json.dumps(value)[1:-1]
-
-
-def _slug(value: str) -> str:
-    """Spell a path as Claude Code names its folders after the working directory."""
-    return "/" + re.sub(r"[^A-Za-z0-9]", "-", value)
-
-
-# How else a path may be spelled: in JSON inside a text, and as a folder's name.
-SPELLINGS: Mapping[str, Callable[[str], str]] = {"json": _json, "slug": _slug}
-
-_MARK = re.compile(rf"\{{\{{zelda:(\w+)(?::({'|'.join(SPELLINGS)}))?\}}\}}")
+_MARK = re.compile(r"\{\{zelda:([\w-]+)\}\}")
 
 
 class Placeholders:
     """A reversible mapping between values and marks like `{{zelda:workspace}}`.
+
+    A path also has a mark for its slug, as which Claude Code names its folders after the working directory.
 
     Args:
         values: Text by name (letters, digits, underscores). Where two overlap, the longer wins, then the earlier.
@@ -164,42 +153,31 @@ class Placeholders:
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values: dict[str, str] = {}
         self._marks: dict[str, str] = {}
-        self._spelled = re.compile("(?!)")
+        self._pattern = re.compile("(?!)")
         self.update({name: value for name, value in values.items() if len(value) > 1})
 
     def update(self, values: Mapping[str, str]) -> None:
         """Add values that have turned up; a name keeps its first value."""
         if values.keys() <= self._values.keys():
             return
-        self._values |= {name: value for name, value in values.items() if name not in self._values}
+        for name, value in values.items():
+            self._values.setdefault(name, value)
+            if value.startswith("/"):
+                self._values.setdefault(f"{name}-slug", "/" + re.sub(r"[^A-Za-z0-9]", "-", value))
         for name, value in self._values.items():
             self._marks.setdefault(value, f"{{{{zelda:{name}}}}}")
-            # A token or an id is the same text everywhere.
-            for kind, spell in SPELLINGS.items() if value.startswith("/") else ():
-                self._marks.setdefault(spell(value), f"{{{{zelda:{name}:{kind}}}}}")
         # A regular expression takes the first alternative that fits, and one path may begin with another.
         longest_first = sorted(self._marks, key=len, reverse=True)
         # A value ends where a word ends.
-        self._spelled = re.compile(rf"(?:{'|'.join(map(re.escape, longest_first))})(?![A-Za-z0-9_])")
+        self._pattern = re.compile(rf"(?:{'|'.join(map(re.escape, longest_first))})(?![A-Za-z0-9_])")
 
     def blank(self, value: Any) -> Any:
         """Take the values out of every string of a JSON value, keys included."""
-        return mapped(lambda text: self._spelled.sub(lambda match: self._marks[match[0]], text), value)
+        return mapped(lambda text: self._pattern.sub(lambda match: self._marks[match[0]], text), value)
 
     def fill(self, value: Any) -> Any:
         """Put the values back into every string of a JSON value."""
-        return mapped(lambda text: _MARK.sub(self._filled, text) if "{{" in text else text, value)
-
-    def _filled(self, match: re.Match[str]) -> str:
-        name, kind = match.groups()
-        if name not in self._values:
-            return match[0]
-        return SPELLINGS[kind](self._values[name]) if kind else self._values[name]
-
-
-def without_spelling(text: str) -> str:
-    """Return the text with marks of one spelling: which one it was depends on the path's characters."""
-    return _MARK.sub(r"{{zelda:\1}}", text)
+        return mapped(lambda text: _MARK.sub(lambda match: self._values.get(match[1], match[0]), text), value)
 
 
 def mapped(change: Callable[[str], str], value: Any) -> Any:
