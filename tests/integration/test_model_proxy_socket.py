@@ -15,9 +15,10 @@ from tests.support.scripted_api import ScriptedApi, text, tool_call, tool_calls
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.execution import launch
 from zelda_ci.execution.agent import ModelEndpoint
-from zelda_ci.model_proxy.modes import LiveMode
+from zelda_ci.model_proxy.policy import Allowed
 from zelda_ci.model_proxy.pricing import Models
-from zelda_ci.model_proxy.proxy import Allowed, ModelProxy
+from zelda_ci.model_proxy.proxy import ModelProxy
+from zelda_ci.model_proxy.upstream import LiveMode
 
 pytestmark = pytest.mark.anyio
 

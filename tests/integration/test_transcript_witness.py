@@ -22,8 +22,8 @@ from tests.support.scripted_api import (
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.execution.agent import ModelEndpoint, SessionRequest, Witness
 from zelda_ci.execution.launch import find_cli
-from zelda_ci.model_proxy.modes import LiveMode
 from zelda_ci.model_proxy.proxy import ModelProxy
+from zelda_ci.model_proxy.upstream import LiveMode
 from zelda_ci.redact import Redactor
 
 pytestmark = pytest.mark.anyio
