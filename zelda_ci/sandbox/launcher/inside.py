@@ -74,10 +74,7 @@ def main(arguments: list[str]) -> None:
     policy = marshal.loads(binascii.a2b_base64(arguments[0]))  # noqa: S302  # Zelda's own
     argv = arguments[arguments.index("--") + 1 :]
     if "world" in policy:
-        sys.path.append(os.path.abspath(f"{__file__}/../../../.."))  # noqa: PTH100  # pathlib would slow the start
-        from zelda_ci.sandbox.launcher import world  # noqa: PLC0415  # where bubblewrap makes it, it is not needed
-
-        world.enter(policy["world"])
+        _world().enter(policy["world"])
     for name in policy.get("drop", ()):
         os.environ.pop(name, None)
     _limit(policy.get("limits", {}))
@@ -90,6 +87,8 @@ def main(arguments: list[str]) -> None:
         _die_with(parent)
     # Without it the kernel lets only root install a filter, and a setuid program would get its rights back.
     _prctl("no_new_privs", PR_SET_NO_NEW_PRIVS, 1)
+    if "world" in policy:
+        _world().descend()
     if "landlock" in policy:
         _landlock(policy["landlock"])
     if "seccomp" in policy:
@@ -105,6 +104,14 @@ def main(arguments: list[str]) -> None:
     if "shell" in policy:
         argv = [policy["shell"], "-c", *argv]
     _start(argv)
+
+
+def _world() -> "Any":
+    """The module that makes namespaces, which is not needed where bubblewrap does."""
+    sys.path.append(os.path.abspath(f"{__file__}/../../../.."))  # noqa: PTH100  # pathlib would slow the start
+    from zelda_ci.sandbox.launcher import world  # noqa: PLC0415  # see above
+
+    return world
 
 
 def _take_streams() -> None:
