@@ -170,9 +170,7 @@ class Project:
 
     def leftovers(self) -> list[str]:
         """Whatever of finished runs still lies anywhere."""
-        runs = [str(entry) for name in ("runs", "trash") for entry in self.base.glob(f"*/{name}/*")]
-        drafts = [str(entry) for entry in self.base.glob("*/*/draft-*")]
-        return [*runs, *drafts]
+        return [str(entry) for name in ("runs", "trash") for entry in self.base.glob(f"*/{name}/*")]
 
 
 @cache
