@@ -19,7 +19,6 @@ from zelda_ci.errors import ZeldaError
 from zelda_ci.execution.agent import Listen, SessionRequest
 from zelda_ci.execution.messages import SYNTHETIC, Translator, server_states
 from zelda_ci.execution.outcome import BUDGET, CANCELLED, SessionFacts, SessionOutcome, failed
-from zelda_ci.process import launches
 from zelda_ci.redact import Redactor
 
 log = logging.getLogger(__name__)
@@ -132,10 +131,6 @@ class SessionRunner:
                     with anyio.CancelScope(shield=True):
                         await self._end()
                     tasks.cancel_scope.cancel()
-        launch = launches.read(self._request.workspace.status_file("session"))
-        self.facts.begun = launch.begun
-        if launch.exit_code is not None:
-            self.facts.exit_code = launch.exit_code
 
     def record_stderr(self, line: str) -> None:
         """Record a line on the CLI's standard error; the first one is its supervisor's."""
