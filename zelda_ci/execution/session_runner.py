@@ -107,7 +107,7 @@ class SessionRunner:
         self._can_record = True
         self.facts = SessionFacts(is_command=request.prompt.lstrip().startswith("/"))
         self.wall_seconds = 0.0
-        """Until the session came to rest; waiting for the background in vain and closing it are not counted."""
+        """Seconds until the session came to rest; waiting for the background in vain and closing it are not counted."""
 
     async def run(self, client: Any, explain: Callable[[Exception], SessionOutcome | None]) -> None:
         """Have the conversation, and end it if it does not end by itself.
