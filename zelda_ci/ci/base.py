@@ -28,9 +28,9 @@ from zelda_ci.errors import ConfigError, WorkspaceError
 from zelda_ci.process import git_settings
 from zelda_ci.redact import Redactor
 from zelda_ci.survey.folder import refused_settings
-from zelda_ci.workspace.base_commit import UNAVAILABLE
 from zelda_ci.workspace.git import FETCH, LINK, SUBMODULE, Git, TreeFile, prepare, tree_files
 from zelda_ci.workspace.history import read_objects
+from zelda_ci.workspace.source import UNAVAILABLE
 
 MAX_NAMED = 20
 # Of the base that are laid out: a repository has a few dozen.
