@@ -255,9 +255,9 @@ class Workspaces:
     async def _check_out(
         self, run: WorkspaceFolder, project: Project, home: Path, suite: ResolvedSuite, stack: AsyncExitStack
     ) -> Start:
-        order = store.CheckoutOrder(project, suite.history_depth, self._finder)
-        lent = await stack.enter_async_context(store.borrowed(home, order, self._plumbing))
-        everything = store.borrowed(home, store.CheckoutOrder(project), self._plumbing)
+        borrowed = store.borrowed(home, project, self._plumbing, suite.history_depth, self._finder)
+        lent = await stack.enter_async_context(borrowed)
+        everything = store.borrowed(home, project, self._plumbing)
         whole = await stack.enter_async_context(everything) if suite.commands_see_suites else None
         return await store.check_out(run, project, lent, whole, self._plumbing)
 
