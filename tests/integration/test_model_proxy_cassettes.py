@@ -14,8 +14,8 @@ from tests.support.scripted_api import Reply, ScriptedApi, http_error, raw, text
 from zelda_ci.errors import ProxyError
 from zelda_ci.model_proxy.cassettes.cassette import Exchange, load, partial_file
 from zelda_ci.model_proxy.meter import Meter
-from zelda_ci.model_proxy.modes import RecordMode, ReplayMode
 from zelda_ci.model_proxy.proxy import ModelProxy
+from zelda_ci.model_proxy.upstream import RecordMode, ReplayMode
 
 pytestmark = pytest.mark.anyio
 

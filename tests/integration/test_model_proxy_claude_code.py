@@ -24,7 +24,7 @@ from tests.support.scripted_api import (
 )
 from zelda_ci.model_proxy.cassettes.cassette import load
 from zelda_ci.model_proxy.meter import Meter
-from zelda_ci.model_proxy.modes import LiveMode, RecordMode, ReplayMode
+from zelda_ci.model_proxy.upstream import LiveMode, RecordMode, ReplayMode
 
 pytestmark = pytest.mark.anyio
 

@@ -21,8 +21,8 @@ from zelda_ci.model_proxy import limits, server
 from zelda_ci.model_proxy.cassettes import cassette
 from zelda_ci.model_proxy.limits import Limits
 from zelda_ci.model_proxy.meter import Meter
-from zelda_ci.model_proxy.modes import LiveMode, RecordMode, ReplayMode
 from zelda_ci.model_proxy.proxy import ModelProxy
+from zelda_ci.model_proxy.upstream import LiveMode, RecordMode, ReplayMode
 from zelda_ci.model_proxy.wire import Call
 
 pytestmark = pytest.mark.anyio

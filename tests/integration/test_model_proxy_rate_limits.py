@@ -22,9 +22,9 @@ from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, Tokens, h
 from zelda_ci.model_proxy.cassettes.cassette import load
 from zelda_ci.model_proxy.limits import Limits
 from zelda_ci.model_proxy.meter import Meter
-from zelda_ci.model_proxy.modes import LiveMode, RecordMode, ReplayMode
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.model_proxy.rate_limits import RateLimits
+from zelda_ci.model_proxy.upstream import LiveMode, RecordMode, ReplayMode
 
 pytestmark = pytest.mark.anyio
 

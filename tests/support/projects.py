@@ -63,7 +63,7 @@ class Project:
     path: Path
     home: Path
     environ: dict[str, str] = field(default_factory=dict)
-    level: str = "auto"
+    level: str = os.environ.get("ZELDA_ISOLATION", "auto")
     """How strictly its workspaces are confined; without any confinement, a session can do the most harm."""
 
     own: OwnFiles = field(default_factory=OwnFiles)

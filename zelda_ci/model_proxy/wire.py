@@ -118,9 +118,9 @@ class OverLimitError(BrokenOff):
 class RefusedHereError(Exception):
     """The proxy refuses a request: the error that it answers with."""
 
-    def __init__(self, status: int, kind: str, message: str, headers: Headers) -> None:
+    def __init__(self, status: int, kind: str, message: str, headers: Headers | None = None) -> None:
         super().__init__(message)
-        self.status, self.kind, self.message, self.headers = status, kind, message, headers
+        self.status, self.kind, self.message, self.headers = status, kind, message, headers or DO_NOT_RETRY
 
 
 class AnswerSource(ABC):

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from zelda_ci import process
+from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.workspace import CommandPhase
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import replacing
-from zelda_ci.process import Completed, git_settings
+from zelda_ci.process import git_settings
 from zelda_ci.process.launches import Launch
 from zelda_ci.redact import Redactor
 
@@ -346,7 +347,7 @@ def explained() -> Iterator[None]:
         ) from error
 
 
-def check_launch(launch: Launch, result: Completed, phase: CommandPhase, limit: str | None) -> None:
+def check_launch(launch: Launch, result: CommandResult, phase: CommandPhase, limit: str | None) -> None:
     """See to it that what came back is the command's own doing.
 
     Raises:
