@@ -6,7 +6,7 @@ index.
 
 import os
 import shutil
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from zelda_ci.domain.numbers import some_of
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.process import git_settings
 from zelda_ci.workspace import credential_files, large_files, repositories, source
-from zelda_ci.workspace.git import Git
+from zelda_ci.workspace.git import Git, for_status
 from zelda_ci.workspace.source import Project, Repository
 
 MAX_FILES = 200_000
@@ -34,7 +34,12 @@ RAW = "* -text -ident -filter -working-tree-encoding\n"
 
 
 async def of_working_tree(
-    project: Project, results_dir: Path, folder: Path, plumbing: Git, ask: Git, own: Collection[str] = ()
+    project: Project,
+    results_dir: Path,
+    folder: Path,
+    plumbing: Git,
+    environ: Mapping[str, str],
+    own: Collection[str] = (),
 ) -> Project:
     """The project with its working tree in place of its last commit, where they differ.
 
@@ -43,7 +48,7 @@ async def of_working_tree(
         results_dir: Zelda's own, which is no part of it.
         folder: For a repository of the new commit; made then.
         plumbing: Git of Zelda's own.
-        ask: Git as the user has configured it but for commands, which says what is ignored.
+        environ: The user's environment.
         own: Files of the project that no session sees: they stay as they were committed.
 
     Raises:
@@ -57,6 +62,7 @@ async def of_working_tree(
         folder, object_format=repository.object_format, shallow=shallow.read_bytes() if shallow.exists() else b""
     )
     settings = git_settings.variables({**repository.overrides, **OVERRIDES})
+    ask = for_status(plumbing.within(repository.top), environ)
     git = ask.within(repository.top, GIT_INDEX_FILE=str(folder / "index"), **settings)
     index = repository.top / os.fsdecode((await ask("rev-parse", "--git-path", "index")).removesuffix(b"\n"))
     with suppress(FileNotFoundError):

@@ -127,7 +127,7 @@ async def _make(git: Git, project: Project, depth: int, finder: SuiteFinder | No
     repository, folder = project.repository, Path(git.environment["GIT_DIR"])
     assert repository  # noqa: S101  # a folder without one has become a snapshot
     repositories.create(folder, object_format=repository.object_format)
-    await _fetch(git, project.objects or repository.common_dir, project.commit, depth, number)
+    await _fetch(git, project.objects, project.commit, depth, number)
     withheld = Withheld()
     if finder or project.parts:
         git = repositories.borrowing(git, *(it.repository for it in project.parts if isinstance(it, Submodule)))

@@ -142,7 +142,6 @@ class Workspaces:
         own, is_base = self._finder.from_disk if self._finder else (), self._commit is not None
         project = await source.inspect(self.project, self._results, self._plumbing, self._environ, own=own)
         home = location.project_folder(self._base, project.identity)
-        ask = git.for_status(self._plumbing, self._environ).within(project.folder)
         place, number = await folder.claim(home, folder.TREES)
         weakref.finalize(self, _release, place, number)
         if self._commit:
@@ -150,10 +149,10 @@ class Workspaces:
         elif project.repository is None:
             project = await snapshot.of_folder(project, self._results, place / "tree", self._plumbing)
         elif self._working_tree:
-            tree = place / "tree"
-            project = await snapshot.of_working_tree(project, self._results, tree, self._plumbing, ask, own)
+            places = self._results, place / "tree"
+            project = await snapshot.of_working_tree(project, *places, self._plumbing, self._environ, own)
         sides = {"tree_counts": self._working_tree, "is_base": is_base}
-        project = await contents.with_contents(project, place, self._plumbing, ask, **sides)
+        project = await contents.with_contents(project, place, self._plumbing, self._environ, **sides)
         source.check_folder(project, is_base=is_base)
         return project
 
