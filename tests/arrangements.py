@@ -37,7 +37,7 @@ CHANGED: Mapping[str, Mapping[str, str]] = {
         "test_where_there_is_no_bash_it_is_said_what_is_not_noticed": "shells are found on the run's own PATH",
         "integration/test_suites_withheld.py::"
         "test_what_commands_see_lies_beyond_the_session": "what is withheld stays out of reach",
-        "integration/test_transcript_witness.py": "forgers get as far as the level lets them",
+        "integration/test_transcript_check.py": "forgers get as far as the level lets them",
         "integration/test_workspace_supervisor.py": "it ends what the level lets it see",
     },
     # Whose the files are: root's, the run's, or all of them an ordinary user's, who may not enter everything.

@@ -93,7 +93,7 @@ class SessionRunner:
     def __init__(self, request: SessionRequest, listen: Listen, redact: Redactor) -> None:
         self._request, self._listen, self._redact = request, listen, redact
         self._began = time.monotonic()
-        self._translator = Translator(redact, self._clock, request.keep_image, request.witness)
+        self._translator = Translator(redact, self._clock, request.keep_image, request.transcript_check)
         self._supervisor = Supervisor()
         self._attention, self._resting, self._over = anyio.Event(), anyio.Event(), anyio.Event()
         self._ready, self._input_done = anyio.Event(), anyio.Event()

@@ -100,7 +100,7 @@ class ModelProxy:
         Args:
             run_label: Names the run's cassette.
             budget_usd: Cost at which further requests are refused; None for no limit.
-            placeholders: Absolute paths by name, kept out of the cassette as `{{name}}`.
+            placeholders: Absolute paths by name, kept out of the cassette as `{{zelda:name}}`.
             allowed: What requests may be; None for anything.
             wait: How long the run may wait for the API's rate limits.
 
@@ -122,7 +122,7 @@ class ModelProxy:
                     raise ProxyError(f"two runs would be recorded to {file}", hint="Give the suites different names.")
                 self._recording.add(file)
                 stack.callback(self._recording.discard, file)
-                opened = recording(file, run_label, places, self.redact, self._limits.recording_bytes)
+                opened = recording(file, run_label, places, self.redact)
                 cassette = recorder = stack.enter_context(opened)
             meter = Meter(self._base_url, token, budget_usd, cassette, self.socket, wait)
             run = ProxyRun(meter, source, self._limits, allowed, self._pause(), recorder)

@@ -20,7 +20,7 @@ from tests.support.scripted_api import (
     tool_calls,
 )
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.execution.agent import SessionRequest, Witness
+from zelda_ci.execution.agent import SessionRequest, TranscriptCheck
 from zelda_ci.execution.launch import find_cli
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.model_proxy.upstream import LiveMode
@@ -54,17 +54,17 @@ async def differences(
             proxy.session(run_label="a", budget_usd=None, placeholders={}) as meter,
         ):
             session = _Watched(make_workspace(folder, files, level="none"), meter.base_url, cli=cli)
-            session.token, session.witness = meter.token, meter.witness
+            session.token, session.check = meter.token, meter.transcript_check
             outcome = await session.lead()
             assert outcome.status is SessionStatus.COMPLETED, outcome
-            return meter.witness.differences()
+            return meter.transcript_check.differences()
 
 
 class _Watched(Session):
-    witness: Witness | None = None
+    check: TranscriptCheck | None = None
 
     def request(self) -> SessionRequest:
-        return dataclasses.replace(super().request(), witness=self.witness)
+        return dataclasses.replace(super().request(), transcript_check=self.check)
 
 
 async def test_an_honest_session_says_nothing_that_did_not_pass_the_proxy(tmp_path: Path) -> None:
