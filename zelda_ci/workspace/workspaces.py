@@ -35,7 +35,6 @@ from zelda_ci.workspace import (
     environment,
     folder,
     git,
-    location,
     snapshot,
     source,
     store,
@@ -45,6 +44,7 @@ from zelda_ci.workspace.changes import write_patch
 from zelda_ci.workspace.clean_checkout import CheckedOut, ProtectedFiles
 from zelda_ci.workspace.git import Git, explained
 from zelda_ci.workspace.ignored import Stamps, find_changes, read_stamps
+from zelda_ci.workspace.location import choose_location, project_folder, project_folders
 from zelda_ci.workspace.protection import spec
 from zelda_ci.workspace.source import Project
 from zelda_ci.workspace.staging import StagedTree, stage_tree
@@ -114,18 +114,14 @@ class Workspaces:
         self._open: dict[Path, OpenRun] = {}
 
     @cached_property
-    def _base(self) -> Path:
-        uid = self._isolation.offered.level == "uid"
-        return location.choose_location(self.project, self._environ, passable=uid)
-
-    @property
     def location(self) -> Path:
         """The folder below which workspaces are made."""
-        return self._base
+        uid = self._isolation.offered.level == "uid"
+        return choose_location(self.project, self._environ, passable=uid)
 
     @cached_property
     def _git(self) -> Git:
-        return git.prepare(self._base, self._environ, self._redact)
+        return git.prepare(self.location, self._environ, self._redact)
 
     async def inspect(self) -> WorkspaceSource:
         """What is tested: settled by the first call.
@@ -145,7 +141,7 @@ class Workspaces:
     async def _found(self) -> Project:
         own, is_base = self._finder.from_disk if self._finder else (), self._commit is not None
         project = await source.inspect(self.project, self._results, self._git, self._environ, own=own)
-        home = location.project_folder(self._base, project.identity)
+        home = project_folder(self.location, project.identity)
         ask = git.for_status(self._git, self._environ).within(project.folder)
         place, number = await folder.claim(home, folder.TREES)
         weakref.finalize(self, _release, place, number)
@@ -205,13 +201,13 @@ class Workspaces:
     async def _make(
         self, run_id: str, suite: ResolvedSuite, project: Project, socket: Path | None, stack: AsyncExitStack
     ) -> Workspace:
-        home = location.project_folder(self._base, project.identity)
+        home = project_folder(self.location, project.identity)
         run = await stack.enter_async_context(folder.claimed(home, run_id))
         start = await self._check_out(run, project, home, suite, stack)
         needs = await anyio.to_thread.run_sync(self._needs, suite, start.store, socket)
         variables = self._variables(run, suite, project.prefix, needs)
         if needs.level == "uid":
-            needs = replace(needs, uid=await stack.enter_async_context(users.borrowed(self._base)))
+            needs = replace(needs, uid=await stack.enter_async_context(users.borrowed(self.location)))
         confinement = await self._confine(run, needs, variables)
         notes = [*project.notes, *start.store.notes, *confine.notes(suite, variables)]
         self._open[run.path] = OpenRun(run, start, suite, project.prefix, needs, home, stack)
@@ -234,7 +230,7 @@ class Workspaces:
         return environment.build_environment(run, self.project, self._environ, suite.execution, tested, reaches)
 
     def _needs(self, suite: ResolvedSuite, lent: Store, socket: Path | None) -> Needs:
-        private = PrivateFolders.of(self.project, self._base, self._environ)
+        private = PrivateFolders.of(self.project, self.location, self._environ)
         readable_paths.check_readable(suite, private)
         return Needs(
             level=self._isolation.of(suite),
@@ -249,7 +245,7 @@ class Workspaces:
     async def _confine(self, run: WorkspaceFolder, needs: Needs, variables: Mapping[str, str]) -> Confinement:
         confinement = await anyio.to_thread.run_sync(confine.confine, run, variables, needs)
         if needs.uid is not None:
-            await anyio.to_thread.run_sync(users.chown_to_run_user, run, self._base, needs.objects, needs.uid)
+            await anyio.to_thread.run_sync(users.chown_to_run_user, run, self.location, needs.objects, needs.uid)
         return confinement
 
     async def _check_out(
@@ -402,10 +398,10 @@ class Workspaces:
         """
         with explained():
             swept = list[str]()
-            for home in location.project_folders(self._base):
+            for home in project_folders(self.location):
                 swept += await folder.sweep(home)
                 await store.prune(home)
-            await anyio.to_thread.run_sync(users.sweep, self._base)
+            await anyio.to_thread.run_sync(users.sweep, self.location)
         return tuple(swept)
 
 
