@@ -3,6 +3,7 @@
 import os
 import shlex
 import shutil
+import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -21,7 +22,7 @@ from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.variables import MARKER
 from zelda_ci.domain.workspace import Changes, CommandPhase, Confinement, SuiteFinder, Workspace, WorkspaceSource
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.process import Completed, OutputBuffer, launches
+from zelda_ci.process import OutputBuffer, launches
 from zelda_ci.process.launches import Launch
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox import confine, levels, readable_paths, run_folder, users
@@ -349,10 +350,6 @@ class Workspaces:
         """
         label = self._redact(command if isinstance(command, str) else shlex.join(command))
 
-        def report(completed: Completed) -> None:
-            if on_cancelled:
-                on_cancelled(CommandResult(command=label, **vars(completed)))
-
         if not run_folder.is_there(workspace.path):
             notice = self._redact(NOWHERE)
             return CommandResult(command=label, exit_code=1, seconds=0, output=notice, output_bytes=len(notice))
@@ -360,22 +357,39 @@ class Workspaces:
         status_file = workspace.status_file(phase)
         with explained(), launches.followed(status_file) as read_status:
             restored = await self._restore(workspace)
-            completed = await process.run(
-                workspace.confinement.command(argv, phase=phase, status_file=status_file),
-                cwd=workspace.path,
-                environment=workspace.confinement.environment,
-                timeout_seconds=timeout_seconds,
-                redact=self._redact,
-                keep_bytes=KEPT_BYTES,
-                buffer=buffer,
-                on_cancelled=report,
-            )
+            printed, started = buffer or OutputBuffer(KEPT_BYTES), time.monotonic()
+
+            def result(exit_code: int | None, *, timed_out: bool = False) -> CommandResult:
+                output, truncated = printed.text(self._redact, KEPT_BYTES)
+                return CommandResult(
+                    command=label,
+                    exit_code=exit_code,
+                    timed_out=timed_out,
+                    seconds=time.monotonic() - started,
+                    output=output,
+                    output_bytes=printed.total,
+                    truncated=truncated,
+                )
+
+            try:
+                exit_code = await process.run(
+                    workspace.confinement.command(argv, phase=phase, status_file=status_file),
+                    cwd=workspace.path,
+                    environment=workspace.confinement.environment,
+                    timeout_seconds=timeout_seconds,
+                    sink=printed.feed,
+                )
+            except anyio.get_cancelled_exc_class():
+                if on_cancelled:
+                    on_cancelled(result(None))
+                raise
             launch = read_status()
+        # Masking the output may take a while, and others stream meanwhile.
+        done = await anyio.to_thread.run_sync(lambda: result(exit_code, timed_out=exit_code is None))
         limit = self.limit(workspace)
-        _check_launch(launch, completed, phase, limit)
+        _check_launch(launch, done, phase, limit)
         notes = [*restored, *filter(None, [limit])]
-        output = self._redact("\n".join([completed.output.rstrip(), *notes, ""])) if notes else completed.output
-        return CommandResult(command=label, **{**vars(completed), "output": output})
+        return done.replace(output=self._redact("\n".join([done.output.rstrip(), *notes, ""]))) if notes else done
 
     async def _restore(self, workspace: Workspace) -> list[str]:
         """Put back protected files that an earlier command changed, and say so in a sentence."""
@@ -405,7 +419,7 @@ class Workspaces:
         return tuple(swept)
 
 
-def _check_launch(launch: Launch, result: Completed, phase: CommandPhase, limit: str | None) -> None:
+def _check_launch(launch: Launch, result: CommandResult, phase: CommandPhase, limit: str | None) -> None:
     """Raise WorkspaceError where a command never began, or its supervisor did not live to see its end."""
     note = limit or " ".join(result.output.split())[:MAX_REASON_LENGTH]
     if not launch.begun:

@@ -60,8 +60,8 @@ def _fork() -> None:
     program = os.fork()
     if program == 0:
         return
-    # Nothing stays open that is the program's: others of its user could open it here. No look into `/proc`, which becomes
-    # the new world's as soon as the first process in it changes the root.
+    # Nothing stays open that is the program's: others of its user could open it here. No look into `/proc`, which
+    # becomes the new world's as soon as the first process in it changes the root.
     _call("descriptors", LIBC.syscall, CLOSE_RANGE, 3, ctypes.c_uint(-1), 0)
     while True:
         pid, status = os.wait()
