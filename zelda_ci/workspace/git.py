@@ -38,9 +38,6 @@ DISK_FULL = (
     "unable to create temporary file",
 )
 
-# Bytes on a disk below which whatever git refuses there may be for want of room.
-MIN_FREE_BYTES = 1 << 20
-
 # Objects, and nothing beside them.
 FETCH = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance")
 
@@ -161,12 +158,6 @@ class Git:
         reason = causes[0] if causes else f"exit code {outcome.exit_code}"
         code, hint = (NO_SPACE, MAKE_ROOM) if full else ("GIT_FAILED", None)
         return WorkspaceError(f"git {_verb(arguments)} failed: {reason}", hint=hint, code=code)
-
-
-def has_room(folder: Path) -> bool:
-    """Whether the disk of a folder has more room than git needs for what is small."""
-    status = os.statvfs(folder)
-    return status.f_bavail * status.f_frsize >= MIN_FREE_BYTES and (status.f_favail > 0 or status.f_files == 0)
 
 
 def prepare(base: Path, environ: Mapping[str, str], redact: Redactor) -> Git:
@@ -321,13 +312,6 @@ class RawChange(NamedTuple):
     mode: str
     old_content: str
     content: str
-
-
-def raw_changes(listing: bytes) -> dict[bytes, RawChange]:
-    """Read the changes that a diff command of git prints with `--raw -z --no-abbrev --no-renames`, by path."""
-    fields = listing.split(b"\0")[:-1]
-    changes = zip(fields[::2], fields[1::2], strict=True)
-    return {path: RawChange(*about[1:].decode().split(" ")[:4]) for about, path in changes}
 
 
 MAX_REASON_LENGTH = 500
