@@ -95,7 +95,7 @@ class Bill:
     def answer(self, request: ApiRequest) -> Message:
         """Look up, then answer."""
         tokens = self.cache.tokens(request)
-        self.usd += pricing.cost_usd(MODEL, pricing.from_usage(tokens.as_json()))
+        self.usd += pricing.cost_usd(MODEL, tokens.as_json())
         self.requests += 1
         places = LEFT_OUT.findall(json.dumps(request.messages[0]))
         asked = sum(message["role"] == "assistant" for message in request.messages)

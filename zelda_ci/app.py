@@ -24,10 +24,10 @@ from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.events import Emit, Warned
 from zelda_ci.execution import claude_code
 from zelda_ci.model_proxy import proxy
-from zelda_ci.model_proxy.modes import API_URL, LiveMode, Mode, RecordMode, ReplayMode, Upstream
-from zelda_ci.model_proxy.platforms import AwsKeys, Vertex
+from zelda_ci.model_proxy.platforms import OAUTH_BETA, AnthropicApi, AwsKeys, Bedrock, Platform, Vertex
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.model_proxy.rate_limits import RateLimits
+from zelda_ci.model_proxy.upstream import LiveMode, Mode, RecordMode, ReplayMode, Upstream, portkey
 from zelda_ci.overrides import Overrides, apply
 from zelda_ci.pipeline import evaluation, planning
 from zelda_ci.pipeline.batch import Batch
@@ -147,19 +147,21 @@ def direct(settings: EnvironmentSettings, who: str) -> Upstream:
     credential = settings.credential()
     if credential is None:
         raise ConfigError(f"ANTHROPIC_API_KEY is not set, and {who} needs it.", hint=HOW, code="API_KEY_MISSING")
-    secret, address, environ = credential.secrets[credential.variable], credential.base_url, settings.environ
+    secret = credential.secrets[credential.variable]
     match credential.platform:
         case "bedrock":
             key, its_secret, token = map(credential.secrets.get, AWS_KEYS)
-            access = AwsKeys(key, its_secret, token) if key and its_secret else secret
-            return Upstream.with_bedrock(access, credential.region, address, environ)
+            keys = AwsKeys(key, its_secret, token) if key and its_secret else None
+            headers = {} if keys else {"authorization": secret.as_bearer()}
+            platform: Platform = Bedrock(credential.region, keys)
         case "vertex":
-            return Upstream.with_vertex(secret, Vertex(credential.project, credential.region), address, environ)
+            headers, platform = {"authorization": secret.as_bearer()}, Vertex(credential.project, credential.region)
         case "anthropic" if credential.variable == "ANTHROPIC_API_KEY":
-            return Upstream.with_api_key(secret, address or API_URL, environ)
-        case "anthropic":
-            subscription = credential.variable == "CLAUDE_CODE_OAUTH_TOKEN"
-            return Upstream.with_token(secret, address or API_URL, environ, subscription=subscription)
+            headers, platform = {"x-api-key": secret}, AnthropicApi()
+        case _:
+            betas = [OAUTH_BETA] if credential.variable == "CLAUDE_CODE_OAUTH_TOKEN" else []
+            headers, platform = {"authorization": secret.as_bearer()}, AnthropicApi(betas)
+    return Upstream(headers, credential.base_url or platform.default_url, settings.environ, platform=platform)
 
 
 def of_judge(gateway: str | None, settings: EnvironmentSettings, origin: object) -> Upstream:
@@ -182,7 +184,7 @@ def of_judge(gateway: str | None, settings: EnvironmentSettings, origin: object)
         hint = "Set it in the environment, or unset gatewayUrl and PORTKEY_GATEWAY_URL to ask the API directly."
         message = "PORTKEY_API_KEY is not set, and the judge behind the gateway needs it."
         raise ConfigError(message, hint=hint, code="JUDGE_KEY_MISSING")
-    return Upstream.with_portkey(settings.portkey_api_key, gateway, settings.portkey_routing, settings.environ)
+    return portkey(settings.portkey_api_key, gateway, settings.portkey_routing, settings.environ)
 
 
 def _in_event_loop(work: Callable[[], Awaitable[T]]) -> T:

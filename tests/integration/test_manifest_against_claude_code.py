@@ -19,7 +19,7 @@ from zelda_ci.domain.session import SessionTranscript, Started
 from zelda_ci.execution.manifest.loading import note_listings, resolve_loaded
 from zelda_ci.execution.manifest.pins import find_pins
 from zelda_ci.execution.manifest.scan import scan
-from zelda_ci.model_proxy.witness import TranscriptWitness
+from zelda_ci.model_proxy.loaded_context import LoadedContext
 
 SERVER = {"command": sys.executable, "args": [str(Path(__file__).parents[1] / "support" / "stdio_mcp_server.py")]}
 HOOK = [{"hooks": [{"type": "command", "command": "true"}]}]
@@ -58,12 +58,12 @@ def lead(tmp_path: Path, files: Mapping[str, str | Path], *replies: Message, age
         session = Session(workspace, api.url, pins=find_pins(workspace, safe, mods=False))
         anyio.run(session.lead)
         asked = tuple(json.dumps(request.body) for request in api.requests)
-        witness = TranscriptWitness()
+        context = LoadedContext()
         for request in api.requests:
-            witness.request(request.body)
+            context.request(request.body)
     heard = transcript(session.records)
     assert heard.started is not None
-    told = note_listings(found, tuple(witness.listings), witness.tools, safe)
+    told = note_listings(found, tuple(context.listings), context.tools, safe)
     return Led(resolve_loaded(told, heard, safe), resolve_loaded(found, heard, safe), heard, heard.started, asked)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.proxied import BODY, ask, client, open_run, upstream
 from tests.support.scripted_api import ScriptedApi, Tokens, raw, text
-from zelda_ci.model_proxy.modes import LiveMode
+from zelda_ci.model_proxy.upstream import LiveMode
 
 USED = Tokens(input=1000, output=100)
 COST = (1000 * 2 + 100 * 10) / 1e6

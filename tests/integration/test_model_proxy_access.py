@@ -9,10 +9,10 @@ import pytest
 from tests.support.proxied import BODY, KEY, REDACT, ask, client, open_run, plain_client, upstream
 from tests.support.scripted_api import ScriptedApi, Tokens, http_error, text
 from zelda_ci.model_proxy import run
-from zelda_ci.model_proxy.modes import LiveMode, Upstream
 from zelda_ci.model_proxy.policy import Allowed
 from zelda_ci.model_proxy.pricing import Models
 from zelda_ci.model_proxy.proxy import ModelProxy
+from zelda_ci.model_proxy.upstream import LiveMode, Upstream
 from zelda_ci.redact import Secret
 
 pytestmark = pytest.mark.anyio
@@ -103,12 +103,12 @@ async def test_a_key_that_the_api_quotes_does_not_reach_the_session() -> None:
 
 async def test_two_runs_side_by_side_are_counted_apart() -> None:
     with ScriptedApi(lambda _: text("x", tokens=USED)) as api:
-        async with (
-            ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy,
-            proxy.session(run_label="a", budget_usd=None, placeholders={}) as first,
-            proxy.session(run_label="b", budget_usd=None, placeholders={}) as second,
-        ):
-            async with anyio.create_task_group() as group:
+        async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
+            async with (
+                proxy.session(run_label="a", budget_usd=None, placeholders={}) as first,
+                proxy.session(run_label="b", budget_usd=None, placeholders={}) as second,
+                anyio.create_task_group() as group,
+            ):
                 for meter in (first, second, second):
                     group.start_soon(ask, meter)
             assert (await ask(first)).status_code == 401, "a token ends with its run"
@@ -180,11 +180,11 @@ async def test_the_checks_hold_wherever_something_lies(
         ):
             async with client(meter) as http:
                 answer = await http.post("/v1/messages", json={**BODY, **options, "system": "x" * size})
-            refused = meter.refused_keys + meter.refused_models
+            refused = meter.refused_keys | meter.refused_models
     assert answer.status_code == status
     assert words in answer.json()["error"]["message"]
     assert api.requests == []
-    assert refused == {400: ("remote_files",), 403: ("claude-opus-5-5",) if "opus" in words else ()}[status]
+    assert refused == {400: {"remote_files"}, 403: {"claude-opus-5-5"} if "opus" in words else set()}[status]
 
 
 async def test_a_key_that_the_operator_allows_goes_on() -> None:

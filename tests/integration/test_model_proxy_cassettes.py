@@ -14,8 +14,8 @@ from tests.support.scripted_api import Reply, ScriptedApi, http_error, raw, text
 from zelda_ci.errors import ProxyError
 from zelda_ci.model_proxy.cassettes.cassette import Exchange, load, partial_file
 from zelda_ci.model_proxy.meter import Meter
-from zelda_ci.model_proxy.modes import RecordMode, ReplayMode
 from zelda_ci.model_proxy.proxy import ModelProxy
+from zelda_ci.model_proxy.upstream import RecordMode, ReplayMode
 
 pytestmark = pytest.mark.anyio
 
@@ -63,7 +63,7 @@ async def test_a_recording_answers_in_another_folder_without_key_or_network(tmp_
         "file_path": '/there/"other" place/a.txt',
         "content": 'x\n/there/"other" place\n',
     }
-    assert (meter.failure, meter.divergences, meter.unused) == (None, (), ())
+    assert (meter.cassette.failure, meter.cassette.divergences, meter.cassette.unused) == (None, (), ())
     assert meter.usage().models == recorded.usage().models
 
 
@@ -93,8 +93,8 @@ async def test_a_cassette_holds_no_path_no_secret_and_no_token(tmp_path: Path) -
             await ask(meter, f"I have {KEY} and {meter.token} at {meter.base_url} in /here/ws.")
     content = (tmp_path / "run.json").read_text()
     assert [word for word in (KEY, meter.token, meter.base_url, "/here") if word in content] == []
-    assert "I have *** and {{proxyToken}} at {{proxyUrl}} in {{workspace}}." in content
-    assert "Your key is ***, you are in {{workspace}}." in content
+    assert "I have *** and {{zelda:proxyToken}} at {{zelda:proxyUrl}} in {{zelda:workspace}}." in content
+    assert "Your key is ***, you are in {{zelda:workspace}}." in content
 
 
 async def test_a_request_without_a_match_is_refused_for_good_and_shows_the_nearest(tmp_path: Path) -> None:
@@ -106,9 +106,9 @@ async def test_a_request_without_a_match_is_refused_for_good_and_shows_the_neare
     assert message.startswith(
         "Zelda's replay stops here: the recording has no answer for the request of the main thread"
     )
-    assert "-Look into {{workspace}}.\n+Look into /here/else." in message
-    assert message.endswith(str(meter.failure))
-    assert meter.unused == ("exchange 1 (main, after 0 model responses)",)
+    assert "-Look into {{zelda:workspace}}.\n+Look into /here/else." in message
+    assert message.endswith(str(meter.cassette.failure))
+    assert meter.cassette.unused == ("exchange 1 (main, after 0 model responses)",)
 
 
 async def test_a_token_count_is_answered_and_not_recorded(tmp_path: Path) -> None:
@@ -153,7 +153,9 @@ async def test_a_full_disk_fails_the_recording_and_not_the_session(tmp_path: Pat
     (tmp_path / "no-folder").write_text("")
     meter = await record(tmp_path / "no-folder", text("x"), text("y"))
     assert meter.usage().requests == 2
-    assert str(meter.failure).startswith(f"the recording {tmp_path / 'no-folder' / 'run.json'} cannot be written: ")
+    assert str(meter.cassette.failure).startswith(
+        f"the recording {tmp_path / 'no-folder' / 'run.json'} cannot be written: "
+    )
 
 
 async def test_two_runs_cannot_be_recorded_to_one_file(tmp_path: Path) -> None:
@@ -176,9 +178,9 @@ def edit(folder: Path, response: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "response",
     [
-        {"events": [{"type": "content_block_delta", "index": "x", "delta": 5}, {"no": "type"}]},
-        {"body": {"type": "message", "usage": "none", "model": 5}},
-        {"text": "x", "headers": {"content-type": "\u2026\n"}},
+        {"content": [{"type": "content_block_delta", "index": "x", "delta": 5}, {"no": "type"}]},
+        {"content": {"type": "message", "usage": "none", "model": 5}},
+        {"content": "x", "headers": {"content-type": "\u2026\n"}},
     ],
 )
 async def test_a_strange_recording_never_breaks_the_proxy(tmp_path: Path, response: dict[str, Any]) -> None:
@@ -189,7 +191,7 @@ async def test_a_strange_recording_never_breaks_the_proxy(tmp_path: Path, respon
             assert (await ask(meter, "Look into /here/ws.", stream=streaming)).status_code in (200, 500)
 
 
-@pytest.mark.parametrize("response", [{}, {"text": "", "status": 7}])
+@pytest.mark.parametrize("response", [{}, {"content": "", "status": 7}])
 async def test_a_recording_edited_into_nonsense_is_an_error_before_the_session(
     tmp_path: Path, response: dict[str, Any]
 ) -> None:

@@ -24,7 +24,7 @@ from tests.support.scripted_api import (
 )
 from zelda_ci.model_proxy.cassettes.cassette import load
 from zelda_ci.model_proxy.meter import Meter
-from zelda_ci.model_proxy.modes import LiveMode, RecordMode, ReplayMode
+from zelda_ci.model_proxy.upstream import LiveMode, RecordMode, ReplayMode
 
 pytestmark = pytest.mark.anyio
 
@@ -69,7 +69,7 @@ async def test_a_session_is_replayed_with_the_same_transcript_in_another_folder(
     recorded = await record(first, tmp_path / "cassettes", script)
     session, meter = await lead(ReplayMode(tmp_path / "cassettes"), second)
 
-    assert (meter.failure, meter.divergences, meter.unused) == (None, (), ())
+    assert (meter.cassette.failure, meter.cassette.divergences, meter.cassette.unused) == (None, (), ())
     assert (meter.usage().errors, meter.usage().retries) == ({"503": 1}, 1)
     assert (second / "workspace" / "note.txt").read_text() == 'a\n"b"\n'
     assert session.result["result"] == f"I wrote {second}/workspace/note.txt."
@@ -95,7 +95,7 @@ def spoken(session: CliSession) -> list[str]:
 async def test_sub_agents_get_their_own_answers_in_a_replay(tmp_path: Path) -> None:
     recorded = await record(tmp_path / "one", tmp_path / "cassettes", agents)
     session, meter = await lead(ReplayMode(tmp_path / "cassettes"), tmp_path / "two")
-    assert (meter.failure, meter.unused) == (None, ())
+    assert (meter.cassette.failure, meter.cassette.unused) == (None, ())
     assert Counter(said(session)) == Counter(said(recorded))
 
 
@@ -136,7 +136,7 @@ async def test_a_replay_with_other_steering_files_stops_and_says_what_changed(tm
     await record(project(tmp_path / "one", "Always"), tmp_path / "cassettes", script)
     session, meter = await lead(ReplayMode(tmp_path / "cassettes"), project(tmp_path / "two", "Never"))
     assert session.result["api_error_status"] == 409
-    for said_of_it in (str(meter.failure), session.result["result"]):
+    for said_of_it in (str(meter.cassette.failure), session.result["result"]):
         assert "-Always be kind.\n+Never be kind." in said_of_it
 
 
@@ -156,7 +156,7 @@ async def test_what_the_cli_names_at_random_is_found_again_by_the_replayed_model
 
     await record(tmp_path / "one", tmp_path / "cassettes", script)
     session, meter = await lead(ReplayMode(tmp_path / "cassettes"), tmp_path / "two")
-    assert (meter.failure, meter.divergences, meter.unused) == (None, (), ())
+    assert (meter.cassette.failure, meter.cassette.divergences, meter.cassette.unused) == (None, (), ())
     assert "the end" in str(session.transcript[-3])
 
 

@@ -14,10 +14,10 @@ from tests.support.proxied import BODY, REDACT, open_run, upstream
 from tests.support.scripted_api import ScriptedApi, text, tool_call, tool_calls
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.execution import launch
-from zelda_ci.execution.agent import ModelEndpoint
-from zelda_ci.model_proxy.modes import LiveMode
+from zelda_ci.model_proxy.policy import Allowed
 from zelda_ci.model_proxy.pricing import Models
-from zelda_ci.model_proxy.proxy import Allowed, ModelProxy
+from zelda_ci.model_proxy.proxy import ModelProxy
+from zelda_ci.model_proxy.upstream import LiveMode
 
 pytestmark = pytest.mark.anyio
 
@@ -58,14 +58,14 @@ async def test_a_session_without_network_has_its_model_and_nothing_else(tmp_path
             async with proxy.session(run_label="a", budget_usd=None, placeholders={}, allowed=Allowed(models)) as meter:
                 workspace = make_workspace(tmp_path, files, level="none")
                 session = Session(workspace, meter.base_url, cli=_offline(tmp_path))
-                session.endpoint = ModelEndpoint(meter.base_url, meter.token, meter.socket)
+                session.token, session.socket = meter.token, meter.socket
                 outcome = await session.lead()
     said = str(session.records)
     assert outcome.status is SessionStatus.COMPLETED, outcome
     assert "sockets: 0 interfaces: 1" in said
     assert "I was small." in said
     assert "may not ask 'claude-opus-5-5'" in said
-    assert meter.refused_models == ("claude-opus-5-5",)
+    assert meter.refused_models == {"claude-opus-5-5"}
 
 
 def _can_close_the_network() -> bool:

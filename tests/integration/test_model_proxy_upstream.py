@@ -21,8 +21,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from tests.support.proxied import BODY, KEY, REDACT, ask, client, listening, open_run, until, upstream
 from tests.support.scripted_api import ScriptedApi, Tokens, cut_after, http_error, raw, text
 from zelda_ci.errors import ProxyError
-from zelda_ci.model_proxy.modes import LiveMode
 from zelda_ci.model_proxy.proxy import ModelProxy
+from zelda_ci.model_proxy.upstream import LiveMode
 
 pytestmark = pytest.mark.anyio
 

@@ -121,6 +121,27 @@ def test_cancelling_at_any_moment_leaves_nothing(tmp_path: Path, make: Callable[
     assert project.fingerprint() == before
 
 
+def test_a_run_takes_few_git_processes(tmp_path: Path) -> None:
+    project, counted, program = repository(tmp_path), tmp_path / "counted", tmp_path / "bin/git"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho "$*" >> {counted}\nexec {shutil.which("git")} "$@"\n')
+    program.chmod(0o755)
+    project.environ["PATH"] = f"{program.parent}:{project.environ['PATH']}"
+    project.level = "none"
+
+    async def work(workspaces: Workspaces, workspace: Workspace) -> list[str]:
+        counted.write_text(f"worktree add {workspace.root}\n")
+        await workspaces.tested_files(workspace)
+        (workspace.root / "README.md").write_text("changed\n")
+        await workspaces.changes(workspace, tmp_path / "patch")
+        measured = counted.read_text().splitlines()
+        await workspaces.check_out_again(workspace)
+        assert len(counted.read_text().splitlines()) == len(measured) + 4
+        return measured
+
+    assert len(project.work(work)) == 6
+
+
 def test_cancelling_measurement_and_command_leaves_nothing_of_them(tmp_path: Path) -> None:
     project = repository(tmp_path)
     project.level = "none"
@@ -128,12 +149,10 @@ def test_cancelling_measurement_and_command_leaves_nothing_of_them(tmp_path: Pat
 
     async def work(workspaces: Workspaces, workspace: Workspace) -> None:
         await workspaces.run_command(workspace, "git init -q inner; echo x > inner/x; echo y >> README.md", PATIENCE)
-        before = project.leftovers()
         for number in range(12):
             with anyio.move_on_after(number * 0.002) as scope:
                 await workspaces.changes(workspace, tmp_path / "patch")
             cancelled.append(scope.cancelled_caught)
-            assert project.leftovers() == before
             assert (workspace.root / "inner/.git/HEAD").exists()
         assert (await workspaces.changes(workspace, tmp_path / "patch")).files == ("README.md", "inner/x")
         async with anyio.create_task_group() as tasks:
@@ -228,6 +247,32 @@ def test_the_sessions_processes_are_gone_with_the_workspace(tmp_path: Path) -> N
 
     project.work(work)
     assert not is_running(pids.read_text())
+
+
+def test_git_is_started_a_few_times_only(tmp_path: Path) -> None:
+    project = repository(tmp_path, {"README.md": "hello\n", "zelda/test-a.yaml": "prompt: x\n"})
+    calls, program = tmp_path / "calls", tmp_path / "bin/git"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho . >> {calls}\nexec {shutil.which("git")} "$@"\n')
+    program.chmod(0o755)
+    project.environ["PATH"] = f"{program.parent}:{project.environ['PATH']}"
+
+    def count() -> int:
+        """Processes since the last time."""
+        number = len(calls.read_text().split())
+        calls.unlink()
+        return number
+
+    async def main(workspaces: Workspaces) -> list[int]:
+        found = []
+        for name in ("one", "two"):
+            async with workspaces.open(name, suite()):
+                found.append(count())
+        return found
+
+    # Looking at the checkout, fetching and rewriting the commit, checking it out; then only what is not known yet.
+    assert anyio.run(main, project.workspaces()) == [11, 1]
+    assert anyio.run(main, project.workspaces()) == [5, 1]
 
 
 def test_git_is_missing_or_too_old(tmp_path: Path) -> None:

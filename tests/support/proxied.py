@@ -12,8 +12,8 @@ from anyio.streams.tls import TLSListener
 
 from tests.support.patience import PATIENCE
 from zelda_ci.model_proxy.meter import Meter
-from zelda_ci.model_proxy.modes import LiveMode, RecordMode, ReplayMode, Upstream
 from zelda_ci.model_proxy.proxy import ModelProxy
+from zelda_ci.model_proxy.upstream import LiveMode, RecordMode, ReplayMode, Upstream
 from zelda_ci.redact import Redactor, Secret
 
 KEY = "sk-ant-fake-the-real-one"
@@ -28,7 +28,7 @@ BODY: dict[str, Any] = {
 
 def upstream(base_url: str, environ: Mapping[str, str] | None = None) -> Upstream:
     """An API that takes the fake key."""
-    return Upstream.with_api_key(Secret(KEY), base_url, environ)
+    return Upstream({"x-api-key": Secret(KEY)}, base_url, environ or {})
 
 
 @asynccontextmanager

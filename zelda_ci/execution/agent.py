@@ -37,30 +37,20 @@ class Pins:
 NO_PINS = Pins()
 
 
-@dataclass(frozen=True)
-class ModelEndpoint:
-    """Where the session finds its model: the loopback proxy and this run's token, never a real key."""
-
-    base_url: str
-    token: str
-    socket: Path | None = None
-    """The same proxy as a socket, as the session sees it; given where the session has no network."""
-
-
-class Witness(Protocol):
-    """Checks what a session's messages say against what passed between the session and the API."""
+class TranscriptCheck(Protocol):
+    """Checks a session's messages against what passed between the session and the API."""
 
     def began(self, message: str) -> None:
-        """A model's message begins."""
+        """Check that a model's message is the API's."""
 
     def said(self, message: str, text: str, *, thinking: bool) -> None:
-        """A text of a model's message."""
+        """Check a text of a model's message."""
 
-    def called(self, message: str, call: str, name: str, given: object) -> None:
-        """A tool call in a model's message."""
+    def called(self, message: str, call: str, name: str, arguments: object) -> None:
+        """Check a tool call in a model's message."""
 
-    def returned(self, call: str, content: object) -> None:
-        """Content that a tool call returned."""
+    def returned(self, call: str) -> None:
+        """Check that a tool's result is one of a call that the API made."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +65,15 @@ class SessionRequest:
     prompt: str
     workspace: Workspace
     execution: ExecutionSettings
-    endpoint: ModelEndpoint
+    base_url: str
+    """Address of the loopback proxy where the session finds its model."""
+    token: str
+    """This run's token for the proxy, never a real key."""
     stop: anyio.Event
     pins: Pins = NO_PINS
-    witness: Witness | None = None
+    socket: Path | None = None
+    """The same proxy as a socket, as the session sees it; given where the session has no network."""
+    transcript_check: TranscriptCheck | None = None
     time_limit: TimeLimit = anyio.move_on_after
     """Limits the session's time; it may know of waiting that is none of the session's doing."""
     wait_seconds: float = 0.0

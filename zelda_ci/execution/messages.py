@@ -25,7 +25,7 @@ from zelda_ci.domain.session import (
     Usage,
     UserSaid,
 )
-from zelda_ci.execution.agent import KeepImage, Witness
+from zelda_ci.execution.agent import KeepImage, TranscriptCheck
 from zelda_ci.redact import Redactor, SafeText
 
 # Model of texts that the CLI invented, errors above all.
@@ -63,10 +63,10 @@ class Translator:
     """Turns one session's messages into records, in order. Anything unknown becomes a notice.
 
     Args:
-        redact: For all texts; the witness gets them as they came.
+        redact: For all texts; the check of the transcript gets them as they came.
         clock: Seconds since the session's start.
         keep_image: Keeps images that tools return; without it they are only named.
-        witness: Gets what the messages say.
+        check: Checks what the messages say.
     """
 
     def __init__(
@@ -74,17 +74,9 @@ class Translator:
         redact: Redactor,
         clock: Callable[[], float],
         keep_image: KeepImage | None = None,
-        witness: Witness | None = None,
+        check: TranscriptCheck | None = None,
     ) -> None:
-        self._redact, self._clock, self._keep_image, self._witness = redact, clock, keep_image, witness
-        self._translations: dict[str, Callable[[Any], Iterator[SessionRecord]]] = {
-            "AssistantMessage": self._assistant,
-            "UserMessage": self._user,
-            "StreamEvent": self._stream,
-            "ResultMessage": self._result,
-            "SystemMessage": self._system,
-            "Exception": self._unreadable,
-        }
+        self._redact, self._clock, self._keep_image, self._check = redact, clock, keep_image, check
         self._at = 0.0
         self._started: Started | None = None
         self._open: tuple[SafeText, dict[str, Any]] | None = None
@@ -93,40 +85,47 @@ class Translator:
         self._denied: set[str] = set()
         self._returned: set[str] = set()
 
-    def translate(self, message: object) -> Iterator[SessionRecord]:
+    def translate(self, message: Any) -> Iterator[SessionRecord]:
         """Yield the records of one message; none for those that say nothing worth keeping."""
         self._at = round(self._clock(), 3)
         # By name, so that the SDK need not be imported, which takes long.
-        names = (kind.__name__ for kind in type(message).__mro__)
-        return next((self._translations[name] for name in names if name in self._translations), self._unknown)(message)
+        match type(message).__name__:
+            case "AssistantMessage":
+                yield from self._assistant(message)
+            case "UserMessage":
+                yield from self._user(message)
+            case "StreamEvent":
+                yield from self._stream(message)
+            case "ResultMessage":
+                yield from self._result(message)
+            case _ if hasattr(message, "data"):
+                yield from self._system(message)
+            case kind if isinstance(message, Exception):
+                yield self.notice("unreadable", f"{kind}: {message}")
+            case kind:
+                yield self.notice(kind, _note_text(vars(message)))
 
     def notice(self, kind: str, text: str) -> Noticed:
         """Return the record of something that happened beside the messages, such as a line on standard error."""
         return Noticed(at=round(self._clock(), 3), kind=self._redact(kind), text=self._redact(text))
 
-    def _unknown(self, message: object) -> Iterator[SessionRecord]:
-        yield self.notice(type(message).__name__, _note_text(getattr(message, "__dict__", {})))
-
-    def _unreadable(self, error: Any) -> Iterator[SessionRecord]:
-        yield self.notice("unreadable", f"{type(error).__name__}: {error}")
-
     def _assistant(self, message: Any) -> Iterator[SessionRecord]:
         thread, message_id = self._maybe(message.parent_tool_use_id), self._text(message.message_id or message.uuid)
         common: dict[str, Any] = {"at": self._at, "parent_tool_call_id": thread, "message_id": message_id}
         common["model"] = self._redact(message.model)
-        witness = None if message.model == SYNTHETIC else self._witness
+        check = None if message.model == SYNTHETIC else self._check
         for block in message.content:
             match type(block).__name__:
                 case "TextBlock" | "ThinkingBlock" as kind:
                     thinking = kind == "ThinkingBlock"
                     text = block.thinking if thinking else block.text
-                    if witness:
-                        witness.said(str(message.message_id), text, thinking=thinking)
+                    if check:
+                        check.said(str(message.message_id), text, thinking=thinking)
                     if text:
                         yield AssistantSaid(**common, text=self._redact(text), thinking=thinking)
                 case "ToolUseBlock" | "ServerToolUseBlock":
-                    if witness:
-                        witness.called(str(message.message_id), block.id, block.name, block.input)
+                    if check:
+                        check.called(str(message.message_id), block.id, block.name, block.input)
                     arguments = block.input if isinstance(block.input, dict) else {"input": block.input}
                     call, name = self._redact(block.id), self._redact(block.name)
                     yield ToolCalled(**common, id=call, name=name, input=self._redact.json(arguments))
@@ -152,8 +151,8 @@ class Translator:
         if kind not in {"ToolResultBlock", "ServerToolResultBlock"}:
             yield self.notice(kind, _note_text(vars(block)))
             return
-        if self._witness and kind == "ToolResultBlock":
-            self._witness.returned(block.tool_use_id, block.content)
+        if self._check and kind == "ToolResultBlock":
+            self._check.returned(block.tool_use_id)
         text, images = _returned(block.content, self._keep_image)
         output, is_error = self._redact(text), bool(getattr(block, "is_error", False))
         if is_error:
@@ -171,8 +170,8 @@ class Translator:
         match event.get("type"):
             case "message_start":
                 start = event.get("message") or {}
-                if self._witness:
-                    self._witness.began(str(start.get("id")))
+                if self._check:
+                    self._check.began(str(start.get("id")))
                 self._open = (self._text(start.get("id")), start.get("usage") or {})
             case "message_delta" if self._open:
                 message_id, usage = self._open

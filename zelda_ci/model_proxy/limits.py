@@ -16,7 +16,6 @@ class Limits:
     answer_bytes: int = 64 * MIB
     """Three times the longest stream: 128,000 tokens, each in an event of its own."""
     error_bytes: int = MIB
-    recording_bytes: int = MAX_RECORDING_BYTES
     request_seconds: float = 120.0
     """For a request to arrive in full, from a process on the same machine."""
     connect_seconds: float = 10.0

@@ -1,6 +1,5 @@
 """What one run has used: requests, tokens, cost, errors, retries. Always current, also while an answer streams."""
 
-import hashlib
 import time
 from collections import Counter
 from pathlib import Path
@@ -9,30 +8,24 @@ from typing import Any
 import anyio
 
 from zelda_ci.domain.session import ApiUsage, ModelUsage
-from zelda_ci.model_proxy import pricing, wire
+from zelda_ci.model_proxy import pricing
+from zelda_ci.model_proxy.answer import AnswerEvents, dicts
+from zelda_ci.model_proxy.loaded_context import LoadedContext
 from zelda_ci.model_proxy.rate_limits import RateLimitWait
-from zelda_ci.model_proxy.wire import Call, CassetteState, EventReader, Headers
-from zelda_ci.model_proxy.witness import AnswerReader, TranscriptWitness
-from zelda_ci.redact import SafeText
+from zelda_ci.model_proxy.transcript_check import PassedAnswer, TranscriptCheck
+from zelda_ci.model_proxy.wire import Call, CassetteState, Headers
 
 MAX_REFUSED = 5
 
 BYTES_PER_TOKEN = 4
-# What a model hardly writes.
+# More than a model writes, for estimates.
 TOKENS_PER_SECOND = 100
 
-# Status that an error has when it comes before the stream; one inside a stream is counted under it too.
-ERROR_STATUS = {
-    "invalid_request_error": "400",
-    "authentication_error": "401",
-    "billing_error": "402",
-    "permission_error": "403",
-    "not_found_error": "404",
-    "request_too_large": "413",
-    "rate_limit_error": "429",
-    "timeout_error": "504",
-    "overloaded_error": "529",
-}
+# Status of an error inside a stream, 500 where it has another kind; others come before the stream, with their status.
+ERROR_STATUS = {"rate_limit_error": "429", "overloaded_error": "529"}
+
+# A conversation at one point: whether its tokens are counted, its sub-agent, and the number of its messages.
+Place = tuple[bool, str | None, int]
 
 
 class Meter:
@@ -54,49 +47,22 @@ class Meter:
         self.budget_usd = budget_usd
         self.exhausted = anyio.Event()
         """Set when the budget is spent and the answer that spent it has ended."""
-        self.witness = TranscriptWitness()
+        self.transcript_check = TranscriptCheck()
+        self.context = LoadedContext()
         self.outage: str | None = None
         """The last connection error; None after the next answer."""
         self.wait = wait or RateLimitWait()
-        self._cassette = cassette
+        self.refused_models: set[str] = set()
+        self.refused_keys: set[str] = set()
+        """Keys of requests that Zelda does not know."""
+        self.cassette = cassette
         self._exchanges: list[MeteredExchange] = []
-        self._refused: set[str] = set()
-        self._refused_keys: set[str] = set()
+        self._failed: set[Place] = set()
 
-    @property
-    def failure(self) -> SafeText | None:
-        """Why the cassette could not answer or could not be written; None while all is well."""
-        return self._cassette.failure
-
-    @property
-    def divergences(self) -> tuple[SafeText, ...]:
-        """Where a replay was not exactly what was recorded, without harm so far."""
-        return tuple(self._cassette.divergences)
-
-    @property
-    def unused(self) -> tuple[SafeText, ...]:
-        """Recorded exchanges that the run has not asked for."""
-        return tuple(self._cassette.unused)
-
-    @property
-    def refused_models(self) -> tuple[str, ...]:
-        """Models that the run asked for and may not ask, sorted."""
-        return tuple(sorted(self._refused))
-
-    def refuse(self, model: str) -> None:
-        """Note a model that was refused; the names are the session's own, so only a few are kept."""
-        if len(self._refused) < MAX_REFUSED:
-            self._refused.add(model)
-
-    @property
-    def refused_keys(self) -> tuple[str, ...]:
-        """Keys of requests that Zelda does not know, sorted."""
-        return tuple(sorted(self._refused_keys))
-
-    def refuse_key(self, key: str) -> None:
-        """Note a key that was refused; as with models, only a few are kept."""
-        if len(self._refused_keys) < MAX_REFUSED:
-            self._refused_keys.add(key)
+    def refuse(self, names: set[str], name: str) -> None:
+        """Add to the refused models or keys; the names are the session's own, so only a few are kept."""
+        if len(names) < MAX_REFUSED:
+            names.add(name)
 
     @property
     def cost_usd(self) -> float:
@@ -105,9 +71,9 @@ class Meter:
 
     @property
     def is_spent(self) -> bool:
-        """Whether the cost, with what answers that nobody waited for must have cost, has reached the budget."""
-        unseen = sum(exchange.unseen_usd for exchange in self._exchanges)
-        return self.budget_usd is not None and self.cost_usd + unseen >= self.budget_usd
+        """Whether the cost, with what answers without a usage must have cost, has reached the budget."""
+        estimated = sum(exchange.estimated_usd for exchange in self._exchanges)
+        return self.budget_usd is not None and self.cost_usd + estimated >= self.budget_usd
 
     @property
     def spent_message(self) -> str:
@@ -117,15 +83,14 @@ class Meter:
 
     def usage(self) -> ApiUsage:
         """Everything counted so far."""
-        errors = Counter(exchange.error for exchange in self._exchanges if exchange.error)
         models: dict[str, ModelUsage] = {}
         for exchange in self._exchanges:
-            if exchange.tokens:
-                models[exchange.model] = _add(models.get(exchange.model), exchange)
+            if exchange.usage:
+                models[exchange.model] = models.get(exchange.model, ModelUsage()).with_more(exchange.model_usage())
         return ApiUsage(
             requests=len(self._exchanges),
             retries=sum(exchange.is_retry for exchange in self._exchanges),
-            errors=dict(sorted(errors.items())),
+            errors=dict(sorted(Counter(it.error for it in self._exchanges if it.error).items())),
             models=dict(sorted(models.items())),
             api_seconds=sum(exchange.seconds for exchange in self._exchanges),
             wait_seconds=self.wait.seconds,
@@ -134,48 +99,55 @@ class Meter:
 
     def begin(self, call: Call) -> "MeteredExchange":
         """Count a request; the exchange then observes its answer."""
-        place = call.place or place_of(call)
-        is_retry = any(exchange.place == place and exchange.is_failed for exchange in self._exchanges)
+        # The CLI changes options and its own notes between the attempts, so only the two speakers' messages count.
+        spoken = sum(message.get("role") != "system" for message in dicts(call.body.get("messages")))
+        place = call.counts_tokens, call.agent_id, spoken
         if not call.counts_tokens:
-            self.witness.request(call.body)
-        reader, model = AnswerReader(self.witness), str(call.body.get("model", ""))
-        exchange = MeteredExchange(call, model, place, reader, is_retry=is_retry)
+            self.transcript_check.request(call.body)
+            self.context.request(call.body)
+        exchange = MeteredExchange(call, place, self.transcript_check.answer(), is_retry=place in self._failed)
+        self._failed.discard(place)
         self._exchanges.append(exchange)
         return exchange
 
     def drop(self, exchange: "MeteredExchange") -> None:
         """Forget a request that the API refused for now, and that will be sent again."""
         self._exchanges.remove(exchange)
+        if exchange.is_retry:
+            self._failed.add(exchange.place)
 
     def end(self, exchange: "MeteredExchange") -> None:
-        """The answer is over, whole or not."""
+        """Close an exchange whose answer is over, whole or not."""
         exchange.end()
+        if exchange.is_failed:
+            self._failed.add(exchange.place)
         if self.is_spent:
             self.exhausted.set()
 
 
 class MeteredExchange:
-    def __init__(self, call: Call, model: str, place: bytes, reader: AnswerReader, *, is_retry: bool) -> None:
+    """Observes the answer to one request."""
+
+    def __init__(self, call: Call, place: Place, passed: PassedAnswer, *, is_retry: bool) -> None:
         # Only what the price depends on: the requests of a session are large, each repeats the one before.
         self._is_free = call.counts_tokens
         self._request_bytes = len(call.raw_body)
         self._max_tokens = most if isinstance(most := call.body.get("max_tokens"), int) else 0
-        self.requested_model = self.model = model
+        self.requested_model = self.model = str(call.body.get("model", ""))
         self.place = place
-        self._reader: AnswerReader | None = reader
         self.is_retry = is_retry
         self.is_failed = False
         self.error: str | None = None
         """HTTP status or `connection`."""
-        self.tokens: pricing.Tokens | None = None
-        self._has_usage = False
-        self.unseen_usd = 0.0
+        self.usage: dict[str, Any] = {}
+        """The API's own, as far as it has come."""
+        self.estimated_usd = 0.0
         """A guess at the cost of an answer that was abandoned before it reported its usage, or could not be read."""
-        self._usage: dict[str, Any] = {}
+        self._has_whole_usage = False
         self._is_answer = False
         self._answer_bytes = 0
-        self._events: EventReader | None = None
-        self._body = bytearray()
+        self._events = AnswerEvents()
+        self._passed = passed
         self._started_at = time.monotonic()
         self._ended_at: float | None = None
 
@@ -187,120 +159,81 @@ class MeteredExchange:
     @property
     def cost_usd(self) -> float:
         """Cost of what was seen of the answer."""
-        return pricing.cost_usd(self.model, self.tokens) if self.tokens else 0.0
+        return pricing.cost_usd(self.model, self.usage)
+
+    def model_usage(self) -> ModelUsage:
+        """Tokens and cost of what was seen of the answer."""
+        return ModelUsage(
+            input_tokens=pricing.count(self.usage, "input_tokens"),
+            output_tokens=pricing.count(self.usage, "output_tokens"),
+            cache_read_tokens=pricing.count(self.usage, "cache_read_input_tokens"),
+            cache_write_tokens=sum(pricing.cache_writes(self.usage)),
+            cost_usd=self.cost_usd,
+            cost_known=pricing.is_known(self.model),
+        )
 
     def start(self, status: int, headers: Headers) -> None:
-        """Status and headers of the answer."""
+        """Take in the status of the answer."""
         if status >= 400:
             self.fail(str(status))
-        else:
-            self._is_answer = True
+        self._is_answer = status < 400
 
     def chunk(self, data: bytes) -> None:
-        """The next bytes of the answer."""
-        if not self._is_answer:
-            return
-        self._answer_bytes += len(data)
-        if self._events is None and not self._body:
-            # What it is, its first bytes say: gateways label event streams in other ways too.
-            data = data.lstrip()
-            if data and not wire.begins_object(data):
-                self._events = EventReader()
-        if self._events is None:
-            self._body += data
-            return
-        for data_of_event in self._events.feed(data):
-            event = wire.read_object(data_of_event) or {}
-            self._update(event)
-            if self._reader:
-                self._reader.event(event)
+        """Take in the next bytes of the answer."""
+        if self._is_answer:
+            self._answer_bytes += len(data)
+            for event in self._events.feed(data):
+                self._update(event)
 
     def fail(self, error: str | None) -> None:
-        """The answer is an error, or broke off; `error` is counted, None only makes a repetition a retry."""
+        """Note that the answer is an error, or broke off; `error` is counted, None only makes a repetition a retry."""
         self.is_failed = True
         self.error = error or self.error
 
     def leave(self) -> None:
-        """The session does not wait for the rest: it could otherwise read all of an answer but its price."""
+        """Note that the session does not wait for the rest: it could otherwise read all of an answer but its price."""
         self.fail(None)
         self._estimate()
 
+    def end(self) -> None:
+        """Close the exchange; only counts are kept of it."""
+        self._ended_at = time.monotonic()
+        if self._is_answer:
+            for event in self._events.end():
+                self._update(event)
+            if not self.is_failed:
+                self._estimate()
+        self._is_answer, self._events = False, AnswerEvents()
+
     def _estimate(self) -> None:
-        """Guess what the answer cost, unless it said so or was free."""
-        if self._has_usage or self._is_free:
+        """Guess the cost of the answer, unless the API reported it or it was free."""
+        if self._has_whole_usage or self._is_free:
             return
         output = max(round(self.seconds * TOKENS_PER_SECOND), self._answer_bytes // BYTES_PER_TOKEN)
-        estimate = pricing.Tokens(
-            input=0 if self.tokens else self._request_bytes // BYTES_PER_TOKEN,
-            output=max(0, min(self._max_tokens, output)),
-        )
-        self.unseen_usd = pricing.cost_usd(self.model, estimate)
-
-    def end(self) -> None:
-        """Nothing more will come; what was only needed to read the answer is forgotten."""
-        self._ended_at = time.monotonic()
-        if self._body:
-            message = wire.read_object(bytes(self._body)) or {}
-            self._message(message)
-            self._has_usage = self.tokens is not None
-            if self._reader:
-                self._reader.message(message)
-        if self._is_answer and not self.is_failed:
-            self._estimate()
-        self._is_answer, self._events, self._reader, self._body = False, None, None, bytearray()
+        estimate = {
+            "input_tokens": 0 if self.usage else self._request_bytes // BYTES_PER_TOKEN,
+            "output_tokens": max(0, min(self._max_tokens, output)),
+        }
+        self.estimated_usd = pricing.cost_usd(self.model, estimate)
 
     def _update(self, event: dict[str, Any]) -> None:
+        self._passed.event(event)
         match event:
             case {"type": "message_start", "message": dict(message)}:
-                self._message(message)
+                if isinstance(model := message.get("model"), str) and model:
+                    # The API answers with the dated id; the session and Claude Code use the one that was requested.
+                    same = pricing.base_name(model) == pricing.base_name(self.requested_model)
+                    self.model = self.requested_model if same else model
+                self._count(message.get("usage"))
             case {"type": "message_delta", "usage": dict(usage)}:
-                self._has_usage = True
+                self._has_whole_usage = True
                 self._count(usage)
             case {"type": "error", "error": {"type": str(kind)}}:
                 self.fail(ERROR_STATUS.get(kind, "500"))
             case _:
                 pass
 
-    def _message(self, message: dict[str, Any]) -> None:
-        if isinstance(model := message.get("model"), str) and model:
-            # The API answers with the dated id; the session, and Claude Code's own counts, use the one asked for.
-            same = pricing.base_name(model) == pricing.base_name(self.requested_model)
-            self.model = self.requested_model if same else model
-        if isinstance(usage := message.get("usage"), dict):
-            self._count(usage)
-
-    def _count(self, usage: dict[str, Any]) -> None:
-        self._usage = pricing.merged(self._usage, usage)
-        self.tokens = pricing.from_usage(self._usage)
-
-
-def _add(before: ModelUsage | None, exchange: MeteredExchange) -> ModelUsage:
-    used, so_far = exchange.tokens or pricing.Tokens(), before or ModelUsage()
-    return ModelUsage(
-        input_tokens=so_far.input_tokens + used.input,
-        output_tokens=so_far.output_tokens + used.output,
-        cache_read_tokens=so_far.cache_read_tokens + used.cache_read,
-        cache_write_tokens=so_far.cache_write_tokens + used.cache_write_5m + used.cache_write_1h,
-        cost_usd=so_far.cost_usd + exchange.cost_usd,
-        cost_known=pricing.is_known(exchange.model),
-    )
-
-
-def place_of(call: Call) -> bytes:
-    """Digest of the conversation so far: a request at the same place repeats an earlier one.
-
-    The CLI changes options and its own notes between the attempts, so only the two speakers' messages count. A count of
-    tokens is no attempt at an answer.
-    """
-    content = call.body.get("messages")
-    messages = [message for message in content if isinstance(message, dict)] if isinstance(content, list) else []
-    spoken = [_without_cache_marks(message) for message in messages if message.get("role") != "system"]
-    return hashlib.sha256(wire.write([call.counts_tokens, call.agent_id, spoken])).digest()
-
-
-def _without_cache_marks(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_cache_marks(item) for key, item in value.items() if key != "cache_control"}
-    if isinstance(value, list):
-        return [_without_cache_marks(item) for item in value]
-    return value
+    def _count(self, usage: object) -> None:
+        # Counts are cumulative; null and zero mean "as before".
+        if isinstance(usage, dict):
+            self.usage |= {key: value for key, value in usage.items() if value}

@@ -17,13 +17,16 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from zelda_ci.model_proxy import wire
-from zelda_ci.model_proxy.wire import DO_NOT_RETRY, Call, Headers, RefusedHereError
+from zelda_ci.model_proxy.wire import Call, Headers, RefusedHereError
 from zelda_ci.redact import Secret
 
 BETA = b"anthropic-beta"
 VERSION = b"anthropic-version"
 # The version that both clouds name in their own way; later ones have the same name everywhere.
 FIRST_VERSION = "2023-06-01"
+API_URL = "https://api.anthropic.com"
+# Without it the API does not take the token of a subscription.
+OAUTH_BETA = "oauth-2025-04-20"
 EVENT_STREAM = "application/vnd.amazon.eventstream"
 
 
@@ -43,6 +46,11 @@ class Platform(ABC):
     def secrets(self) -> Sequence[Secret]:
         """Those that are in no header."""
         return ()
+
+    @property
+    @abstractmethod
+    def default_url(self) -> str:
+        """The address where the environment gives none."""
 
     @abstractmethod
     def wired(self, base_url: str, call: Call, headers: Headers) -> Wired:
@@ -68,6 +76,8 @@ class AnthropicApi(Platform):
     betas: Sequence[str] = ()
     """What requests must name beside what the session names."""
 
+    default_url = API_URL
+
     def wired(self, base_url: str, call: Call, headers: Headers) -> Wired:
         return Wired(base_url + call.path, _with_betas(headers, self.betas), call.raw_body)
 
@@ -78,6 +88,11 @@ class Vertex(Platform):
 
     project: str
     region: str
+
+    @property
+    def default_url(self) -> str:
+        hosts = {"global": "aiplatform", "us": "aiplatform.us.rep", "eu": "aiplatform.eu.rep"}
+        return f"https://{hosts.get(self.region, f'{self.region}-aiplatform')}.googleapis.com/v1"
 
     def wired(self, base_url: str, call: Call, headers: Headers) -> Wired:
         version = _version(call, "vertex-2023-10-16")
@@ -103,13 +118,17 @@ class Bedrock(Platform):
     """Where requests are signed; else a bearer token stands in a header."""
 
     @property
+    def default_url(self) -> str:
+        return f"https://bedrock-runtime.{self.region}.amazonaws.com"
+
+    @property
     def secrets(self) -> Sequence[Secret]:
         return [secret for secret in (self.keys.secret, self.keys.token) if secret] if self.keys else []
 
     def wired(self, base_url: str, call: Call, headers: Headers) -> Wired:
         if call.counts_tokens:
             why = "tokens are not counted on Amazon Bedrock"
-            raise RefusedHereError(404, "not_found_error", why, [*DO_NOT_RETRY])
+            raise RefusedHereError(404, "not_found_error", why)
         betas = [beta for name, value in headers if name == BETA for beta in value.decode("latin-1").split(",")]
         more = {"anthropic_version": _version(call, "bedrock-2023-05-31")}
         body = wire.write(
@@ -153,7 +172,7 @@ def _name(call: Call) -> str:
     """The model as one segment of a path."""
     name = str(call.body.get("model", ""))
     if name.strip(".") == "":
-        raise RefusedHereError(400, "invalid_request_error", "model: Field required", [*DO_NOT_RETRY])
+        raise RefusedHereError(400, "invalid_request_error", "model: Field required")
     return quote(name, safe="@")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from zelda_ci.model_proxy import wire
 from zelda_ci.model_proxy.pricing import Models
-from zelda_ci.model_proxy.wire import DO_NOT_RETRY, Headers, RefusedHereError
+from zelda_ci.model_proxy.wire import Headers, RefusedHereError
 
 MAX_NAME_LENGTH = 100
 
@@ -53,7 +53,7 @@ class RefusedModelError(RefusedHereError):
     def __init__(self, model: str, main: str) -> None:
         why = f"this run may not ask {model[:MAX_NAME_LENGTH]!r}: its model is {main}; others that are dearer or not "
         why += "known have to be named in the suite's execution.extraModels"
-        super().__init__(403, "permission_error", why, [*DO_NOT_RETRY])
+        super().__init__(403, "permission_error", why)
         self.model = model
 
 
@@ -65,12 +65,12 @@ class UnknownKeyError(RefusedHereError):
         self.key = short if key.isidentifier() and key.isascii() else ascii(short)
         # The first words are the API's own: Claude Code leaves out an option that is refused with them.
         why = f"{self.key}: Extra inputs are not permitted. This version of Zelda does not know the key: allow it with "
-        super().__init__(400, "invalid_request_error", why + SETTING, [*DO_NOT_RETRY])
+        super().__init__(400, "invalid_request_error", why + SETTING)
 
 
 def invalid(message: str) -> RefusedHereError:
     """A refusal of a request that was read."""
-    return RefusedHereError(400, "invalid_request_error", message, [*DO_NOT_RETRY])
+    return RefusedHereError(400, "invalid_request_error", message)
 
 
 def read(data: bytes) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def check(body: dict[str, Any], allowed: Allowed) -> None:
             if not allowed.models.allow(model):
                 raise RefusedModelError(str(model), allowed.models.main)
     if not allowed.web and (feature := external_address(body)):
-        raise RefusedHereError(403, "permission_error", f"this run may not use {feature}", [*DO_NOT_RETRY])
+        raise RefusedHereError(403, "permission_error", f"this run may not use {feature}")
 
 
 def allowed_headers(headers: Headers) -> Headers:

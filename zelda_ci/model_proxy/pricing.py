@@ -1,4 +1,4 @@
-"""Models, their list prices as Claude Code charges them, and the tokens that an answer reports."""
+"""Models, their list prices as Claude Code charges them, and the cost of the `usage` that an answer reports."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -6,61 +6,23 @@ from dataclasses import dataclass
 from typing import Any
 
 
-@dataclass(frozen=True)
-class Tokens:
-    """What one response used and what its price depends on."""
-
-    input: int = 0
-    output: int = 0
-    cache_read: int = 0
-    cache_write_5m: int = 0
-    cache_write_1h: int = 0
-    web_searches: int = 0
-    fast: bool = False
-    us_only: bool = False
-
-    @property
-    def prompt(self) -> int:
-        """Everything the model read, cached or not."""
-        return self.input + self.cache_read + self.cache_write_5m + self.cache_write_1h
-
-
-def merged(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
-    """A stream's usage so far with that of a later event: counts are cumulative, null and zero mean "as before"."""
-    return {**earlier, **{key: value for key, value in later.items() if value}}
-
-
-def from_usage(usage: Mapping[str, Any]) -> Tokens:
-    """Read a `usage` object; whatever is missing or not a count is zero."""
-    split = _object(usage.get("cache_creation"))
-    one_hour = _count(split.get("ephemeral_1h_input_tokens"))
-    cache_writes = max(
-        _count(usage.get("cache_creation_input_tokens")), one_hour + _count(split.get("ephemeral_5m_input_tokens"))
-    )
-    return Tokens(
-        input=_count(usage.get("input_tokens")),
-        output=_count(usage.get("output_tokens")),
-        cache_read=_count(usage.get("cache_read_input_tokens")),
-        cache_write_5m=cache_writes - one_hour,
-        cache_write_1h=one_hour,
-        web_searches=_count(_object(usage.get("server_tool_use")).get("web_search_requests")),
-        fast=usage.get("speed") == "fast",
-        us_only=usage.get("inference_geo") == "us",
-    )
-
-
-def _count(value: Any) -> int:
+def count(usage: Mapping[str, Any], *keys: str) -> int:
+    """Return the count under nested keys of a `usage` object; 0 where there is none."""
+    value: Any = usage
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
     return value if isinstance(value, int) and value > 0 else 0
 
 
-def _object(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
+def cache_writes(usage: Mapping[str, Any]) -> tuple[int, int]:
+    """Return the tokens written to the cache for five minutes, and those for an hour."""
+    one_hour = count(usage, "cache_creation", "ephemeral_1h_input_tokens")
+    five_minutes = count(usage, "cache_creation", "ephemeral_5m_input_tokens")
+    return max(count(usage, "cache_creation_input_tokens") - one_hour, five_minutes), one_hour
 
 
-CACHE_WRITE_5M = 1.25
-# Price of a cache write as a multiple of the input price; the same for every model.
-CACHE_WRITE_1H = 2.0
-
+# Prices of cache writes as multiples of the input price; the same for every model.
+CACHE_WRITE_5M, CACHE_WRITE_1H = 1.25, 2.0
 WEB_SEARCH_USD = 0.01
 # Factor for inference that stays in the United States.
 US_ONLY = 1.1
@@ -137,33 +99,21 @@ def is_known(model: str) -> bool:
     return base_name(model) in PRICES
 
 
-def costs_no_more(model: str, other: str) -> bool:
-    """Whether both models are known, and this one's tokens are no dearer than the other's."""
-    if not (is_known(model) and is_known(other)):
-        return False
-    price, limit = PRICES[base_name(model)], PRICES[base_name(other)]
-    # Both prices: a model with cheap input and dear output would else pass for a smaller one.
-    return price.input <= limit.input and price.output <= limit.output
-
-
-def cost_usd(model: str, tokens: Tokens) -> float:
-    """Cost of one response in US dollars; of an unknown model, a guess."""
+def cost_usd(model: str, usage: Mapping[str, Any]) -> float:
+    """Return the cost of one answer in US dollars; of an unknown model, a guess."""
     price = PRICES.get(base_name(model), GUESS)
-    per_million = (
-        tokens.input * price.input
-        + tokens.output * price.output
-        + tokens.cache_read * price.cache_read
-        + tokens.cache_write_5m * price.input * CACHE_WRITE_5M
-        + tokens.cache_write_1h * price.input * CACHE_WRITE_1H
-    )
-    return per_million / 1e6 * _factor(price, tokens) + tokens.web_searches * WEB_SEARCH_USD
-
-
-def _factor(price: Price, tokens: Tokens) -> float:
-    factor = price.fast if tokens.fast else 1.0
-    if price.long_above is not None and tokens.prompt > price.long_above:
-        factor *= price.long
-    return factor * (US_ONLY if tokens.us_only else 1.0)
+    uncached, cached = count(usage, "input_tokens"), count(usage, "cache_read_input_tokens")
+    five_minutes, one_hour = cache_writes(usage)
+    written = five_minutes * CACHE_WRITE_5M + one_hour * CACHE_WRITE_1H
+    output = count(usage, "output_tokens") * price.output
+    cost = ((uncached + written) * price.input + cached * price.cache_read + output) / 1e6
+    if usage.get("speed") == "fast":
+        cost *= price.fast
+    if price.long_above is not None and uncached + cached + five_minutes + one_hour > price.long_above:
+        cost *= price.long
+    if usage.get("inference_geo") == "us":
+        cost *= US_ONLY
+    return cost + count(usage, "server_tool_use", "web_search_requests") * WEB_SEARCH_USD
 
 
 @dataclass(frozen=True)
@@ -187,19 +137,21 @@ class Models:
         if not isinstance(name, str):
             return False
         model = plain(name)
-        return model == self.main or model in self.more or self._is_smaller(model)
+        return model == self.main or model in self.more or _is_smaller(model, self.main)
 
-    def _is_smaller(self, model: str) -> bool:
-        same_provider = _provider(model) == _provider(self.main)
-        # A name with another provider is another way through the gateway, perhaps to somebody else's account.
-        return same_provider and costs_no_more(model, self.main)
+
+def _is_smaller(model: str, main: str) -> bool:
+    """Whether both have list prices, and the model's are no higher than the main one's."""
+    name, main_name = base_name(model), base_name(main)
+    if name not in PRICES or main_name not in PRICES:
+        return False
+    # What stands before the name leads a gateway to a provider, perhaps to somebody else's account.
+    same_provider = model[: model.find(name)] == main[: main.find(main_name)]
+    price, limit = PRICES[name], PRICES[main_name]
+    # Both prices: a model with cheap input and dear output would else pass for a smaller one.
+    return same_provider and price.input <= limit.input and price.output <= limit.output
 
 
 def plain(model: str) -> str:
     """A model's name as requests spell it: without the mark of a long context."""
     return model.removesuffix("[1m]")
-
-
-def _provider(model: str) -> str:
-    """What stands before the name: a gateway routes by it."""
-    return model[: model.find(base_name(model))]

@@ -15,36 +15,38 @@ from zelda_ci.model_proxy.cassettes.record import recording
 from zelda_ci.model_proxy.cassettes.replay import ReplaySource
 from zelda_ci.model_proxy.limits import Limits
 from zelda_ci.model_proxy.meter import Meter
-from zelda_ci.model_proxy.modes import LiveMode, Mode, RecordMode, ReplayMode, Upstream
 from zelda_ci.model_proxy.policy import Allowed
-from zelda_ci.model_proxy.pricing import Models, plain
+from zelda_ci.model_proxy.pricing import plain
 from zelda_ci.model_proxy.probe import Probe, probe
 from zelda_ci.model_proxy.rate_limits import RateLimits, RateLimitWait, UpstreamPause
 from zelda_ci.model_proxy.run import ProxyRun
-from zelda_ci.model_proxy.server import socket_folder
+from zelda_ci.model_proxy.upstream import Mode, RecordMode, ReplayMode
 from zelda_ci.model_proxy.wire import AnswerSource, CassetteState
 from zelda_ci.redact import Redactor
 
-__all__ = ["Allowed", "Limits", "LiveMode", "Meter", "ModelProxy", "Models", "RecordMode", "ReplayMode", "Upstream"]
-
 
 def preload(*, live: bool) -> None:
-    """Import server and client, which the main thread will need before anything else that is slow."""
+    """Import server and client, which most commands need not."""
     with one_at_a_time("uvicorn"):
-        import zelda_ci.model_proxy.server  # noqa: PLC0415 - 60 ms, and most commands need no server
-    if not live:
-        return
-    with one_at_a_time("httpx2"):
-        import zelda_ci.model_proxy.live  # noqa: F401, PLC0415 - 20 ms
+        import zelda_ci.model_proxy.server  # noqa: PLC0415 - 60 ms
+    if live:
+        with one_at_a_time("httpx2"):
+            import zelda_ci.model_proxy.live  # noqa: F401, PLC0415 - 20 ms
 
 
 class ModelProxy:
-    """Serves the Messages API on loopback, and on a socket in the file system, while its `async with` block lasts."""
+    """Serves the Messages API on loopback, and on a socket in the file system, while its `async with` block lasts.
+
+    Args:
+        mode: Where answers come from.
+        redact: Masks what is recorded and what messages quote.
+        limits: Bytes and seconds of requests and answers.
+        rate_limits: The API's, where several proxies share them.
+    """
 
     def __init__(
         self, mode: Mode, redact: Redactor, limits: Limits | None = None, rate_limits: RateLimits | None = None
     ) -> None:
-        """Where answers come from, how much is taken, and the API's rate limits, where several proxies share them."""
         self._mode = mode
         self._rate_limits = rate_limits or RateLimits()
         self.redact = redact
@@ -63,17 +65,15 @@ class ModelProxy:
         Raises:
             ProxyError: The API's address, the HTTP proxy or the certificates cannot be used.
         """
-        with one_at_a_time("uvicorn"):
-            from zelda_ci.model_proxy.server import serving  # noqa: PLC0415 - 60 ms, and most commands need no server
+        preload(live=not isinstance(self._mode, ReplayMode))
+        from zelda_ci.model_proxy.server import serving, socket_path  # noqa: PLC0415
 
         async with AsyncExitStack() as stack:
             if not isinstance(self._mode, ReplayMode):
-                with one_at_a_time("httpx2"):
-                    from zelda_ci.model_proxy.live import live_source  # noqa: PLC0415 - 20 ms, not for a replay
+                from zelda_ci.model_proxy.live import live_source  # noqa: PLC0415
 
-                opened = live_source(self._mode.upstream, self._limits)
-                self._live = await stack.enter_async_context(opened)
-            self.socket = stack.enter_context(socket_folder())
+                self._live = await stack.enter_async_context(live_source(self._mode.upstream, self._limits))
+            self.socket = stack.enter_context(socket_path())
             self._base_url = await stack.enter_async_context(serving(self._runs, self.socket))
             self._stack = stack.pop_all()
         return self
@@ -100,7 +100,7 @@ class ModelProxy:
         Args:
             run_label: Names the run's cassette.
             budget_usd: Cost at which further requests are refused; None for no limit.
-            placeholders: Absolute paths by name, kept out of the cassette as `{{name}}`.
+            placeholders: Absolute paths by name, kept out of the cassette as `{{zelda:name}}`.
             allowed: What requests may be; None for anything.
             wait: How long the run may wait for the API's rate limits.
 
@@ -109,9 +109,9 @@ class ModelProxy:
         """
         token, recorder = secrets.token_urlsafe(32), None
         places = Placeholders({**placeholders, "proxyUrl": self._base_url, "proxyToken": token})
+        source: AnswerSource
+        cassette: CassetteState
         async with AsyncExitStack() as stack:
-            source: AnswerSource
-            cassette: CassetteState
             if isinstance(self._mode, ReplayMode):
                 source = cassette = ReplaySource(load(cassette_file(self._mode.folder, run_label)), places, self.redact)
             else:
@@ -122,7 +122,7 @@ class ModelProxy:
                     raise ProxyError(f"two runs would be recorded to {file}", hint="Give the suites different names.")
                 self._recording.add(file)
                 stack.callback(self._recording.discard, file)
-                opened = recording(file, run_label, places, self.redact, self._limits.recording_bytes)
+                opened = recording(file, run_label, places, self.redact)
                 cassette = recorder = stack.enter_context(opened)
             meter = Meter(self._base_url, token, budget_usd, cassette, self.socket, wait)
             run = ProxyRun(meter, source, self._limits, allowed, self._pause(), recorder)
@@ -138,13 +138,12 @@ class ModelProxy:
         """Whom it asks; nobody where it replays."""
         return "" if isinstance(self._mode, ReplayMode) else self._mode.upstream.base_url
 
-    async def probe(self, model: str, tell: Callable[[str], None]) -> Probe:
-        """Ask a model for one token; a recording does not notice. `tell` hears why it is asked again."""
-        source = self._started()
+    async def probe(self, model: str, notify: Callable[[str], None]) -> Probe:
+        """Ask a model for one token, past any recording; `notify` is called with why it is asked again."""
         # What is asked is whether there is an answer now.
         meter = Meter(self._base_url, "", None, CassetteState(), wait=RateLimitWait(0.0))
-        run = ProxyRun(meter, source, self._limits, pause=self._pause())
-        return await probe(run, plain(model), source.address, tell)
+        run = ProxyRun(meter, self._started(), self._limits, pause=self._pause())
+        return await probe(run, plain(model), self._started().address, notify)
 
     def _pause(self) -> UpstreamPause | None:
         if isinstance(self._mode, ReplayMode):

@@ -6,7 +6,7 @@ import anyio.to_thread
 from zelda_ci.model_proxy import policy, wire
 from zelda_ci.model_proxy.cassettes.record import Recording
 from zelda_ci.model_proxy.limits import Limits, in_mib
-from zelda_ci.model_proxy.meter import Meter, place_of
+from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.policy import Allowed
 from zelda_ci.model_proxy.rate_limits import Throttled, TooLongError, UpstreamPause
 from zelda_ci.model_proxy.wire import (
@@ -69,18 +69,17 @@ class ProxyRun:
         except RecursionError:
             raise policy.invalid("the body nests values too deeply") from None
         except policy.RefusedModelError as exc:
-            self.meter.refuse(exc.model)
+            self.meter.refuse(self.meter.refused_models, exc.model)
             raise
         except policy.UnknownKeyError as exc:
-            self.meter.refuse_key(exc.key)
+            self.meter.refuse(self.meter.refused_keys, exc.key)
             raise
 
     def _judged(self, path: str, headers: Headers, data: bytes) -> Call:
         body = policy.read(data)
         policy.check(body, self._allowed)
         # What was judged, and not what came, is what is sent.
-        call = Call(f"{path}?{policy.QUERY}", policy.allowed_headers(headers), wire.write(body), body)
-        return Call(call.path, call.headers, call.raw_body, body, place_of(call))
+        return Call(f"{path}?{policy.QUERY}", policy.allowed_headers(headers), wire.write(body), body)
 
     async def serve(self, call: Call, client: Sink) -> None:
         """Answer a call, or refuse it because the budget is spent.

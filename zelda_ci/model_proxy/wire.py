@@ -24,11 +24,6 @@ def read_object(data: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def begins_object(data: bytes) -> bool:
-    """Whether an answer that begins so is one JSON object, and no event stream."""
-    return data.lstrip().startswith(b"{")
-
-
 def write(value: Any) -> bytes:
     """Compact JSON with keys in their order."""
     try:
@@ -53,8 +48,6 @@ class Call:
     raw_body: bytes = field(repr=False)
     """As it goes to the API."""
     body: dict[str, Any] = field(repr=False)
-    place: bytes = field(default=b"", repr=False)
-    """Of the conversation, where that is known already."""
 
     @property
     def counts_tokens(self) -> bool:
@@ -118,9 +111,9 @@ class OverLimitError(BrokenOff):
 class RefusedHereError(Exception):
     """The proxy refuses a request: the error that it answers with."""
 
-    def __init__(self, status: int, kind: str, message: str, headers: Headers) -> None:
+    def __init__(self, status: int, kind: str, message: str, headers: Headers | None = None) -> None:
         super().__init__(message)
-        self.status, self.kind, self.message, self.headers = status, kind, message, headers
+        self.status, self.kind, self.message, self.headers = status, kind, message, headers or DO_NOT_RETRY
 
 
 class AnswerSource(ABC):

@@ -101,7 +101,7 @@ class JudgeRun:
             model=model,
             settings=suite.judge,
             redact=self.proxy.redact,
-            price=lambda model, usage: pricing.cost_usd(model, pricing.from_usage(usage)),
+            price=pricing.cost_usd,
             notify=self.notices.append,
             time_limit=meter.wait.time_limit,
             forms=metrics.forms(suite.metrics),

@@ -20,7 +20,7 @@ from zelda_ci.domain.workspace import Changes, IsolationReport, SettingFinding, 
 from zelda_ci.errors import ExecutionError, ZeldaError
 from zelda_ci.events import Phase, PhaseStarted, RunFinished, RunStarted, SessionProgressed, Warned
 from zelda_ci.execution import claude_code
-from zelda_ci.execution.agent import ModelEndpoint, SessionRequest
+from zelda_ci.execution.agent import SessionRequest
 from zelda_ci.execution.doctor import refusals
 from zelda_ci.execution.manifest.loading import note_listings, resolve_loaded
 from zelda_ci.execution.manifest.pins import find_pins
@@ -177,7 +177,7 @@ class SuiteRun:
                 state.record(record)
                 self.emit(SessionProgressed(self.run_id, record, len(state.responses), meter.cost_usd))
 
-            meter.witness.expected = await anyio.to_thread.run_sync(memory_lines, workspace, redact)
+            meter.context.expected = await anyio.to_thread.run_sync(memory_lines, workspace, redact)
             # Where the sandbox has no network, its own name of the proxy's socket.
             socket = workspace.confinement.socket if suite.isolation.network.session == "none" else None
             request = SessionRequest(
@@ -185,10 +185,12 @@ class SuiteRun:
                 prompt=suite.prompt,
                 workspace=workspace,
                 execution=suite.execution,
-                endpoint=ModelEndpoint(meter.base_url, meter.token, socket),
+                base_url=meter.base_url,
+                token=meter.token,
+                socket=socket,
                 stop=meter.exhausted,
                 pins=pins,
-                witness=meter.witness,
+                transcript_check=meter.transcript_check,
                 time_limit=meter.wait.time_limit,
                 wait_seconds=meter.wait.max_seconds,
                 keep_image=ImageFolder(state.folder.path, redact).keep if suite.judge.images else None,
@@ -202,7 +204,7 @@ class SuiteRun:
             self.emit(Warned(sentence, self.run_id))
         if self.offered:
             # What Claude Code withheld from the model, no session could use.
-            self.offered = note_listings(self.offered, tuple(meter.witness.listings), meter.witness.tools, redact)
+            self.offered = note_listings(self.offered, tuple(meter.context.listings), meter.context.tools, redact)
             await anyio.to_thread.run_sync(state.folder.keep_manifest, self.offered)
         # A session that was ended for what it took of the machine looks like a crash of the CLI otherwise.
         if limit := tools.workspaces.limit(workspace):
@@ -216,31 +218,32 @@ class SuiteRun:
         if meter.outage and outcome.code in API_CODES:
             # Claude Code's own words name the proxy's address, which nobody has configured.
             code, why = "API_UNREACHABLE", f"{meter.outage}."
-        if meter.witness.lacks_memory:
+        if meter.context.lacks_memory:
             status, code = SessionStatus.FAILED, "MEMORY_MISSING"
             why = "Claude Code told the model nothing of the project's CLAUDE.md files, although it should load them."
-        if differences := meter.witness.differences():
+        if differences := meter.transcript_check.differences():
             status, code = SessionStatus.FAILED, "TRANSCRIPT_FORGED"
             why = f"The transcript says what did not pass between Claude Code and the API: {'; '.join(differences)}."
             why = f"{why} Something has written into Claude Code's output."
-        if meter.failure and self.tools.prepared.replayed:
-            status, code, why = SessionStatus.FAILED, "CASSETTE_MISMATCH", meter.failure
+        if meter.cassette.failure and self.tools.prepared.replayed:
+            status, code, why = SessionStatus.FAILED, "CASSETTE_MISMATCH", meter.cassette.failure
         failure = None if status is SessionStatus.COMPLETED else Failure(code=code, message=self.redact(why))
         self.state.update(status=status, failure=failure)
 
     def _remarks(self, meter: Meter) -> Iterator[str]:
         """What the proxy refused, a recording that failed, and where a replay was not exactly the recording."""
-        for model in meter.refused_models:
+        for model in sorted(meter.refused_models):
             yield f"the session may not ask the model {self.redact(model)}: see execution.extraModels"
-        for key in meter.refused_keys:
+        for key in sorted(meter.refused_keys):
             sentence = f"a request had the key {self.redact(key)}, which this version of Zelda does not know"
             yield f"{sentence}: see execution.requestKeys"
-        if not meter.failure:
-            differences = [*meter.divergences, *(f"not asked for: {exchange}" for exchange in meter.unused)]
+        cassette = meter.cassette
+        if not cassette.failure:
+            differences = [*cassette.divergences, *(f"not asked for: {exchange}" for exchange in cassette.unused)]
             for text in differences[:MAX_DIFFERENCES]:
                 yield f"the replay was not exactly what was recorded: {text}"
         elif not self.tools.prepared.replayed:
-            yield meter.failure
+            yield cassette.failure
 
     async def _set_up(self, workspace: Workspace) -> None:
         if self.suite.setup_command is None:

@@ -1,9 +1,12 @@
 """Bodies of Messages API requests, as Claude Code sends them."""
 
+import json
 from typing import Any
 
-from zelda_ci.model_proxy.cassettes.match import Fingerprints, RequestFingerprint
+from zelda_ci.model_proxy.cassettes.cassette import RecordedRequest
+from zelda_ci.model_proxy.cassettes.match import Fingerprints
 from zelda_ci.model_proxy.cassettes.normalise import Placeholders
+from zelda_ci.model_proxy.wire import Call
 from zelda_ci.redact import Redactor, Secret
 
 PLACES = {"workspace": "/ws", "home": "/home/zelda"}
@@ -45,5 +48,10 @@ def body(*messages: dict[str, Any], **options: Any) -> dict[str, Any]:
     }
 
 
-def fingerprint(request: dict[str, Any], places: dict[str, str] | None = None) -> RequestFingerprint:
-    return Fingerprints(Placeholders(places or PLACES), Redactor([Secret(SECRET)]))(request)
+def call(request: dict[str, Any], agent: str | None = None) -> Call:
+    headers = [(b"x-claude-code-agent-id", agent.encode())] if agent else []
+    return Call("/v1/messages?beta=true", headers, json.dumps(request).encode(), request)
+
+
+def fingerprint(request: dict[str, Any], places: dict[str, str] | None = None) -> RecordedRequest:
+    return Fingerprints(Placeholders(places or PLACES), Redactor([Secret(SECRET)]))(call(request))

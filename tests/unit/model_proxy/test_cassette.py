@@ -12,7 +12,6 @@ from zelda_ci.model_proxy.cassettes.cassette import (
     RecordedResponse,
     as_json,
     joined,
-    joined_message,
     load,
     partial_file,
     played,
@@ -22,15 +21,12 @@ from zelda_ci.redact import Redactor
 
 SAFE = Redactor()
 REQUEST = RecordedRequest(
-    thread="main",
-    arrival=0,
     turn=0,
     model=SAFE("claude-sonnet-5-5"),
-    digest="d",
-    parts={"last": "1"},
-    tools=(SAFE("Bash"),),
+    parts={"last message": "1"},
     said=SAFE("Add a route.\nPlease: ä\ud83d"),
 )
+ERROR = SAFE.json({"type": "error"})
 EVENTS = (
     SAFE.json({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "x" * 300}}),
     SAFE.json({"type": "message_stop"}),
@@ -40,8 +36,8 @@ CASSETTE = Cassette(
     cli=SAFE("claude-cli/2"),
     label="a",
     exchanges=(
-        Exchange(request=REQUEST, response=RecordedResponse(status=200, events=EVENTS, cut=True)),
-        Exchange(request=REQUEST, response=RecordedResponse(status=529, body=SAFE.json({"type": "error"}))),
+        Exchange(thread="main", request=REQUEST, response=RecordedResponse(status=200, content=EVENTS, cut=True)),
+        Exchange(thread="main", request=REQUEST, response=RecordedResponse(status=529, content=ERROR)),
     ),
 )
 
@@ -60,9 +56,9 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
         (b"\xff\xfe\x00", "CASSETTE_DAMAGED", "is not JSON"),
         (b"[" * 100_000, "CASSETTE_DAMAGED", "is not JSON"),
         (b"[]", "CASSETTE_DAMAGED", "the file"),
-        (b'{"format": 1}', "CASSETTE_FORMAT", "has format 1, this Zelda reads format 2"),
+        (b'{"format": 1}', "CASSETTE_FORMAT", "has format 1, this Zelda reads format 3"),
         (
-            b'{"format": 2, "zelda": "1", "cli": "x", "label": "a", "exchanges": [{}]}',
+            b'{"format": 3, "zelda": "1", "cli": "x", "label": "a", "exchanges": [{}]}',
             "CASSETTE_DAMAGED",
             "exchanges.0",
         ),
@@ -111,22 +107,19 @@ REPLY = tool_calls(
 )
 
 
-def streamed(reply: Message) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    whole = reply.as_json(ASKED)
-    return whole, list(events(whole, reply.tokens))
+def streamed(reply: Message) -> list[dict[str, Any]]:
+    return list(events(reply.as_json(ASKED), reply.tokens))
 
 
 @pytest.mark.parametrize("reply", [REPLY, text("Done."), text("")])
 def test_a_joined_stream_is_the_same_message(reply: Message) -> None:
-    whole, sent = streamed(reply)
-    once = joined(sent)
-    assert joined_message(once) == whole
-    assert joined_message(joined(played(once))) == whole
+    once = joined(streamed(reply))
+    assert joined(played(once)) == once
 
 
 def test_each_block_has_one_delta_and_tool_input_is_json() -> None:
-    _, sent = streamed(REPLY)
-    deltas = [event["delta"] for event in joined(sent) if event["type"] == "content_block_delta"]
+    sent = joined(streamed(REPLY))
+    deltas = [event["delta"] for event in sent if event["type"] == "content_block_delta"]
     assert [delta["type"] for delta in deltas] == [
         "thinking_delta",
         "signature_delta",
@@ -135,7 +128,7 @@ def test_each_block_has_one_delta_and_tool_input_is_json() -> None:
         "input_json_delta",
     ]
     assert deltas[3]["input"]["file_path"] == "/ws/a"
-    assert "ping" not in {event["type"] for event in joined(sent)}
+    assert "ping" not in {event["type"] for event in sent}
 
 
 def test_input_that_is_no_json_stays_as_the_model_wrote_it() -> None:

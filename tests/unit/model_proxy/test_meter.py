@@ -1,15 +1,13 @@
-import json
 from typing import Any
 
 import pytest
 
 from tests.support.scripted_replies import ApiRequest, Message, Tokens, events, sse, text
-from tests.unit.model_proxy.requests import PLACES, body, called, noted, returned, said
+from tests.unit.model_proxy.requests import PLACES, body, call, called, noted, returned, said
 from zelda_ci.model_proxy.cassettes.cassette import Cassette
 from zelda_ci.model_proxy.cassettes.normalise import Placeholders
 from zelda_ci.model_proxy.cassettes.replay import ReplaySource
 from zelda_ci.model_proxy.meter import Meter, MeteredExchange
-from zelda_ci.model_proxy.wire import Call
 from zelda_ci.redact import Redactor
 
 SSE = [(b"content-type", b"text/event-stream; charset=utf-8")]
@@ -21,11 +19,6 @@ def meter(budget_usd: float | None = None) -> Meter:
     redact = Redactor()
     nothing = ReplaySource(Cassette(zelda="1", cli=redact("x"), label="a"), Placeholders(PLACES), redact)
     return Meter("http://127.0.0.1:1", "token", budget_usd, nothing)
-
-
-def call(request: dict[str, Any], agent: str | None = None) -> Call:
-    headers = [(b"x-claude-code-agent-id", agent.encode())] if agent else []
-    return Call("/v1/messages?beta=true", headers, json.dumps(request).encode(), request)
 
 
 def stream(reply: Message) -> list[bytes]:
@@ -141,7 +134,7 @@ def test_nonsense_counts_nothing(event: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "label", [b"text/plain", b"application/octet-stream", b"Text/Event-Stream", b"application/json"]
 )
-def test_a_stream_is_metered_and_witnessed_whatever_its_content_type_says(label: bytes) -> None:
+def test_a_stream_is_metered_and_checked_whatever_its_content_type_says(label: bytes) -> None:
     counts = meter(budget_usd=0.001)
     exchange = counts.begin(call(body(PROMPT)))
     exchange.start(200, [(b"content-type", label)])
@@ -151,9 +144,9 @@ def test_a_stream_is_metered_and_witnessed_whatever_its_content_type_says(label:
     counts.end(exchange)
     assert counts.cost_usd == pytest.approx(0.001)
     assert counts.is_spent
-    counts.witness.began("msg_1")
-    counts.witness.said("msg_1", "Done.", thinking=False)
-    assert counts.witness.differences() == ()
+    counts.transcript_check.began("msg_1")
+    counts.transcript_check.said("msg_1", "Done.", thinking=False)
+    assert counts.transcript_check.differences() == ()
 
 
 @pytest.mark.parametrize("answer", [b"<html>Hello</html>" * 100, b'{"content": ' * 100, b"data: nonsense\n\n" * 100])

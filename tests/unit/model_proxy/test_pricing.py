@@ -4,36 +4,48 @@ from typing import Any
 
 import pytest
 
-from zelda_ci.model_proxy.pricing import Models, Tokens, base_name, cost_usd, from_usage, is_known
+from zelda_ci.model_proxy.pricing import Models, base_name, cache_writes, cost_usd, is_known
 
 MILLION = 1_000_000
 SONNET = "claude-sonnet-5-5"
 
 
+def usage(uncached: int = 0, output: int = 0, cached: int = 0, *, written: tuple[int, int] = (0, 0)) -> dict[str, Any]:
+    split = dict(zip(("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"), written, strict=True))
+    return {
+        "input_tokens": uncached,
+        "output_tokens": output,
+        "cache_read_input_tokens": cached,
+        "cache_creation_input_tokens": sum(written),
+        "cache_creation": split,
+    }
+
+
 @pytest.mark.parametrize(
-    ("tokens", "factor"),
+    ("used", "factor"),
     [
-        (Tokens(input=100_000), 1),
-        (Tokens(input=100_001), 5),
-        (Tokens(input=1, cache_read=50_000, cache_write_5m=30_000, cache_write_1h=20_000), 5),
-        (Tokens(input=10, output=200_000), 1),
+        (usage(100_000), 1),
+        (usage(100_001), 5),
+        (usage(1, cached=50_000, written=(30_000, 20_000)), 5),
+        (usage(10, 200_000), 1),
     ],
     ids=["at the limit", "above it", "cache counts too", "output does not count"],
 )
-def test_a_long_prompt_makes_everything_dearer(tokens: Tokens, factor: float) -> None:
+def test_a_long_prompt_makes_everything_dearer(used: dict[str, Any], factor: float) -> None:
+    five_minutes, one_hour = used["cache_creation"].values()
     short = (
-        tokens.input * 0.1
-        + tokens.output * 0.5
-        + tokens.cache_read * 0.01
-        + tokens.cache_write_5m * 0.125
-        + tokens.cache_write_1h * 0.2
+        used["input_tokens"] * 0.1
+        + used["output_tokens"] * 0.5
+        + used["cache_read_input_tokens"] * 0.01
+        + five_minutes * 0.125
+        + one_hour * 0.2
     ) / MILLION
-    assert cost_usd("claude-haiku-5-5", tokens) == pytest.approx(factor * short)
+    assert cost_usd("claude-haiku-5-5", used) == pytest.approx(factor * short)
 
 
 def test_fast_mode_and_place_multiply_tokens_but_not_searches() -> None:
-    tokens = Tokens(input=MILLION, web_searches=1, fast=True, us_only=True)
-    assert cost_usd("claude-opus-5-5", tokens) == pytest.approx(4 * 2 * 1.1 + 0.01)
+    used = {"server_tool_use": {"web_search_requests": 1}, "speed": "fast", "inference_geo": "us", **usage(MILLION)}
+    assert cost_usd("claude-opus-5-5", used) == pytest.approx(4 * 2 * 1.1 + 0.01)
 
 
 @pytest.mark.parametrize(
@@ -57,29 +69,18 @@ def test_a_model_is_known_in_every_spelling(spelling: str) -> None:
 @pytest.mark.parametrize("model", ["claude-sonnet-99", "gpt-7", "", "claude-", "claude-haiku-4-5-turbo", "a/b/c"])
 def test_an_unknown_model_costs_what_the_default_model_costs(model: str) -> None:
     assert not is_known(model)
-    assert cost_usd(model, Tokens(input=MILLION)) == pytest.approx(4)
+    assert cost_usd(model, usage(MILLION)) == pytest.approx(4)
 
 
 def test_cache_writes_are_split_by_lifetime() -> None:
-    usage = {
-        "input_tokens": 1,
-        "output_tokens": 2,
-        "cache_read_input_tokens": 3,
-        "cache_creation_input_tokens": 10,
-        "cache_creation": {"ephemeral_5m_input_tokens": 6, "ephemeral_1h_input_tokens": 4},
-        "server_tool_use": {"web_search_requests": 2},
-    }
-    assert from_usage(usage) == Tokens(1, 2, 3, 6, 4, 2)
-    assert from_usage(usage).prompt == 14
-    assert from_usage({"cache_creation_input_tokens": 10, "cache_creation": None}).cache_write_5m == 10
-    tokens = from_usage({"speed": "fast", "inference_geo": "us"})
-    assert (tokens.fast, tokens.us_only) == (True, True)
+    assert cache_writes(usage(written=(6, 4))) == (6, 4)
+    assert cache_writes({"cache_creation_input_tokens": 10, "cache_creation": None}) == (10, 0)
 
 
 @pytest.mark.parametrize("nonsense", [None, "12", -5, 1.5, [], {}, {"x": 1}])
 def test_what_is_no_count_is_zero(nonsense: Any) -> None:
     keys = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation", "server_tool_use")
-    assert from_usage(dict.fromkeys(keys, nonsense)) == Tokens()
+    assert cost_usd(SONNET, dict.fromkeys(keys, nonsense)) == 0
 
 
 ASKED = [

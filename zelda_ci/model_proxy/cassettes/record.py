@@ -10,11 +10,9 @@ from typing import Any
 from zelda_ci import __version__
 from zelda_ci.files import ownership, untrusted
 from zelda_ci.model_proxy import wire
-from zelda_ci.model_proxy.cassettes import normalise
 from zelda_ci.model_proxy.cassettes.cassette import (
     Cassette,
     Exchange,
-    RecordedRequest,
     RecordedResponse,
     as_json,
     joined,
@@ -23,7 +21,6 @@ from zelda_ci.model_proxy.cassettes.cassette import (
 )
 from zelda_ci.model_proxy.cassettes.match import Fingerprints
 from zelda_ci.model_proxy.cassettes.normalise import Placeholders
-from zelda_ci.model_proxy.limits import MAX_RECORDING_BYTES, in_mib
 from zelda_ci.model_proxy.wire import Call, CassetteState, EventReader, Headers
 from zelda_ci.redact import Redactor
 
@@ -34,9 +31,7 @@ KEPT_HEADERS = ("content-type", "request-id", "retry-after", "retry-after-ms", "
 
 
 @contextmanager
-def recording(
-    file: Path, label: str, placeholders: Placeholders, redact: Redactor, max_bytes: int = MAX_RECORDING_BYTES
-) -> Iterator["Recording"]:
+def recording(file: Path, label: str, placeholders: Placeholders, redact: Redactor) -> Iterator["Recording"]:
     """Record what a run asks and is answered.
 
     The answers are read and masked in a thread, one after the other, and appended to a file beside the recording's
@@ -44,7 +39,7 @@ def recording(
     block fails, so that an interrupted one never replaces a good one.
     """
     with ThreadPoolExecutor(1) as thread:
-        made = Recording(file, label, placeholders, redact, max_bytes, thread)
+        made = Recording(file, label, placeholders, redact, thread)
         yield made
         thread.submit(made.take_place).result()
 
@@ -52,91 +47,60 @@ def recording(
 class Recording(CassetteState):
     """The recording of one run, which sees its requests and answers pass."""
 
-    def __init__(
-        self,
-        file: Path,
-        label: str,
-        placeholders: Placeholders,
-        redact: Redactor,
-        max_bytes: int,
-        thread: Executor,
-    ) -> None:
+    def __init__(self, file: Path, label: str, placeholders: Placeholders, redact: Redactor, thread: Executor) -> None:
         self._file = file
-        self._label = label
         self._placeholders = placeholders
         self._redact = redact
-        self._bytes_left = max_bytes
-        self._too_large = f"it is larger than {in_mib(max_bytes)}, the most that a recording may have"
         self._thread = thread
-        self._fingerprints = Fingerprints(placeholders, redact)
+        self._fingerprint = Fingerprints(placeholders, redact)
         self._threads: dict[str | None, str] = {None: "main"}
-        self._cli = redact("unknown")
+        self._cassette = Cassette(zelda=__version__, cli=redact("unknown"), label=label)
         self._exchanges: list[Exchange] = []
 
     def begin(self, call: Call) -> "RecordedAnswer":
-        """A request is sent; the value observes its answer."""
+        """Return an observer of the answer to a request that is sent now."""
         return RecordedAnswer(self._threads.setdefault(call.agent_id, f"agent-{len(self._threads)}"), call)
 
     def end(self, answer: "RecordedAnswer", *, cut: bool) -> None:
         """Keep an answer as far as it came."""
-        answer.cut = cut
+        answer.is_cut = cut
         if answer.status:
             self._thread.submit(self._keep, answer)
 
     def _keep(self, answer: "RecordedAnswer") -> None:
-        with self._failing():
-            if self.failure is None:
-                self._append(self._exchange(answer))
-
-    def _exchange(self, answer: "RecordedAnswer") -> Exchange:
-        call = answer.call
-        self._cli = self._redact(call.header("user-agent") or self._cli)
-        self._placeholders.update(normalise.named(call))
-        fingerprint = self._fingerprints(call.body)
-        request = RecordedRequest(
-            thread=answer.thread,
-            turn=fingerprint.turn,
-            model=self._redact(fingerprint.model),
-            digest=fingerprint.digest,
-            parts=dict(fingerprint.parts),
-            tools=tuple(map(self._redact, fingerprint.tools)),
-            said=fingerprint.excerpt,
-        )
-        return Exchange(request=request, response=answer.response(self._placeholders, self._redact.known_only()))
-
-    def _append(self, exchange: Exchange) -> None:
-        line = as_json(exchange)
-        self._bytes_left -= len(line)
-        if self._bytes_left < 0:
-            self._fail(self._too_large)
+        if self.failure:
             return
-        ownership.make_folder(self._file.parent)
-        how = "ab" if self._exchanges else "wb"
-        with open(partial_file(self._file), how, opener=untrusted.open_regular) as partial:
-            ownership.hand_over(partial.fileno(), self._file.parent)
-            partial.write(line)
-        self._exchanges.append(exchange)
+        with self._failing():
+            if agent := answer.call.header("user-agent"):
+                self._cassette = self._cassette.replace(cli=self._redact(agent))
+            exchange = Exchange(
+                thread=answer.thread,
+                request=self._fingerprint(answer.call),
+                response=answer.response(self._placeholders, self._redact.known_only()),
+            )
+            ownership.make_folder(self._file.parent)
+            how = "ab" if self._exchanges else "wb"
+            with open(partial_file(self._file), how, opener=untrusted.open_regular) as partial:
+                ownership.hand_over(partial.fileno(), self._file.parent)
+                partial.write(as_json(exchange))
+            self._exchanges.append(exchange)
 
     def take_place(self) -> None:
-        """The run is over: the recording takes its place, unless it is empty or incomplete."""
-        if self._exchanges and self.failure is None:
-            cassette = Cassette(zelda=__version__, cli=self._cli, label=self._label, exchanges=tuple(self._exchanges))
+        """Write the whole recording in its place, unless it is empty or incomplete."""
+        if self._exchanges and not self.failure:
             with self._failing():
-                write(self._file, cassette)
+                write(self._file, self._cassette.replace(exchanges=tuple(self._exchanges)))
                 partial_file(self._file).unlink()
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
+        """Have an exception cost the recording, and not the session; what is written already stays."""
         try:
             yield
-        except Exception as exc:  # noqa: BLE001 - it costs the recording, and not the session
-            self._fail(getattr(exc, "strerror", None) or repr(exc))
-
-    def _fail(self, why: str) -> None:
-        """The session goes on without being recorded; what is written already stays beside the place of the file."""
-        log.warning("the recording %s cannot be written: %s", self._file, why)
-        self.failure = self._redact(f"the recording {self._file} cannot be written: {why}")
-        self._exchanges.clear()
+        except Exception as exc:  # noqa: BLE001 - see above
+            why = f"the recording {self._file} cannot be written: {getattr(exc, 'strerror', None) or repr(exc)}"
+            log.warning("%s", why)
+            self.failure = self._redact(why)
 
 
 class RecordedAnswer:
@@ -145,41 +109,31 @@ class RecordedAnswer:
     def __init__(self, thread: str, call: Call) -> None:
         self.thread, self.call = thread, call
         self.status = 0
-        self.cut = False
+        self.is_cut = False
         self._headers: Headers = []
         self._body = bytearray()
 
     def start(self, status: int, headers: Headers) -> None:
+        """Take in status and headers."""
         self.status, self._headers = status, headers
 
     def chunk(self, data: bytes) -> None:
+        """Take in the next bytes of the body."""
         self._body += data
 
     def response(self, placeholders: Placeholders, redact: Redactor) -> RecordedResponse:
+        """Return the answer without paths, ids and secrets."""
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in self._headers}
-        safe = redact.json(placeholders.blank_tree(self._content()))
-        return RecordedResponse.model_validate(
-            {
-                "status": self.status,
-                "headers": {name: redact(headers[name]) for name in KEPT_HEADERS if name in headers},
-                "cut": self.cut or None,
-                **safe,
-            }
-        )
+        kept = {name: headers[name] for name in KEPT_HEADERS if name in headers}
+        safe = redact.json({"headers": kept, "content": placeholders.blank(self._content())})
+        return RecordedResponse.model_validate({"status": self.status, "cut": self.is_cut or None, **safe})
 
-    def _content(self) -> dict[str, Any]:
-        body = bytes(self._body)
+    def _content(self) -> dict[str, Any] | list[dict[str, Any]] | str:
+        """Return the object or the events, or the text where it is neither."""
+        body, reader = bytes(self._body), EventReader()
         if (value := wire.read_object(body)) is not None:
-            return {"body": value}
-        if (events := self._events(body)) is not None:
-            return {"events": joined(events)}
-        return {"text": body.decode("utf-8", "replace")}
-
-    def _events(self, body: bytes) -> list[dict[str, Any]] | None:
-        """The stream's events, or None where it has other things in it."""
-        reader = EventReader()
-        values = [wire.read_object(data) for data in reader.feed(body)]
-        if reader.malformed or not values or not (reader.is_complete or self.cut):
-            return None
-        events = [value for value in values if value is not None]
-        return events if len(events) == len(values) else None
+            return value
+        events = [wire.read_object(data) or {} for data in reader.feed(body)]
+        is_whole = self.is_cut or reader.is_complete
+        is_stream = events and all(events) and is_whole and not reader.malformed
+        return joined(events) if is_stream else body.decode("utf-8", "replace")

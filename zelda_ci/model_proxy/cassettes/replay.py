@@ -1,22 +1,22 @@
 """Answers from a cassette: no key, no network."""
 
 import re
+from collections.abc import Sequence
 
 import anyio
 import anyio.to_thread
 
 from zelda_ci.model_proxy import wire
-from zelda_ci.model_proxy.cassettes import normalise
-from zelda_ci.model_proxy.cassettes.cassette import Cassette, RecordedResponse, joined_message, played
-from zelda_ci.model_proxy.cassettes.match import Fingerprints, Matcher, Mismatch, RequestFingerprint
+from zelda_ci.model_proxy.cassettes.cassette import Cassette, RecordedRequest, RecordedResponse, played
+from zelda_ci.model_proxy.cassettes.match import Fingerprints, diff, differences, same_words
 from zelda_ci.model_proxy.cassettes.normalise import Placeholders
 from zelda_ci.model_proxy.wire import (
     DO_NOT_RETRY,
+    JSON,
     AnswerSource,
     BrokenOff,
     Call,
     CassetteState,
-    Headers,
     Sink,
     send_error,
     send_whole,
@@ -30,77 +30,98 @@ BYTES_PER_TOKEN = 4
 
 
 class ReplaySource(AnswerSource, CassetteState):
-    """Answers each request with the recorded exchange that belongs to it."""
+    """Answers each request with the recorded exchange that belongs to it, and hands each of them out once.
+
+    A sub-agent is recognised by its first request: which of several parallel ones asks first is chance. From then on
+    it gets the answers of that recorded thread only.
+    """
 
     def __init__(self, cassette: Cassette, placeholders: Placeholders, redact: Redactor) -> None:
-        self._exchanges = cassette.exchanges
+        self._unused = dict(enumerate(cassette.exchanges))
+        self._threads: dict[str | None, str] = {None: "main"}
+        """Recorded threads by the id of the sub-agent that was recognised as one."""
         self._cli: str | None = cassette.cli
         self._placeholders = placeholders
         self._redact = redact
-        self._fingerprints = Fingerprints(placeholders, redact)
+        self._fingerprint = Fingerprints(placeholders, redact)
         self._lock = anyio.Lock()
-        self._matcher = Matcher(cassette.exchanges)
-        self.divergences: list[SafeText] = []
+        self.divergences: tuple[SafeText, ...] = ()
 
     @property
     def unused(self) -> tuple[SafeText, ...]:
         """Recorded exchanges that nobody has asked for."""
-        return tuple(map(self._redact, self._matcher.unused))
+        return tuple(self._redact(self._name(index)) for index in self._unused)
 
     async def answer(self, call: Call, sink: Sink) -> None:
         """Answer with the recorded exchange that belongs to the call, or refuse and say what differs."""
         if call.counts_tokens:
-            count = {"input_tokens": len(call.raw_body) // BYTES_PER_TOKEN}
-            await send_whole(sink, 200, [(b"content-type", b"application/json")], wire.write(count))
+            await send_whole(sink, 200, [JSON], wire.write({"input_tokens": len(call.raw_body) // BYTES_PER_TOKEN}))
             return
-        self._compare_cli(call.header("user-agent") or "")
+        agent = call.header("user-agent") or "unknown"
+        if self._cli and agent != self._cli:
+            self._note(f"the recording was made with {self._cli}, this is {agent}")
+        self._cli = None  # once is enough
         # In a thread: other runs go on meanwhile. One after the other: each may name what the next one says.
         async with self._lock:
-            fingerprint = await anyio.to_thread.run_sync(self._fingerprint, call)
-        match = self._matcher.match(call.agent_id, fingerprint)
-        if isinstance(match, Mismatch):
-            await self._refuse(match, sink)
+            request = await anyio.to_thread.run_sync(self._fingerprint, call)
+        candidates = self._candidates(call.agent_id)
+        fitting = [index for index in candidates if same_words(self._unused[index].request, request)]
+        different = {index: differences(self._unused[index].request, request) for index in fitting}
+        if not fitting:
+            await self._refuse(call.agent_id, candidates, request, sink)
             return
-        if match.differences:
-            self._note(f"exchange {match.index + 1} was used although these differ: {'; '.join(match.differences)}")
-        await self._play(self._exchanges[match.index].response, sink, streaming=bool(call.body.get("stream")))
+        index = next((index for index in fitting if not different[index]), fitting[0])
+        if different[index]:
+            self._note(f"exchange {index + 1} was used although these differ: {'; '.join(different[index])}")
+        exchange = self._unused.pop(index)
+        self._threads[call.agent_id] = exchange.thread
+        await self._play(exchange.response, sink)
 
-    def _fingerprint(self, call: Call) -> RequestFingerprint:
-        self._placeholders.update(normalise.named(call))
-        return self._fingerprints(call.body)
+    def _candidates(self, agent_id: str | None) -> list[int]:
+        """Return the exchanges left of the recorded thread, or the first ones of those that nobody is yet."""
+        if thread := self._threads.get(agent_id):
+            return [index for index, exchange in self._unused.items() if exchange.thread == thread]
+        firsts: dict[str, int] = {}
+        for index, exchange in self._unused.items():
+            if exchange.thread not in self._threads.values():
+                firsts.setdefault(exchange.thread, index)
+        return list(firsts.values())
 
-    async def _play(self, response: RecordedResponse, sink: Sink, *, streaming: bool) -> None:
-        if response.events is not None and streaming:
-            await sink.start(response.status, _headers(response))
-            for event in played(self._placeholders.fill_tree(list(response.events))):
+    async def _play(self, response: RecordedResponse, sink: Sink) -> None:
+        content = self._placeholders.fill(response.content)
+        headers = [
+            (name.encode("ascii", "replace"), _UNPRINTABLE.sub("?", value).encode())
+            for name, value in response.headers.items()
+        ]
+        if isinstance(content, list):
+            await sink.start(response.status, headers)
+            for event in played(content):
                 await sink.chunk(wire.written(event))
         else:
-            await self._send_whole(response, sink)
+            body = content.encode() if isinstance(content, str) else wire.write(content)
+            await send_whole(sink, response.status, headers, body)
         if response.cut:
             raise BrokenOff
 
-    async def _send_whole(self, response: RecordedResponse, sink: Sink) -> None:
-        if response.text is not None:
-            await send_whole(sink, response.status, _headers(response), self._placeholders.fill(response.text).encode())
-            return
-        value = response.body if response.body is not None else joined_message(response.events or ())
-        headers = [*_headers(response, without="content-type"), (b"content-type", b"application/json")]
-        await send_whole(sink, response.status, headers, wire.write(self._placeholders.fill_tree(value)))
+    async def _refuse(
+        self, agent_id: str | None, candidates: Sequence[int], request: RecordedRequest, sink: Sink
+    ) -> None:
+        thread = self._threads.get(agent_id, "a new sub-agent")
+        asking = "the main thread" if thread == "main" else thread
+        place = f"the request of {asking} after {request.turn} model responses"
+        why = f"the recording has no further answer for {place}"
+        if candidates:
+            nearest = min(candidates, key=lambda index: abs(self._unused[index].request.turn - request.turn))
+            recorded = self._unused[nearest].request
+            why = f"the recording has no answer for {place}; the nearest is {self._name(nearest)}, and these differ: "
+            why = "\n".join([why + "; ".join(differences(recorded, request)), *diff(recorded.said, request.said)])
+        self.failure = self.failure or self._redact(why)
+        message = self._redact(f"Zelda's replay stops here: {why}")
+        await send_error(sink, 409, "invalid_request_error", message, DO_NOT_RETRY)
 
-    async def _refuse(self, mismatch: Mismatch, sink: Sink) -> None:
-        self.failure = self.failure or self._redact(mismatch.reason)
-        message = f"Zelda's replay stops here: {mismatch.reason}"
-        await send_error(sink, 409, "invalid_request_error", self._redact(message), DO_NOT_RETRY)
-
-    def _compare_cli(self, agent: str) -> None:
-        if self._cli and agent != self._cli:
-            self._note(f"the recording was made with {self._cli}, this is {agent or 'unknown'}")
-        self._cli = None  # once is enough
+    def _name(self, index: int) -> str:
+        exchange = self._unused[index]
+        return f"exchange {index + 1} ({exchange.thread}, after {exchange.request.turn} model responses)"
 
     def _note(self, text: str) -> None:
-        self.divergences.append(self._redact(text))
-
-
-def _headers(response: RecordedResponse, *, without: str = "") -> Headers:
-    headers = ((name, value) for name, value in response.headers.items() if name != without)
-    return [(name.encode("ascii", "replace"), _UNPRINTABLE.sub("?", value).encode()) for name, value in headers]
+        self.divergences += (self._redact(text),)

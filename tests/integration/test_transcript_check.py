@@ -20,10 +20,10 @@ from tests.support.scripted_api import (
     tool_calls,
 )
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.execution.agent import ModelEndpoint, SessionRequest, Witness
+from zelda_ci.execution.agent import SessionRequest, TranscriptCheck
 from zelda_ci.execution.launch import find_cli
-from zelda_ci.model_proxy.modes import LiveMode
 from zelda_ci.model_proxy.proxy import ModelProxy
+from zelda_ci.model_proxy.upstream import LiveMode
 from zelda_ci.redact import Redactor
 
 pytestmark = pytest.mark.anyio
@@ -53,19 +53,18 @@ async def differences(
             ModelProxy(LiveMode(upstream(api.url)), Redactor()) as proxy,
             proxy.session(run_label="a", budget_usd=None, placeholders={}) as meter,
         ):
-            endpoint = ModelEndpoint(meter.base_url, meter.token)
             session = _Watched(make_workspace(folder, files, level="none"), meter.base_url, cli=cli)
-            session.endpoint, session.witness = endpoint, meter.witness
+            session.token, session.check = meter.token, meter.transcript_check
             outcome = await session.lead()
             assert outcome.status is SessionStatus.COMPLETED, outcome
-            return meter.witness.differences()
+            return meter.transcript_check.differences()
 
 
 class _Watched(Session):
-    witness: Witness | None = None
+    check: TranscriptCheck | None = None
 
     def request(self) -> SessionRequest:
-        return dataclasses.replace(super().request(), witness=self.witness)
+        return dataclasses.replace(super().request(), transcript_check=self.check)
 
 
 async def test_an_honest_session_says_nothing_that_did_not_pass_the_proxy(tmp_path: Path) -> None:

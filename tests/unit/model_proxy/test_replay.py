@@ -1,0 +1,121 @@
+"""Which recorded exchange answers a request, and what is said where none does."""
+
+from typing import Any
+
+import pytest
+
+from tests.unit.model_proxy.requests import PLACES, body, call, called, fingerprint, returned, said
+from zelda_ci.model_proxy import wire
+from zelda_ci.model_proxy.cassettes.cassette import Cassette, Exchange, RecordedResponse
+from zelda_ci.model_proxy.cassettes.normalise import Placeholders
+from zelda_ci.model_proxy.cassettes.replay import ReplaySource
+from zelda_ci.model_proxy.wire import Headers
+from zelda_ci.redact import Redactor
+
+pytestmark = pytest.mark.anyio
+
+PROMPT = said("Add a route.")
+CALL = called("Bash", command="ls /ws")
+FIRST = body(PROMPT)
+SECOND = body(PROMPT, CALL, returned("a.py"))
+SAFE = Redactor()
+
+
+class Kept:
+    """A sink that keeps an answer: its text, or the message of a refusal."""
+
+    said = ""
+
+    async def start(self, status: int, headers: Headers) -> None:
+        self.status = status
+
+    async def chunk(self, data: bytes) -> None:
+        self.said = wire.read_object(data)["error"]["message"] if self.status == 409 else data.decode()  # type: ignore[index]
+
+
+def replay(*requests: dict[str, Any] | tuple[str, dict[str, Any]]) -> ReplaySource:
+    """A replay of requests, of threads where they have names, which answers with their numbers."""
+    threads = [request if isinstance(request, tuple) else ("main", request) for request in requests]
+    exchanges = tuple(
+        Exchange(
+            thread=thread,
+            request=fingerprint(request),
+            response=RecordedResponse(status=200, content=SAFE(str(number))),
+        )
+        for number, (thread, request) in enumerate(threads, start=1)
+    )
+    cassette = Cassette(zelda="1", cli=SAFE("unknown"), label="a", exchanges=exchanges)
+    return ReplaySource(cassette, Placeholders(PLACES), SAFE)
+
+
+async def answer(source: ReplaySource, request: dict[str, Any], agent: str | None = None) -> str:
+    kept = Kept()
+    await source.answer(call(request, agent), kept)
+    return kept.said
+
+
+async def test_each_exchange_is_handed_out_once() -> None:
+    source = replay(FIRST, SECOND)
+    assert [await answer(source, SECOND), await answer(source, FIRST)] == ["2", "1"]
+    assert source.unused == ()
+    assert (await answer(source, FIRST)).endswith(
+        "the recording has no further answer for the request of the main thread after 0 model responses"
+    )
+
+
+async def test_repeated_requests_get_the_answers_in_recorded_order() -> None:
+    source = replay(FIRST, FIRST, SECOND)
+    assert [await answer(source, FIRST), await answer(source, FIRST)] == ["1", "2"]
+    assert source.unused == ("exchange 3 (main, after 1 model responses)",)
+
+
+@pytest.mark.parametrize(
+    ("options", "difference"),
+    [
+        ({"system": "Be bad."}, "the system prompt"),
+        ({"tools": []}, "the tools"),
+        ({"thinking": {"type": "adaptive"}}, "the options"),
+    ],
+)
+async def test_the_same_words_suffice_and_the_difference_is_reported(options: dict[str, Any], difference: str) -> None:
+    other = body(PROMPT, **options)
+    source = replay(FIRST)
+    assert await answer(source, other) == "1"
+    assert source.divergences == (f"exchange 1 was used although these differ: {difference}",)
+    assert await answer(replay(other, FIRST), FIRST) == "2", "the exact one is preferred"
+
+
+@pytest.mark.parametrize(
+    ("request_", "difference"),
+    [
+        (body(said("Add a page.")), "the last message\n--- recorded\n+++ now"),
+        (body(PROMPT, model="claude-opus-5-5"), "the model (claude-sonnet-5-5 was recorded, claude-opus-5-5 is asked)"),
+        (body(PROMPT, CALL, PROMPT), "the place (after 0 model responses was recorded, now after 1)"),
+    ],
+    ids=["other words", "other model", "other place"],
+)
+async def test_other_words_another_model_or_another_place_never_match(
+    request_: dict[str, Any], difference: str
+) -> None:
+    why = await answer(replay(FIRST), request_)
+    assert "the nearest is exchange 1 (main, after 0 model responses), and these differ: " in why
+    assert difference in why
+
+
+async def test_the_nearest_exchange_is_shown_as_a_short_difference() -> None:
+    listing = "\n".join(f"file {number}" for number in range(100))
+    source = replay(FIRST, body(PROMPT, CALL, returned(listing)))
+    why = await answer(source, body(PROMPT, CALL, returned(listing.replace("file 50", "file fifty"))))
+    assert "exchange 2" in why
+    assert "-file 50\n+file fifty" in why
+    everything_else = await answer(source, body(PROMPT, CALL, returned("y" * 5000 + "\n" + "z\n" * 500)))
+    assert "more lines)" in everything_else
+    assert max(map(len, everything_else.splitlines()[1:])) < 200
+
+
+async def test_a_sub_agent_is_recognised_by_its_first_request_not_by_its_arrival() -> None:
+    alpha, beta = body(said("alpha")), body(said("beta"))
+    alpha_later, beta_later = (body(said(name), CALL, returned("ok")) for name in ("alpha", "beta"))
+    source = replay(("agent-1", alpha), ("agent-2", beta), ("agent-1", alpha_later), ("agent-2", beta_later))
+    asked = [(beta, "x"), (alpha, "y"), (beta_later, "x"), (alpha_later, "y")]
+    assert [await answer(source, request, agent) for request, agent in asked] == ["2", "1", "4", "3"]

@@ -1,0 +1,48 @@
+"""What a session's requests tell its model: lines of CLAUDE.md files, tools, and listings of what it can call."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from zelda_ci.model_proxy.answer import dicts
+
+# What Claude Code lists for its model, and the names of tools that the model finds by a search.
+LISTED = ("available for use with the Skill tool", "agent types for the Agent tool", "available via ToolSearch")
+MAX_LISTINGS, MAX_TOOLS = 100, 5000
+_DEFERRED = re.compile(r"^mcp__[\w-]+$", re.MULTILINE)
+
+
+class LoadedContext:
+    """The context of one run's model, as its requests have it."""
+
+    def __init__(self) -> None:
+        self.expected: frozenset[str] = frozenset()
+        """Lines of the project's CLAUDE.md files: a session's first request holds at least one of them."""
+        self.listings: dict[str, None] = {}
+        """Texts that list what the model can call, in their order."""
+        self.tools: set[str] = set()
+        """Names of the model's tools, and of those that wait behind a search."""
+        self._openings: list[bool] = []
+        """Of the requests that open a conversation with tools, whether they held an expected line."""
+
+    @property
+    def lacks_memory(self) -> bool:
+        """Whether the session asked its model without a line of the project's CLAUDE.md files."""
+        return bool(self.expected and self._openings) and not any(self._openings)
+
+    def request(self, body: Mapping[str, Any]) -> None:
+        """Note what a request tells the model."""
+        messages = dicts(body.get("messages"))
+        if len(self.tools) < MAX_TOOLS:
+            self.tools |= {str(tool["name"]) for tool in dicts(body.get("tools")) if "name" in tool}
+        if body.get("tools") and not any(message.get("role") == "assistant" for message in messages):
+            told = json.dumps([body.get("system"), messages], ensure_ascii=False)
+            self._openings.append(any(json.dumps(line, ensure_ascii=False)[1:-1] in told for line in self.expected))
+        for message in messages:
+            content = message.get("content")
+            texts = [content, *(block.get("text") for block in dicts(content))]
+            for text in texts if message.get("role") != "assistant" else ():
+                if isinstance(text, str) and any(mark in text for mark in LISTED) and len(self.listings) < MAX_LISTINGS:
+                    self.listings[text] = None
+                    self.tools |= set(_DEFERRED.findall(text))

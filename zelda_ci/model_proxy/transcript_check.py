@@ -1,0 +1,191 @@
+"""The check of a transcript against what passed between Claude Code and the API, which is kept as digests.
+
+Whoever can write into Claude Code's output can put words there that no model said. The proxy has seen every answer
+before Claude Code did. Where an honest session may differ (answers that broke off, inputs that Claude Code completes),
+nothing is called a difference; what tools returned is not compared.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from zelda_ci.model_proxy import wire
+from zelda_ci.model_proxy.answer import dicts
+
+# An honest session has none, or a few where an answer broke off.
+MAX_UNCONFIRMED = 1000
+MAX_DIFFERENCES = 5
+MAX_ID_LENGTH = 100
+
+# Fields of deltas that grow a block.
+DELTAS = ("text", "thinking", "partial_json")
+
+
+@dataclass(frozen=True)
+class UnconfirmedBlock:
+    """A block of the transcript that had not passed the proxy when the transcript had it."""
+
+    message: str
+    digest: bytes
+    description: str
+    call: str = ""
+
+
+class TranscriptCheck:
+    """Compares one run's transcript with its answers; see `execution.agent.TranscriptCheck`."""
+
+    def __init__(self) -> None:
+        self._is_complete: dict[str, bool] = {}
+        """By the API's message, whether all of it has come."""
+        self._passed: set[bytes] = set()
+        """Blocks of answers, and calls as Claude Code repeats them to the API."""
+        self._calls: set[str] = set()
+        """Calls that the API has begun: a tool may run before the rest of the answer has come."""
+        self._repeated: set[str] = set()
+        self._unconfirmed: list[UnconfirmedBlock] = []
+        self._differences: dict[str, None] = {}
+
+    # --- what passes the proxy ------------------------------------------------------------------------------------
+
+    def answer(self) -> "PassedAnswer":
+        """Return an observer of one more answer's events."""
+        return PassedAnswer(self._is_complete, self._passed, self._calls)
+
+    def request(self, body: Mapping[str, Any]) -> None:
+        """Note the calls that a request repeats, from the last message back to one that is known."""
+        for message in reversed(dicts(body.get("messages"))):
+            is_known = False
+            for block in dicts(message.get("content")):
+                match block:
+                    case {"type": "tool_use", "id": str(call), "name": str(name)}:
+                        is_known |= call in self._repeated
+                        self._repeated.add(call)
+                        self._passed.add(_digest_of_call(call, name, block.get("input")))
+                    case _:
+                        pass
+            if is_known:
+                return
+
+    # --- what the transcript says ---------------------------------------------------------------------------------
+
+    def began(self, message: str) -> None:
+        """Check that a model's message is the API's."""
+        if message not in self._is_complete:
+            self._differ(f"message {_shown(message)}")
+
+    def said(self, message: str, text: str, *, thinking: bool) -> None:
+        """Check a text of a model's message."""
+        kind = "thinking" if thinking else "text"
+        digest, description = _digest_of_text(message, kind, text), f"the {kind} of message {_shown(message)}"
+        self._check(UnconfirmedBlock(message, digest, description))
+
+    def called(self, message: str, call: str, name: str, arguments: object) -> None:
+        """Check a tool call in a model's message."""
+        description = f"the call {_shown(call)} of {_shown(name)} in message {_shown(message)}"
+        self._check(UnconfirmedBlock(message, _digest_of_call(call, name, arguments), description, call))
+
+    def returned(self, call: str) -> None:
+        """Check that a tool's result is one of a call that the API made."""
+        if call not in self._calls:
+            self._differ(f"the result of {_shown(call)}, a call that no model made")
+
+    def differences(self) -> tuple[str, ...]:
+        """Return what the transcript says and did not pass: known for certain once the session is over."""
+        for block in self._unconfirmed:
+            if not self._may_be(block):
+                self._differ(block.description)
+        self._unconfirmed.clear()
+        return tuple(self._differences)
+
+    def _check(self, block: UnconfirmedBlock) -> None:
+        if block.message in self._is_complete and block.digest in self._passed:
+            return
+        # Most can be decided by now: the API is told soon what Claude Code has completed.
+        if len(self._unconfirmed) == MAX_UNCONFIRMED:
+            self.differences()
+        self._unconfirmed.append(block)
+
+    def _may_be(self, block: UnconfirmedBlock) -> bool:
+        if block.message not in self._is_complete:
+            return False
+        # Of an answer that broke off the session may have got less than a block.
+        if block.digest in self._passed or not self._is_complete[block.message]:
+            return True
+        # Claude Code completes the input of some calls; the next request says how.
+        return block.call in self._calls and block.call not in self._repeated
+
+    def _differ(self, description: str) -> None:
+        if len(self._differences) < MAX_DIFFERENCES:
+            self._differences[description] = None
+
+
+class PassedAnswer:
+    """Puts the blocks of one answer together from its events."""
+
+    def __init__(self, is_complete: dict[str, bool], passed: set[bytes], calls: set[str]) -> None:
+        self._is_complete, self._passed, self._calls = is_complete, passed, calls
+        self._message: str | None = None
+        self._block: dict[str, Any] | None = None
+        self._pieces: list[str] = []
+        self._is_readable = True
+
+    def event(self, event: Mapping[str, Any]) -> None:
+        """Take in the next event."""
+        match event:
+            case {"type": "message_start", "message": {"id": str(message)}}:
+                self._message = message
+                self._is_complete.setdefault(message, False)
+            case {"type": "content_block_start", "content_block": dict(block)}:
+                self._block, self._pieces = block, []
+                if isinstance(call := block.get("id"), str):
+                    self._calls.add(call)
+            case {"type": "content_block_delta", "delta": dict(delta)}:
+                self._pieces += [piece for key in DELTAS if isinstance(piece := delta.get(key), str)]
+            case {"type": "content_block_stop"} if self._message and self._block:
+                self._end(self._message, self._block, "".join(self._pieces))
+            case {"type": "message_stop"} if self._message:
+                self._is_complete[self._message] = self._is_readable
+            case _:
+                pass
+
+    def _end(self, message: str, block: dict[str, Any], rest: str) -> None:
+        """Note a block with what its deltas added."""
+        match block:
+            case {"type": "text" | "thinking" as kind}:
+                self._passed.add(_digest_of_text(message, kind, f"{block.get(kind) or ''}{rest}"))
+            case {"id": str(call), "name": str(name)}:
+                arguments = wire.read_object(rest.encode("utf-8", "surrogatepass")) if rest else block.get("input")
+                # Cut off by the limit of tokens: what Claude Code makes of it is its own affair.
+                self._is_readable &= arguments is not None or not rest
+                self._passed.add(_digest_of_call(call, name, arguments))
+            case _:
+                pass
+
+
+def _shown(name: str) -> str:
+    return name if len(name) <= MAX_ID_LENGTH else f"{name[:MAX_ID_LENGTH]}…"
+
+
+def _digest_of_text(message: str, kind: str, text: str) -> bytes:
+    # Halves of characters, which a cut leaves, count as any such.
+    whole = text.strip().encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return _digest(message, kind, whole)
+
+
+def _digest_of_call(call: str, name: str, arguments: object) -> bytes:
+    try:
+        # JavaScript has one kind of numbers, and knows no -0.
+        equal = json.loads(json.dumps(arguments), parse_int=_number, parse_float=_number)
+        return _digest(call, name, equal if isinstance(equal, dict) else {})
+    except RecursionError:
+        return _digest(call, name, "deep")
+
+
+def _number(text: str) -> float:
+    return float(text) + 0.0
+
+
+def _digest(*parts: object) -> bytes:
+    return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16).digest()
