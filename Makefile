@@ -90,7 +90,7 @@ format: .venv/dev ## Format the code and apply safe fixes
 schemas: .venv/dev ## Rewrite JSON Schemas, tables of keys and the actions' inputs from the models
 	$(BIN)/python scripts/schemas
 
-reference: .venv/dev ## Rewrite docs/cli.md from the commands and docs/troubleshooting.md from the errors
+reference: .venv/dev ## Rewrite docs/cli.md and the pages of --help from the commands, docs/troubleshooting.md from the errors
 	$(BIN)/python scripts/reference.py
 
 bench: .venv/dev ## Measure what Zelda adds to sessions, workspaces and commands, and how fast it compares

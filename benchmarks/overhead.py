@@ -92,10 +92,10 @@ def sessions(settings: str = "", side_by_side: int = 1) -> Iterator[tuple[Spent,
             yield spent(zelda, environ), spent([*bare, *map(str, folders)])
 
 
-def commands(option: str) -> Iterator[tuple[Spent, Spent]]:
-    """The command with an option, and a Python that does nothing, in turn, without end."""
+def commands(*words: str) -> Iterator[tuple[Spent, Spent]]:
+    """The command with some words, and a Python that does nothing, in turn, without end."""
     while True:
-        yield spent([ZELDA, option]), spent([sys.executable, "-c", "pass"])
+        yield spent([ZELDA, *words]), spent([sys.executable, "-c", "pass"])
 
 
 TEST = "testCommand: 'true'\n"
@@ -106,6 +106,7 @@ CASES: dict[str, tuple[Callable[[], Iterator[tuple[Spent, Spent]]], float]] = {
     "four at once with a test command": (partial(sessions, TEST, 4), 1.25),
     "--version": (partial(commands, "--version"), 2),
     "--help": (partial(commands, "--help"), 4),
+    "run --help": (partial(commands, "run", "--help"), 4),
 }
 
 

@@ -5,7 +5,10 @@ case without a floor is held to seconds of the processor. The exit code is 1 whe
 """
 
 import argparse
+import base64
+import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -35,7 +38,7 @@ from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.steering import Unit, UnitUse
 from zelda_ci.domain.suite import IsolationLevel, IsolationSettings, ResolvedSuite
 from zelda_ci.domain.trials import PoolSettings, TrialPlan
-from zelda_ci.redact import Redactor
+from zelda_ci.redact import Redactor, Secret
 from zelda_ci.sandbox import confine, levels, users
 from zelda_ci.sandbox.confine import Needs
 from zelda_ci.sandbox.readable_paths import PrivateFolders
@@ -44,6 +47,7 @@ from zelda_ci.storage import codec
 from zelda_ci.storage.result_store import INDEX, ResultStore, run_id
 from zelda_ci.workspace.workspaces import Workspaces
 
+REPOSITORY = Path(__file__).resolve().parents[1]
 SAFE = Redactor()
 
 Work = Callable[[], object]
@@ -146,6 +150,31 @@ def confined(place: Path, level: IsolationLevel) -> Measured:
     return Measured(f"/bin/true at isolation {level}", work, 60, "ms", floor, rounds=6)
 
 
+# --- masking ---------------------------------------------------------------------------------------------------------
+
+MASKED_BYTES = 10_000_000
+
+
+def masking(_: Path) -> Iterator[list[Measured]]:
+    """How long does it take to mask 10 MB of what sessions read and print? At 40 MB/s, a quarter of a second."""
+    secrets = [Secret(f"{number}-aK8x2mQ9/zL4vW7p") for number in range(12)]
+    redact = Redactor([*secrets, Secret("sk-ant-fake-" + "Ab3_" * 24)])
+    code = "\n".join(file.read_text("utf-8") for file in sorted(REPOSITORY.glob("zelda_ci/**/*.py")))
+    noise = Random(1).randbytes(1_000_000)
+    texts = {
+        "prose": "\n".join(file.read_text("utf-8") for file in sorted(REPOSITORY.glob("docs/*.md"))),
+        "code": code,
+        "minified code": re.sub(r"\s*([=(){}:,])\s*", r"\1", " ".join(code.split())),
+        "JSON": json.dumps(
+            [{"tool_use_id": f"toolu_{at}", "content": code[at : at + 2000]} for at in range(0, len(code), 2000)]
+        ),
+        "base64": base64.encodebytes(noise).decode(),
+        "a hex dump": noise.hex(" ", 2),
+    }
+    whole = {name: (text * (MASKED_BYTES // len(text) + 1))[:MASKED_BYTES] for name, text in texts.items()}
+    yield [Measured(f"masking 10 MB of {name}", partial(redact, text), 0.25, "s") for name, text in whole.items()]
+
+
 # --- results: listing, pooling, scheduling, comparing ----------------------------------------------------------------
 
 
@@ -242,11 +271,14 @@ def comparison(_: Path) -> Iterator[list[Measured]]:
 
 
 CASES = {
-    case.__name__: contextmanager(case) for case in (workspaces, isolation, listing, pooling, schedule, comparison)
+    case.__name__: contextmanager(case)
+    for case in (workspaces, isolation, masking, listing, pooling, schedule, comparison)
 }
 
 
 def main() -> int:
+    # An installed Zelda has its bytecode.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"{', '.join(CASES)}; without one, all")
     parser.add_argument("--rounds", type=int, default=5)

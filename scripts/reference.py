@@ -1,4 +1,6 @@
-"""Write docs/cli.md from the commands and docs/troubleshooting.md from the errors; with --check only compare.
+"""Write docs/cli.md and the pages of `--help` from the commands, and docs/troubleshooting.md from the errors.
+
+With --check they are only compared.
 
 Usage: python scripts/reference.py [--check] [ROOT]
 """
@@ -35,7 +37,7 @@ HELP = "Show this message and exit."
 
 def cli_page() -> str:
     """The reference of commands: what `--help` says, as a page."""
-    context = click.Context(zelda, info_name="zelda")
+    context = _whole()
     intro = (
         "# Commands\n\n"
         f"{GENERATED}\n\n"
@@ -46,6 +48,10 @@ def cli_page() -> str:
     index = "\n".join(f"| [`zelda {name}`](#zelda-{name}) | {does} |" for name, (does, _) in COMMANDS.items())
     sections = [_section(name, context) for name in COMMANDS]
     return "\n".join([intro, f"| Command | What it does |\n|---|---|\n{index}\n", *sections])
+
+
+def _whole() -> click.Context:
+    return zelda.make_context("zelda", [], resilient_parsing=True, terminal_width=80)
 
 
 def _section(name: str, parent: click.Context) -> str:
@@ -87,6 +93,20 @@ def _epilog(epilog: str) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", r"\|").replace("\n", " ")
+
+
+# --- what `--help` prints --------------------------------------------------------------------------------------------
+
+
+def help_pages() -> dict[str, str]:
+    """By name of its file: what click makes of `zelda --help` and of `zelda COMMAND --help`, in 80 columns."""
+    whole = _whole()
+    pages = {"zelda": zelda.get_help(whole)}
+    for name in COMMANDS:
+        command = zelda.get_command(whole, name)
+        assert command is not None  # it is in the table
+        pages[name] = command.get_help(command.make_context(name, [], parent=whole, resilient_parsing=True))
+    return {f"zelda_ci/cli/help/{name}.txt": f"{text}\n" for name, text in pages.items()}
 
 
 # --- docs/troubleshooting.md ---------------------------------------------------------------------------------------
@@ -207,7 +227,8 @@ def main(arguments: list[str]) -> int:
     """Write or compare."""
     check = "--check" in arguments
     root = next((Path(each) for each in arguments if each != "--check"), REPOSITORY)
-    pages = {root / "docs/cli.md": cli_page(), root / "docs/troubleshooting.md": troubleshooting_page()}
+    texts = {"docs/cli.md": cli_page(), "docs/troubleshooting.md": troubleshooting_page(), **help_pages()}
+    pages = {root / name: text for name, text in texts.items()}
     stale = [path for path, text in pages.items() if not path.exists() or path.read_text("utf-8") != text]
     for path in stale:
         print(f"{'stale' if check else 'wrote'}: {path.relative_to(root)}")

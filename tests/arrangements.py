@@ -63,10 +63,10 @@ CHANGED: Mapping[str, Mapping[str, str]] = {
         "test_a_session_finds_the_files_of_nested_submodules_and_a_clean_tree": "they belong to the run's user",
         "integration/test_workspace_sweep.py": "what is swept belongs to the run's user",
     },
-    # Root without bubblewrap gives every run a user of its own, from whom root's own toolchains are closed.
+    # At isolation level uid root gives every run a user of its own, from whom root's own toolchains are closed.
     "root": {
         "hostile/test_greens.py": "setup and session leave files of the run's user",
-        "integration/test_closed_home.py": "root covers what is closed to the run's user",
+        "integration/test_closed_home.py": "what is closed to the run's user leaves its PATH",
         "integration/test_init_projects.py::"
         "test_a_python_project_whose_packages_cannot_be_had_leaves_out_what_needs_them": "it is tried in a run",
         "integration/test_run_correctness.py::"

@@ -14,9 +14,9 @@ ALLOCATIONS = 100_000
 
 def main() -> int:
     """Run the command line; returns the exit code, or ends the process with it."""
-    # Asked for by scripts and prompts all the time: answered before anything else is imported.
-    if sys.argv[1:] in (["--version"], ["-V"]):
-        return _say(f"zelda {__version__}")
+    # Asked for by scripts and people all the time: answered before anything else is imported.
+    if answer := _stored_answer(sys.argv[1:]):
+        return _say(answer)
     gc.set_threshold(ALLOCATIONS)
     code = 2
     try:
@@ -53,9 +53,30 @@ def _leave_the_tree() -> None:
     os.environ["PATH"] = os.pathsep.join(filter(os.path.isabs, folders)) or os.defpath
 
 
-def _say(line: str) -> int:
+def _stored_answer(words: list[str]) -> str | None:
+    """What `--version`, and `--help` of the whole or of one command, print; None for everything else.
+
+    The pages are what click would print, in 80 columns; `make reference` writes them.
+    """
+    match words:
+        case ["--version" | "-V"]:
+            return f"zelda {__version__}\n"
+        case ["--help" | "-h"]:
+            page = "zelda"
+        case [page, "--help" | "-h"] if page.isalpha():
+            pass
+        case _:
+            return None
     try:
-        print(line, flush=True)  # noqa: T201
+        with open(os.path.join(os.path.dirname(__file__), "cli", "help", f"{page}.txt")) as file:  # noqa: PTH118, PTH120, PTH123 - as below
+            return file.read()
+    except OSError:  # no such command
+        return None
+
+
+def _say(text: str) -> int:
+    try:
+        print(text, end="", flush=True)  # noqa: T201
     except OSError as exc:
         # Nothing of it may be left, or Python would try once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parents[2] / "zelda_ci"
 EXCEPTIONS = {
     "sandbox/launcher/inside.py": "started as a program of its own, it may import nothing of Zelda",
     "sandbox/launcher/supervisor.py": "started as a program of its own, it may import nothing of Zelda",
-    "sandbox/launcher/world.py": "started as a program of its own, it may import nothing of Zelda",
+    "sandbox/launcher/world.py": "a part of a program of its own, it may import nothing of Zelda",
     "pipeline/shards.py": "a whole folder is put in its place",
     "workspace/repositories.py": "a whole folder is put in its place",
     "workspace/tree_scan.py": "entries of any kind are moved aside for a while",

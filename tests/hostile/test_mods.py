@@ -64,3 +64,19 @@ def test_a_mod_reaches_nothing_unless_the_base_lets_it_in_and_then_the_result_sa
         assert "written-by-a-mod" not in asked + json.dumps(result)
         assert not [path for path in api.others if "by-a-mod" in path]
         assert "it did not take effect" in finding["effect"]
+
+
+OFF = json.dumps({"enabledPlugins": {"moddy@skills-dir": False}})
+
+
+def test_a_mod_of_a_plugin_whose_name_cannot_be_read_reaches_nothing(tmp_path: Path) -> None:
+    """Which plugin it is, nobody can say to Claude Code: the manifest is larger than what is read."""
+    manifest = json.dumps({"name": "other", "description": "x" * (5 << 20)})
+    files = {**FILES, f"{PLUGIN}/.claude-plugin/plugin.json": manifest, ".claude/settings.json": OFF}
+    project = repository(tmp_path, {"zelda/test-greeting.yaml": SUITE, **files})
+    with ScriptedApi([tool_call("Bash", {"command": "echo REAL-$((6*7))"}), text("Salve.")]) as api:
+        done = zelda(project, "run", api=api.url)
+        asked = "".join(json.dumps(request.body) for request in api.requests)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "REAL-42" in asked
+    assert "MARK-MOD" not in asked

@@ -170,10 +170,11 @@ def test_the_pages_of_commands_and_errors_are_current_and_one_that_is_not_is_not
     """What the script writes anew is seen where a setting is added."""
     monkeypatch.syspath_prepend(REPOSITORY / "scripts")
     reference: Any = importlib.import_module("reference")
-    for page in ("cli_page", "troubleshooting_page"):
+    for page in ("cli_page", "troubleshooting_page", "help_pages"):
         monkeypatch.setattr(reference, page, cache(getattr(reference, page)))
     assert (reference.main(["--check"]), capsys.readouterr().out) == (0, ""), "make reference"
-    shutil.copytree(REPOSITORY / "docs", tmp_path / "docs")
+    for folder in ("docs", "zelda_ci/cli/help"):
+        shutil.copytree(REPOSITORY / folder, tmp_path / folder)
     stale = tmp_path / "docs/cli.md"
     stale.write_text(stale.read_text("utf-8").replace("--last-failed", "--last-broken"), "utf-8")
     assert reference.main(["--check", str(tmp_path)]) == 1

@@ -1,6 +1,5 @@
 """Memory, disk and processes that a run may take."""
 
-import json
 import os
 import subprocess
 from contextlib import suppress
@@ -26,11 +25,12 @@ def bounded(folder: Path, script: str, **wanted: int) -> tuple[int, str | None]:
     order = {
         "memory": 8 << 30, "disk": 1 << 40, "processes": 4000, "folder": str(folder), "report": str(report), **wanted
     }  # fmt: skip
-    argv = [*programs.supervisor(os.getpid()), "--bounds", json.dumps(order)]
+    options = [word for name, value in order.items() for word in (f"--{name}", str(value))]
+    argv = [*programs.supervisor(os.getpid()), *options]
     done = subprocess.run(
         [*argv, "--", "/usr/bin/python3", "-c", script], cwd=folder / "work", timeout=PATIENCE, check=False
     )
-    return done.returncode, json.loads(report.read_text())["sentence"] if report.exists() else None
+    return done.returncode, report.read_text() if report.exists() else None
 
 
 BOUNDS = {"memory": 300 << 20, "disk": 100 << 20, "processes": 20}

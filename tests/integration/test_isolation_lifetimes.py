@@ -9,7 +9,7 @@ from tests.support import needs
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, wait_until
 from zelda_ci.domain.workspace import Workspace
-from zelda_ci.sandbox.programs import WORLD
+from zelda_ci.sandbox import programs
 from zelda_ci.workspace.workspaces import Workspaces
 
 __all__ = ["project"]
@@ -62,7 +62,8 @@ runpy.run_path(sys.argv.pop(1), run_name="__main__")
 
 def test_a_world_is_made_however_late_those_who_wait_for_it_are() -> None:
     needs.level("full")
-    options = ["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--", "sh", "-c", "echo $0; exit 7", "inside"]
-    argv = [sys.executable, "-I", "-S", "-c", SLOW_FORKS, str(WORLD), *options]
+    options = ["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
+    *_, launcher, policy, border = programs.inside({"world": options})
+    argv = [sys.executable, "-I", "-S", "-c", SLOW_FORKS, launcher, policy, border, "sh", "-c", "echo $0; exit 7", "in"]
     ended = subprocess.run(argv, capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (7, "inside\n", "")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (7, "in\n", "")

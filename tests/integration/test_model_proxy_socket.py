@@ -14,7 +14,6 @@ from tests.support.proxied import BODY, REDACT, open_run, upstream
 from tests.support.scripted_api import ScriptedApi, text, tool_call, tool_calls
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.execution import launch
-from zelda_ci.execution.agent import ModelEndpoint
 from zelda_ci.model_proxy.policy import Allowed
 from zelda_ci.model_proxy.pricing import Models
 from zelda_ci.model_proxy.proxy import ModelProxy
@@ -59,7 +58,7 @@ async def test_a_session_without_network_has_its_model_and_nothing_else(tmp_path
             async with proxy.session(run_label="a", budget_usd=None, placeholders={}, allowed=Allowed(models)) as meter:
                 workspace = make_workspace(tmp_path, files, level="none")
                 session = Session(workspace, meter.base_url, cli=_offline(tmp_path))
-                session.endpoint = ModelEndpoint(meter.base_url, meter.token, meter.socket)
+                session.token, session.socket = meter.token, meter.socket
                 outcome = await session.lead()
     said = str(session.records)
     assert outcome.status is SessionStatus.COMPLETED, outcome

@@ -20,7 +20,7 @@ from tests.support.scripted_api import (
     tool_calls,
 )
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.execution.agent import ModelEndpoint, SessionRequest, TranscriptCheck
+from zelda_ci.execution.agent import SessionRequest, TranscriptCheck
 from zelda_ci.execution.launch import find_cli
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.model_proxy.upstream import LiveMode
@@ -53,9 +53,8 @@ async def differences(
             ModelProxy(LiveMode(upstream(api.url)), Redactor()) as proxy,
             proxy.session(run_label="a", budget_usd=None, placeholders={}) as meter,
         ):
-            endpoint = ModelEndpoint(meter.base_url, meter.token)
             session = _Watched(make_workspace(folder, files, level="none"), meter.base_url, cli=cli)
-            session.endpoint, session.check = endpoint, meter.transcript_check
+            session.token, session.check = meter.token, meter.transcript_check
             outcome = await session.lead()
             assert outcome.status is SessionStatus.COMPLETED, outcome
             return meter.transcript_check.differences()

@@ -230,6 +230,32 @@ def test_the_sessions_processes_are_gone_with_the_workspace(tmp_path: Path) -> N
     assert not is_running(pids.read_text())
 
 
+def test_git_is_started_a_few_times_only(tmp_path: Path) -> None:
+    project = repository(tmp_path, {"README.md": "hello\n", "zelda/test-a.yaml": "prompt: x\n"})
+    calls, program = tmp_path / "calls", tmp_path / "bin/git"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho . >> {calls}\nexec {shutil.which("git")} "$@"\n')
+    program.chmod(0o755)
+    project.environ["PATH"] = f"{program.parent}:{project.environ['PATH']}"
+
+    def count() -> int:
+        """Processes since the last time."""
+        number = len(calls.read_text().split())
+        calls.unlink()
+        return number
+
+    async def main(workspaces: Workspaces) -> list[int]:
+        found = []
+        for name in ("one", "two"):
+            async with workspaces.open(name, suite()):
+                found.append(count())
+        return found
+
+    # Looking at the checkout, fetching and rewriting the commit, checking it out; then only what is not known yet.
+    assert anyio.run(main, project.workspaces()) == [11, 1]
+    assert anyio.run(main, project.workspaces()) == [5, 1]
+
+
 def test_git_is_missing_or_too_old(tmp_path: Path) -> None:
     project = repository(tmp_path)
     project.environ["PATH"] = str(tmp_path / "bin")

@@ -242,7 +242,7 @@ async def main():
             print("opened")
     except WorkspaceError as error:
         print("explained:", error.user_message)
-    print("left:", *Path(base).glob("*/runs/*"), *Path(base).glob("*/trash/*"), *Path(base).glob("*/stores/draft-*"))
+    print("left:", *Path(base).glob("*/runs/*"), *Path(base).glob("*/trash/*"))
 
 anyio.run(main)
 """

@@ -38,7 +38,7 @@ def look(project: Project, script: str = CLEAN, **settings: Any) -> tuple[dict[s
     found = project.work(work, **settings)
     assert project.fingerprint() == before
     assert project.leftovers() == []
-    assert list(project.base.glob("*/trees/draft-*")) == []
+    assert list(project.base.glob("*/trees/*")) == []
     return found  # type: ignore[no-any-return]
 
 
@@ -191,6 +191,7 @@ def _outside(project: Project, tmp_path: Path) -> str:
     other = tmp_path / "elsewhere"
     (project.path / ".git/modules/lib").rename(other)
     (project.path / "lib/.git").write_text(f"gitdir: {other}\n")
+    project.git("config", "--file", str(other / "config"), "core.worktree", str(project.path / "lib"))
     return "its repository lies outside that of the project"
 
 
@@ -204,23 +205,23 @@ def _link(project: Project, tmp_path: Path) -> str:
     """A link in the place of the folder."""
     (project.path / "lib").rename(tmp_path / "moved")
     (project.path / "lib").symlink_to(tmp_path / "moved")
-    return "Not a directory"
+    return "a link is in its place"
 
 
 def _pipe(project: Project, _: Path) -> str:
     (project.path / "lib/.git").unlink()
     os.mkfifo(project.path / "lib/.git")
-    return "Not a directory"
+    return "its repository lies outside that of the project"
 
 
 def _huge(project: Project, _: Path) -> str:
     os.truncate(project.path / "lib/.git", 1 << 40)
-    return "larger than 4096 bytes"
+    return "git rev-parse failed: fatal: too large to be a .git file"
 
 
 def _nonsense(project: Project, _: Path) -> str:
     (project.path / "lib/.git").write_bytes(b"gitdir: \0\xff\n")
-    return "its .git file contains an invalid path"
+    return "git rev-parse failed: fatal: not a git repository"
 
 
 def _damaged(project: Project, _: Path) -> str:

@@ -15,7 +15,7 @@ from tests.support.patience import PATIENCE
 from zelda_ci.domain.session import SessionRecord
 from zelda_ci.domain.suite import ExecutionSettings, IsolationLevel, IsolationSettings
 from zelda_ci.domain.workspace import Confinement, Workspace, WorkspaceSource
-from zelda_ci.execution.agent import NO_PINS, Listen, ModelEndpoint, Pins, SessionRequest
+from zelda_ci.execution.agent import NO_PINS, Listen, Pins, SessionRequest
 from zelda_ci.execution.claude_code import run_session
 from zelda_ci.execution.launch import MARKER, find_cli
 from zelda_ci.execution.outcome import SessionOutcome
@@ -99,8 +99,8 @@ class Session:
     base_url: str
     prompt: str = "Please do the work."
     cli: Path | None = None
-    endpoint: ModelEndpoint | None = None
-    """Instead of the address and the usual token."""
+    token: str = TOKEN
+    socket: Path | None = None
     pins: Pins = NO_PINS
     settings: dict[str, Any] = field(default_factory=dict)
     session_id: str = field(default_factory=lambda: str(uuid.uuid4()))
@@ -114,7 +114,9 @@ class Session:
             prompt=self.prompt,
             workspace=self.workspace,
             execution=ExecutionSettings(**{"timeout_seconds": PATIENCE, **self.settings}),
-            endpoint=self.endpoint or ModelEndpoint(self.base_url, TOKEN),
+            base_url=self.base_url,
+            token=self.token,
+            socket=self.socket,
             stop=self.stop,
             pins=self.pins,
         )

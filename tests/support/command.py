@@ -25,8 +25,8 @@ WORD = {"ZELDA_ACCEPT_ISOLATION": "landlock"}
 def environment(project: Project, api_url: str | None = None, **more: str) -> dict[str, str]:
     """What the developer's shell holds; with a key where there is an API."""
     access = {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": api_url} if api_url else {}
-    # Where the package is not installed but lies on the path, it does so for the command too.
-    path = {"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
+    # Where the package is not installed but lies on the path, it does so for the command too; and a level is its level.
+    path = {name: os.environ[name] for name in ("PYTHONPATH", "ZELDA_ISOLATION") if name in os.environ}
     # Where the machine offers no isolation, what is tested here can be tested all the same.
     # What is tried before a run has tests of its own; elsewhere it would only take time, and replies of the script.
     # One session at a time, so that a script can say what comes next.

@@ -63,7 +63,7 @@ class Project:
     path: Path
     home: Path
     environ: dict[str, str] = field(default_factory=dict)
-    level: str = "auto"
+    level: str = os.environ.get("ZELDA_ISOLATION", "auto")
     """How strictly its workspaces are confined; without any confinement, a session can do the most harm."""
 
     own: OwnFiles = field(default_factory=OwnFiles)
@@ -170,9 +170,7 @@ class Project:
 
     def leftovers(self) -> list[str]:
         """Whatever of finished runs still lies anywhere."""
-        runs = [str(entry) for name in ("runs", "trash") for entry in self.base.glob(f"*/{name}/*")]
-        drafts = [str(entry) for entry in self.base.glob("*/*/draft-*")]
-        return [*runs, *drafts]
+        return [str(entry) for name in ("runs", "trash") for entry in self.base.glob(f"*/{name}/*")]
 
 
 @cache

@@ -27,10 +27,10 @@ from zelda_ci.domain.workspace import SettingFinding
 from zelda_ci.errors import ConfigError, WorkspaceError
 from zelda_ci.process import git_settings
 from zelda_ci.redact import Redactor
-from zelda_ci.survey.folder import not_loaded, refused_settings
-from zelda_ci.workspace.base_commit import UNAVAILABLE
+from zelda_ci.survey.folder import refused_settings
 from zelda_ci.workspace.git import FETCH, LINK, SUBMODULE, Git, TreeFile, prepare, tree_files
 from zelda_ci.workspace.history import read_objects
+from zelda_ci.workspace.source import UNAVAILABLE
 
 MAX_NAMED = 20
 # Of the base that are laid out: a repository has a few dozen.
@@ -200,7 +200,7 @@ class BaseSource:
         files = anyio.run(self._lay_out, self.commit)
         folder = files / root.resolve().relative_to(self.top)
         folder.mkdir(parents=True, exist_ok=True)
-        known = {(it.file, it.key, it.problem) for it in not_loaded(files, folder, self.redact)}
+        known = {(it.file, it.key, it.problem) for it in refused_settings(folder, self.redact, files)}
         new = [it for it in here if (it.file, it.key, it.problem) not in known]
         return tuple(NotLoaded(file=it.file, effect=it.effect) for it in new)
 

@@ -1,4 +1,4 @@
-"""The table of commands. A command's module is imported when it is called, so that `zelda --help` stays fast."""
+"""The table of commands. A command's module is imported when it is called, so that none waits for the others'."""
 
 from importlib import import_module
 

@@ -207,7 +207,7 @@ class SettingFinding(Record):
     """
 
     file: SafeText
-    """Relative to the workspace."""
+    """Path from the top of the tree."""
     setting: SafeText
     """The key, like `env.ANTHROPIC_BASE_URL` or `apiKeyHelper`; its value is not shown."""
     effect: str

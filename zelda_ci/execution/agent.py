@@ -37,16 +37,6 @@ class Pins:
 NO_PINS = Pins()
 
 
-@dataclass(frozen=True)
-class ModelEndpoint:
-    """Where the session finds its model: the loopback proxy and this run's token, never a real key."""
-
-    base_url: str
-    token: str
-    socket: Path | None = None
-    """The same proxy as a socket, as the session sees it; given where the session has no network."""
-
-
 class TranscriptCheck(Protocol):
     """Checks a session's messages against what passed between the session and the API."""
 
@@ -75,9 +65,14 @@ class SessionRequest:
     prompt: str
     workspace: Workspace
     execution: ExecutionSettings
-    endpoint: ModelEndpoint
+    base_url: str
+    """Address of the loopback proxy where the session finds its model."""
+    token: str
+    """This run's token for the proxy, never a real key."""
     stop: anyio.Event
     pins: Pins = NO_PINS
+    socket: Path | None = None
+    """The same proxy as a socket, as the session sees it; given where the session has no network."""
     transcript_check: TranscriptCheck | None = None
     time_limit: TimeLimit = anyio.move_on_after
     """Limits the session's time; it may know of waiting that is none of the session's doing."""

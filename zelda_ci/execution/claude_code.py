@@ -3,11 +3,9 @@
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,7 +15,7 @@ from pydantic import BaseModel
 
 from zelda_ci.execution import launch
 from zelda_ci.execution.agent import Listen, SessionRequest
-from zelda_ci.execution.outcome import Crash, SessionOutcome, judge
+from zelda_ci.execution.outcome import SessionOutcome, failed, judge
 from zelda_ci.execution.session_runner import SessionRunner
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.redact import Redactor
@@ -28,8 +26,8 @@ logging.getLogger("claude_agent_sdk").addHandler(logging.NullHandler())
 # Bytes of one message: an edit carries the whole file.
 MAX_MESSAGE_BYTES = 64 << 20
 
-# The SDK imports them for tools that are Python functions, of which Zelda has none.
-UNUSED = ("mcp", "jsonschema")
+# What the SDK imports for tools that are Python functions, of which Zelda has none: six sevenths of its time.
+UNUSED = ("jsonschema", "mcp", "mcp.server", "mcp.shared", "mcp.shared.memory", "mcp.shared.message", "mcp.types")
 
 
 async def run_session(
@@ -53,43 +51,29 @@ async def run_session(
     # In a thread, because the loop also serves the model proxy of other runs.
     sdk = await anyio.to_thread.run_sync(import_sdk)
     runner = SessionRunner(request, listen, redact)
-    await runner.run(sdk.ClaudeSDKClient(_options(request, cli, runner.record_stderr)), crash_of)
+    await runner.run(sdk.ClaudeSDKClient(_options(request, cli, runner.record_stderr)), explain)
     return replace(judge(runner.facts), wall_seconds=runner.wall_seconds)
 
 
+@cache
 def import_sdk() -> Any:
-    """Import the Agent SDK, which takes a while: worth doing in a thread while git works."""
-    with one_at_a_time("claude_agent_sdk"), _without_unused():
-        import claude_agent_sdk  # noqa: PLC0415  # slow
-
+    """Import the Agent SDK; in a thread, while git works, since it takes a while even without what it does not use."""
+    with one_at_a_time("claude_agent_sdk"):
+        hollow = {name: _Hollow(name) for name in UNUSED if name not in sys.modules}
+        sys.modules.update(hollow)
+        try:
+            import claude_agent_sdk  # noqa: PLC0415  # slow
+        finally:
+            for name in hollow:
+                sys.modules.pop(name, None)
     return claude_agent_sdk
 
 
-class _Hollow(MetaPathFinder, Loader):
-    """Finds modules that hold whatever class is asked of them, in place of packages that nobody uses."""
+class _Hollow(ModuleType):
+    """A module that has any class that is asked of it."""
 
-    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        return ModuleSpec(name, self, is_package=True) if name.partition(".")[0] in UNUSED else None
-
-    def exec_module(self, module: ModuleType) -> None:
-        vars(module)["__getattr__"] = lambda name: type(name, (BaseModel,), {})
-
-
-@contextmanager
-def _without_unused() -> Iterator[None]:
-    """Leave out what the SDK imports in vain, six sevenths of its time; other imports find the real packages."""
-    if "claude_agent_sdk" in sys.modules:
-        yield
-        return
-    hollow = _Hollow()
-    sys.meta_path.insert(0, hollow)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(hollow)
-        for name, module in list(sys.modules.items()):
-            if getattr(module, "__loader__", None) is hollow:
-                del sys.modules[name]
+    def __getattr__(self, name: str) -> object:
+        return sys.modules.get(f"{self.__name__}.{name}") or type(name, (BaseModel,), {})
 
 
 def _options(request: SessionRequest, cli: Path, record_stderr: Callable[[str], None]) -> Any:
@@ -121,22 +105,22 @@ def _options(request: SessionRequest, cli: Path, record_stderr: Callable[[str], 
     )
 
 
-def crash_of(exc: Exception) -> Crash:
-    """Explain an exception of the SDK's client."""
+def explain(exc: Exception) -> SessionOutcome | None:
+    """Return what an exception of the SDK's client means; None where the CLI has ended."""
     sdk = import_sdk()
     match exc:
         case sdk.ProcessError():
-            return Crash(exit_code=exc.exit_code)
+            return None
         case sdk.CLIJSONDecodeError() if "maximum buffer size" in str(exc):
             most = f"more than {MAX_MESSAGE_BYTES >> 20} MiB"
-            return Crash("CLI_OUTPUT_TOO_LONG", f"Claude Code wrote a message too long to read: {most}.")
+            return failed("CLI_OUTPUT_TOO_LONG", f"Claude Code wrote a message too long to read: {most}.")
         # It had ended before it was written to; the SDK has one class for that and for a start that fails.
         case sdk.CLIConnectionError() if str(exc).startswith(("Cannot write", "Failed to write")):
-            return Crash()
+            return None
         case sdk.CLINotFoundError() | sdk.CLIConnectionError():
-            return Crash("CLI_START_FAILED", f"Claude Code could not be started: {exc}")
+            return failed("CLI_START_FAILED", f"Claude Code could not be started: {exc}")
         # The SDK has no class for it.
         case _ if "timeout: initialize" in str(exc):
-            return Crash("CLI_START_TIMED_OUT", "Claude Code did not get ready within a minute.")
+            return failed("CLI_START_TIMED_OUT", "Claude Code did not get ready within a minute.")
         case _:
-            return Crash("SESSION_FAILED", f"The session broke off: {type(exc).__name__}: {exc}")
+            return failed("SESSION_FAILED", f"The session broke off: {type(exc).__name__}: {exc}")

@@ -8,40 +8,25 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from zelda_ci.domain.workspace import Confinement, Workspace
+from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import ExecutionError
 from zelda_ci.execution.agent import SessionRequest
 from zelda_ci.files import untrusted
-from zelda_ci.process import launches
 
-# Most that the API may take for the headers of a response.
-REQUEST_SECONDS = 120
-
-# Most that a streamed response may be silent.
-SILENCE_SECONDS = 60
-
-# Most that retries of one request may last, in sessions long enough for it.
-RETRY_SECONDS = 120
-
-# Of the session's time limit, where that is shorter than `RETRY_SECONDS`.
-RETRY_SHARE = 0.25
-
-# Before Claude Code's first retry; each further delay is twice as long, up to 37 s.
-FIRST_DELAY_SECONDS = 0.6
-
-# The CLI's own ceiling.
-MAX_RETRIES = 15
-
-# Of a `.git` file.
-MAX_LINK_BYTES = 4_000
-
+# Most that the API may take for the headers of a response, and that a streamed response may be silent.
+REQUEST_SECONDS, SILENCE_SECONDS = 120, 60
+# Most that retries of one request may last; in shorter sessions it is a share of their time limit.
+RETRY_SECONDS, RETRY_SHARE = 120, 0.25
+# Before Claude Code's first retry; each further delay is twice as long, up to 37 s. 15 retries are its own ceiling.
+FIRST_DELAY_SECONDS, MAX_RETRIES = 0.6, 15
 # After which Claude Code gives a connecting MCP server up, unless MCP_TIMEOUT says otherwise.
 CLI_MCP_SECONDS = 30
+# Of a `.git` file.
+MAX_LINK_BYTES = 4_000
 
 TOKEN = "ANTHROPIC_API_KEY"  # noqa: S105  # the name of its variable
 # Variables of the CLI's environment that a project's settings cannot change, or not to any effect.
 OWN = frozenset({TOKEN, "CLAUDE_AGENT_SDK_VERSION", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CONFIG_DIR"})
-
 # Variable with the session's id: whatever the session starts can be recognised by it.
 MARKER = "ZELDA_SESSION"
 
@@ -59,7 +44,6 @@ UNWANTED_TOOLS = (
     "WebFetch",
     "WebSearch",
 )
-
 
 # Variables that a session's settings never have. Claude Code's own guard keeps those of addresses, keys and proxies
 # from the project; these it does not know.
@@ -80,7 +64,6 @@ UNSET = (
     "CLAUDE_CODE_TEE_SDK_STDOUT",
 )
 
-
 # Settings beside the variables.
 GUARDS = {
     # Its own sandbox would need what Zelda's takes away.
@@ -90,13 +73,8 @@ GUARDS = {
 }
 
 
-def config_folder(request: SessionRequest) -> Path:
-    """The session's own Claude Code folder."""
-    return request.workspace.home / ".claude"
-
-
 def complete_environment(request: SessionRequest, *, sdk_version: str, as_root: bool) -> dict[str, str]:
-    """The CLI's whole environment: what the workspace allows, then what a hermetic session needs."""
+    """Return the CLI's whole environment: what the workspace allows, then what a hermetic session needs."""
     workspace = request.workspace
     mcp_seconds = max(CLI_MCP_SECONDS, request.execution.mcp_startup_seconds)
     return {
@@ -107,12 +85,12 @@ def complete_environment(request: SessionRequest, *, sdk_version: str, as_root: 
         "HOME": str(workspace.home),
         "TMPDIR": str(workspace.tmp),
         MARKER: request.session_id,
-        TOKEN: request.endpoint.token,
-        "CLAUDE_CONFIG_DIR": str(config_folder(request)),
+        TOKEN: request.token,
+        "CLAUDE_CONFIG_DIR": str(workspace.home / ".claude"),
         "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
         "CLAUDE_AGENT_SDK_VERSION": sdk_version,
         # After the workspace's variables: nothing that a suite passes on may lead the session past the proxy.
-        **_plumbing(request),
+        **_session_variables(request),
         **workspace.confinement.session_variables,
         # As root the CLI refuses to bypass permissions unless it is told that this is a sandbox: exactly "1".
         **({"IS_SANDBOX": "1"} if as_root and request.execution.permission_mode == "bypassPermissions" else {}),
@@ -120,20 +98,19 @@ def complete_environment(request: SessionRequest, *, sdk_version: str, as_root: 
 
 
 def settings(request: SessionRequest) -> str:
-    """Settings as JSON that win over the project's, also over those that the session writes while it runs.
+    """Return settings as JSON that win over the project's, also over those that the session writes while it runs.
 
     What the project sets and may not is pinned to what the session's environment says, or else to nothing. The token
     is not: settings are seen on the command line, and Claude Code's own guard keeps the project from it.
     """
-    plumbing = _plumbing(request)
     environment = {**request.workspace.confinement.environment, MARKER: request.session_id}
     pinned = {name: environment.get(name, "") for name in request.pins.variables if name not in OWN}
-    variables = {**dict.fromkeys(UNSET, ""), **pinned, **plumbing}
+    variables = {**dict.fromkeys(UNSET, ""), **pinned, **_session_variables(request)}
     return json.dumps({"env": variables, **GUARDS, **request.pins.settings})
 
 
 def trust(request: SessionRequest) -> str:
-    """Content of `.claude.json`: the worktree is trusted, as a developer's own is, so that all its settings count."""
+    """Return the content of `.claude.json`: the worktree is trusted, as a developer's own, so its settings count."""
     workspace = request.workspace
     places = {workspace.path, workspace.root, workspace.git_dir, *_repositories(workspace)}
     # Claude Code may look its folder up with links followed, such as that of /tmp on macOS.
@@ -142,7 +119,7 @@ def trust(request: SessionRequest) -> str:
 
 
 def _repositories(workspace: Workspace) -> Iterator[Path]:
-    """Where Claude Code looks trust up: at the repository that the nearest `.git` leads to, whoever wrote it."""
+    """Yield where Claude Code looks trust up: at the repository that the nearest `.git` leads to, whoever wrote it."""
     folder = workspace.path
     while folder.is_relative_to(workspace.root):
         yield folder
@@ -155,23 +132,23 @@ def _repositories(workspace: Workspace) -> Iterator[Path]:
 
 
 def disallowed_tools(request: SessionRequest) -> list[str]:
-    """Tools taken away from the session: the suite's, and those with no business in a test run."""
+    """Return the tools that the session does not get: the suite's, and those with no business in a test run."""
     execution = request.execution
     allowed = {rule.partition("(")[0] for rule in execution.allowed_tools}
     unwanted = [tool for tool in UNWANTED_TOOLS if tool not in allowed]
     return list(dict.fromkeys([*unwanted, *execution.disallowed_tools]))
 
 
-def _plumbing(request: SessionRequest) -> Mapping[str, str]:
-    """What Zelda relies on, whatever the project says.
+def _session_variables(request: SessionRequest) -> Mapping[str, str]:
+    """Return the variables that Zelda relies on, whatever the project says.
 
     Real behaviour stays: git instructions, background tasks, bundled skills and session files are left as they are.
     """
     retry_seconds = min(RETRY_SECONDS, request.execution.timeout_seconds * RETRY_SHARE)
     return {
         # With a socket the address only names the host; an empty one keeps a project from setting its own.
-        "ANTHROPIC_BASE_URL": request.endpoint.base_url,
-        "ANTHROPIC_UNIX_SOCKET": str(request.endpoint.socket or ""),
+        "ANTHROPIC_BASE_URL": request.base_url,
+        "ANTHROPIC_UNIX_SOCKET": str(request.socket or ""),
         # Through these its shells, hooks and servers start: what they run cannot reach Claude Code itself.
         "CLAUDE_CODE_SHELL_PREFIX": str(request.workspace.confinement.shell_prefix or ""),
         "CLAUDE_CODE_SHELL": str(request.workspace.confinement.shell or ""),
@@ -200,15 +177,12 @@ def _plumbing(request: SessionRequest) -> Mapping[str, str]:
 
 
 def retries_within(seconds: float) -> int:
-    """How many retries fit, with delays of 0.6, 1.2, 2.4, … seconds: their sum is 0.6 (2^n - 1)."""
+    """Return how many retries fit, with delays of 0.6, 1.2, 2.4, … seconds: their sum is 0.6 (2^n - 1)."""
     return min(MAX_RETRIES, int(seconds / FIRST_DELAY_SECONDS + 1).bit_length() - 1)
 
 
-SDK_PACKAGE = "claude_agent_sdk"
-
-
-def find_cli(package: str = SDK_PACKAGE) -> Path:
-    """The Claude Code CLI that comes inside the Agent SDK's wheel; looks for it without importing the SDK.
+def find_cli(package: str = "claude_agent_sdk") -> Path:
+    """Find the Claude Code CLI inside the Agent SDK's wheel, without importing the SDK.
 
     Raises:
         ExecutionError: It is not there (`CLI_MISSING`).
@@ -232,7 +206,7 @@ def prepare(request: SessionRequest, cli: Path, variables: Mapping[str, str]) ->
     base = request.workspace.base
     stub, environment_file = base / "claude", base / "claude.environment.json"
     try:
-        config_dir = config_folder(request)
+        config_dir = request.workspace.home / ".claude"
         # The setup command ran before: a link it left there must not lead our writing out of the workspace.
         if config_dir.is_symlink():
             config_dir.unlink()
@@ -242,8 +216,14 @@ def prepare(request: SessionRequest, cli: Path, variables: Mapping[str, str]) ->
             for place in (config_dir, config_dir / ".claude.json"):
                 os.chown(place, uid, uid, follow_symlinks=False)
         _write(environment_file, json.dumps(dict(variables)), mode=0o600)
-        status_file = launches.fresh(request.workspace.status_file("session"))
-        _write(stub, _stub(request.workspace.confinement, cli, environment_file, status_file), mode=0o700)
+        status_file = request.workspace.status_file("session")
+        status_file.unlink(missing_ok=True)
+        # The inner shell is there because `env` would take a path with "=" in it for a variable.
+        start = request.workspace.confinement.command(
+            [str(cli)], phase="session", environment_file=environment_file, status_file=status_file, secret=TOKEN
+        )
+        inner = f"/bin/sh -c 'exec \"$@\"' sh {shlex.join(start)}"
+        _write(stub, f'#!/bin/sh\necho "$$" >&2\nexec /usr/bin/env -i {inner} "$@"\n', mode=0o700)
     except OSError as exc:
         raise ExecutionError(
             f"The session could not be prepared in {base}: {exc.strerror}.",
@@ -251,18 +231,6 @@ def prepare(request: SessionRequest, cli: Path, variables: Mapping[str, str]) ->
             code="SESSION_START_FAILED",
         ) from exc
     return stub
-
-
-def _stub(confinement: Confinement, cli: Path, environment_file: Path, status_file: Path) -> str:
-    start = confinement.command(
-        [str(cli)], phase="session", environment_file=environment_file, status_file=status_file, secret=TOKEN
-    )
-    command = shlex.join(start)
-    # The inner shell is there because `env` would take a path with "=" in it for a variable.
-    return f"""#!/bin/sh
-echo "$$" >&2
-exec /usr/bin/env -i /bin/sh -c 'exec "$@"' sh {command} "$@"
-"""
 
 
 def _write(path: Path, content: str, *, mode: int) -> None:

@@ -77,14 +77,6 @@ class Translator:
         check: TranscriptCheck | None = None,
     ) -> None:
         self._redact, self._clock, self._keep_image, self._check = redact, clock, keep_image, check
-        self._translations: dict[str, Callable[[Any], Iterator[SessionRecord]]] = {
-            "AssistantMessage": self._assistant,
-            "UserMessage": self._user,
-            "StreamEvent": self._stream,
-            "ResultMessage": self._result,
-            "SystemMessage": self._system,
-            "Exception": self._unreadable,
-        }
         self._at = 0.0
         self._started: Started | None = None
         self._open: tuple[SafeText, dict[str, Any]] | None = None
@@ -93,22 +85,29 @@ class Translator:
         self._denied: set[str] = set()
         self._returned: set[str] = set()
 
-    def translate(self, message: object) -> Iterator[SessionRecord]:
+    def translate(self, message: Any) -> Iterator[SessionRecord]:
         """Yield the records of one message; none for those that say nothing worth keeping."""
         self._at = round(self._clock(), 3)
         # By name, so that the SDK need not be imported, which takes long.
-        names = (kind.__name__ for kind in type(message).__mro__)
-        return next((self._translations[name] for name in names if name in self._translations), self._unknown)(message)
+        match type(message).__name__:
+            case "AssistantMessage":
+                yield from self._assistant(message)
+            case "UserMessage":
+                yield from self._user(message)
+            case "StreamEvent":
+                yield from self._stream(message)
+            case "ResultMessage":
+                yield from self._result(message)
+            case _ if hasattr(message, "data"):
+                yield from self._system(message)
+            case kind if isinstance(message, Exception):
+                yield self.notice("unreadable", f"{kind}: {message}")
+            case kind:
+                yield self.notice(kind, _note_text(vars(message)))
 
     def notice(self, kind: str, text: str) -> Noticed:
         """Return the record of something that happened beside the messages, such as a line on standard error."""
         return Noticed(at=round(self._clock(), 3), kind=self._redact(kind), text=self._redact(text))
-
-    def _unknown(self, message: object) -> Iterator[SessionRecord]:
-        yield self.notice(type(message).__name__, _note_text(getattr(message, "__dict__", {})))
-
-    def _unreadable(self, error: Any) -> Iterator[SessionRecord]:
-        yield self.notice("unreadable", f"{type(error).__name__}: {error}")
 
     def _assistant(self, message: Any) -> Iterator[SessionRecord]:
         thread, message_id = self._maybe(message.parent_tool_use_id), self._text(message.message_id or message.uuid)

@@ -2,7 +2,6 @@
 
 from collections import deque
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from zelda_ci.domain.session import Ended, SessionStatus
 
@@ -10,26 +9,26 @@ from zelda_ci.domain.session import Ended, SessionStatus
 STDERR_TAIL = 5
 
 
-class StopReason(StrEnum):
-    """Why Zelda ended a session itself."""
-
-    DEADLINE = "deadline"
-    BUDGET = "budget"
-    RECORDING = "recording"
-    CANCELLED = "cancelled"
-
-
 @dataclass(frozen=True)
-class Crash:
-    """A breakdown of the CLI or of the connection to it, with its code and sentence.
+class SessionOutcome:
+    """End of a session; everything said in it was recorded. The reason is text from outside until it is redacted."""
 
-    Without a code the CLI ended: `exit_code` is negative, or above 128, where a signal ended it, and absent where the
-    CLI was found ended when it was written to.
-    """
-
+    status: SessionStatus
     code: str | None = None
-    reason: str = ""
-    exit_code: int | None = None
+    """Machine-readable code of a failure, like `AUTHENTICATION_FAILED`."""
+    reason: str | None = None
+    wall_seconds: float = 0.0
+
+
+BUDGET = SessionOutcome(
+    SessionStatus.BUDGET_EXCEEDED, "BUDGET_EXCEEDED", "The session reached its cost limit (maxCostUsd)."
+)
+CANCELLED = SessionOutcome(SessionStatus.INTERRUPTED, "INTERRUPTED", "The session was interrupted.")
+
+
+def failed(code: str, reason: str) -> SessionOutcome:
+    """Return the outcome of a session that failed, with its reason in one line."""
+    return SessionOutcome(SessionStatus.FAILED, code, " ".join(reason.split()))
 
 
 @dataclass
@@ -45,8 +44,10 @@ class SessionFacts:
     api_error: str | None = None
     """Claude Code's class of the latest error of the API, like `billing_error`."""
     background_tasks: tuple[str, ...] = ()
-    stop_reason: StopReason | None = None
-    crash: Crash | None = None
+    stopped: SessionOutcome | None = None
+    """The outcome where Zelda ended the session itself."""
+    broken: SessionOutcome | None = None
+    """The outcome where the connection to the CLI broke, and not because the CLI ended."""
     stderr_tail: deque[str] = field(default_factory=lambda: deque(maxlen=STDERR_TAIL))
     prompted: bool = False
     """Whether the CLI came up and got the prompt."""
@@ -55,26 +56,12 @@ class SessionFacts:
     begun: bool = True
     """Whether the CLI was started at all, and confined as ordered; its supervisor says so."""
     exit_code: int | None = None
-    """The CLI's own, where its supervisor saw it end."""
-    seconds_allowed: float = 0.0
-    recording_failure: tuple[str, str] = ("RECORDING_FAILED", "unknown")
-    """Code and sentence of what kept the session from being recorded."""
+    """The CLI's own, negative or above 128 where a signal ended it; absent where nobody saw its end."""
 
     @property
     def quiet(self) -> bool:
         """Whether the session is over: a result was given, and no turn is owed any more."""
         return self.ended is not None and self.idle
-
-
-@dataclass(frozen=True)
-class SessionOutcome:
-    """End of a session; everything said in it was recorded. The reason is text from outside until it is redacted."""
-
-    status: SessionStatus
-    code: str | None = None
-    """Machine-readable code of a failure, like `AUTHENTICATION_FAILED`."""
-    reason: str | None = None
-    wall_seconds: float = 0.0
 
 
 # By the subtype of the result, or the reason why it terminated.
@@ -105,8 +92,8 @@ _FAILURES: dict[str | int | None, tuple[str, str]] = {
 def judge(facts: SessionFacts) -> SessionOutcome:
     """Return the outcome: first what Zelda did counts, then what broke, then what Claude Code itself said."""
     ended = facts.ended
-    if facts.stop_reason:
-        return _of_stop(facts.stop_reason, facts)
+    if facts.stopped:
+        return facts.stopped
     if ended is None or not (facts.quiet or ended.is_error):
         return _of_crash(facts)
     # A CLI that did not close itself to what it starts was given no token, and says that it is not logged in.
@@ -115,44 +102,27 @@ def judge(facts: SessionFacts) -> SessionOutcome:
     return _of_result(ended, facts)
 
 
-def _of_stop(stop: StopReason, facts: SessionFacts) -> SessionOutcome:
-    match stop:
-        case StopReason.DEADLINE:
-            reason = f"The session did not end within its limit of {facts.seconds_allowed:g} s (timeoutSeconds)."
-            return SessionOutcome(SessionStatus.TIMED_OUT, "SESSION_TIMED_OUT", reason)
-        case StopReason.BUDGET:
-            reason = "The session reached its cost limit (maxCostUsd)."
-            return SessionOutcome(SessionStatus.BUDGET_EXCEEDED, "BUDGET_EXCEEDED", reason)
-        case StopReason.RECORDING:
-            code, sentence = facts.recording_failure
-            return _failed(code, f"The session was ended because it could not be recorded: {sentence}")
-        case StopReason.CANCELLED:
-            return SessionOutcome(SessionStatus.INTERRUPTED, "INTERRUPTED", "The session was interrupted.")
-
-
 def _of_crash(facts: SessionFacts) -> SessionOutcome:
-    crash = facts.crash or Crash(exit_code=0)
-    stderr = " ".join(facts.stderr_tail)
-    if not facts.begun and crash.code in {None, "CLI_START_TIMED_OUT"}:
-        return _not_confined(stderr or crash.reason or "no reason was given")
-    if crash.code:
-        return _failed(crash.code, f"{crash.reason} {stderr if crash.code == 'CLI_START_TIMED_OUT' else ''}")
-    exit_code = facts.exit_code if crash.exit_code is None else crash.exit_code
+    broken, exit_code, stderr = facts.broken, facts.exit_code, " ".join(facts.stderr_tail)
+    if not facts.begun and (broken is None or broken.code == "CLI_START_TIMED_OUT"):
+        return _not_confined(stderr or "no reason was given")
+    if broken:
+        return failed(broken.code or "SESSION_FAILED", f"{broken.reason} {stderr}")
     known = exit_code or 0
     signal_number = -known if known < 0 else known - 128
     ended = "Claude Code ended" if exit_code is None else f"Claude Code ended with exit code {exit_code}"
     tail = f": {stderr}" if stderr else "."
     if "cannot be used with root" in stderr:
-        return _failed("ROOT_REFUSED", "Claude Code refuses to bypass permissions as root outside a sandbox.")
+        return failed("ROOT_REFUSED", "Claude Code refuses to bypass permissions as root outside a sandbox.")
     if signal_number > 0:
-        return _failed("CLI_KILLED", f"Claude Code was killed by signal {signal_number}{tail}")
+        return failed("CLI_KILLED", f"Claude Code was killed by signal {signal_number}{tail}")
     if not facts.prompted:
-        return _failed("CLI_START_FAILED", f"{ended} while starting{tail}")
-    return _failed("CLI_CRASHED", f"{ended} before the session was over{tail}")
+        return failed("CLI_START_FAILED", f"{ended} while starting{tail}")
+    return failed("CLI_CRASHED", f"{ended} before the session was over{tail}")
 
 
 def _not_confined(why: str) -> SessionOutcome:
-    return _failed("SESSION_NOT_CONFINED", f"Claude Code was not started, because it could not be confined: {why}")
+    return failed("SESSION_NOT_CONFINED", f"Claude Code was not started, because it could not be confined: {why}")
 
 
 def _of_result(ended: Ended, facts: SessionFacts) -> SessionOutcome:
@@ -162,7 +132,7 @@ def _of_result(ended: Ended, facts: SessionFacts) -> SessionOutcome:
     words = f"Claude Code says: {_own_words(ended)}"
     if not ended.is_error and not facts.responses:
         why = ": the prompt was taken as a command of Claude Code" if facts.is_command else ""
-        return _failed("NO_MODEL_CALL", f"The session ended without asking a model{why}. {words}")
+        return failed("NO_MODEL_CALL", f"The session ended without asking a model{why}. {words}")
     if (ended.subtype, ended.terminal_reason, ended.is_error) == ("success", "completed", False):
         return SessionOutcome(SessionStatus.COMPLETED)
     status = ended.api_error_status
@@ -179,12 +149,8 @@ def _of_result(ended: Ended, facts: SessionFacts) -> SessionOutcome:
     else:
         code = "SESSION_FAILED"
         sentence = f"The session ended in an error ({ended.terminal_reason or ended.subtype})."
-    return _failed(code, f"{sentence} {words}")
+    return failed(code, f"{sentence} {words}")
 
 
 def _own_words(ended: Ended) -> str:
     return "; ".join(ended.errors) or ended.text or "nothing"
-
-
-def _failed(code: str, reason: str) -> SessionOutcome:
-    return SessionOutcome(SessionStatus.FAILED, code, " ".join(reason.split()))

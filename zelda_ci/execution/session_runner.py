@@ -1,6 +1,7 @@
 """Runs a session from start to end: sends the prompt, records messages, stops at deadline, budget or cancellation."""
 
 import logging
+import math
 import os
 import signal
 import sys
@@ -13,11 +14,11 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 
-from zelda_ci.domain.session import Ended, McpServerState, ServersReported, SessionRecord
+from zelda_ci.domain.session import Ended, McpServerState, ServersReported, SessionRecord, SessionStatus
 from zelda_ci.errors import ZeldaError
 from zelda_ci.execution.agent import Listen, SessionRequest
 from zelda_ci.execution.messages import SYNTHETIC, Translator, server_states
-from zelda_ci.execution.outcome import Crash, SessionFacts, StopReason
+from zelda_ci.execution.outcome import BUDGET, CANCELLED, SessionFacts, SessionOutcome, failed
 from zelda_ci.process import launches
 from zelda_ci.redact import Redactor
 
@@ -25,26 +26,19 @@ log = logging.getLogger(__name__)
 
 # Lines on standard error that become records; the rest is counted.
 MAX_STDERR_LINES = 200
-
 # For commands in the background after the last turn. Their end begins another turn, as it does in `claude -p`, which
 # waits ten minutes; what serves for ever is stopped sooner here, and the wait is no part of the session's time.
 BACKGROUND_SECONDS = 120.0
-
 # From an interruption to the result message; a healthy CLI needs a hundredth of a second.
 INTERRUPT_SECONDS = 5.0
-
 # From the end of input to the end of the CLI: its SessionEnd hooks run in this time.
 CLOSE_SECONDS = 3.0
-
 # For the last question to the CLI, which answers at once unless the machine is very busy.
 STATUS_SECONDS = 2.0
-
 # From a signal to the end of the supervisor, which gives the CLI a few seconds of its own.
 END_SECONDS = 10.0
-
 # Between two questions for the states of MCP servers: while the prompt waits for them, and while the session works.
 FAST_POLL_SECONDS, SLOW_POLL_SECONDS = 0.1, 1.0
-
 # Of the time that the session has left, for the start of MCP servers: a short one must not be spent on waiting.
 MAX_SHARE_OF_SESSION = 0.5
 
@@ -106,41 +100,42 @@ class SessionRunner:
         # Cancelled from outside, the SDK would leave the CLI running; `_end` brings the session to an orderly end
         # first.
         self._conversation = anyio.CancelScope(shield=True)
+        self._background = anyio.CancelScope()
+        """Left where a session has only waited for the background for too long."""
         self._stderr_lines = 0
         self._servers: tuple[McpServerState, ...] = ()
         self._quiet_since: float | None = None
         self._can_record = True
-        self.facts = SessionFacts(
-            is_command=request.prompt.lstrip().startswith("/"), seconds_allowed=request.execution.timeout_seconds
-        )
+        self.facts = SessionFacts(is_command=request.prompt.lstrip().startswith("/"))
         self.wall_seconds = 0.0
         """Until the session came to rest; waiting for the background in vain and closing it are not counted."""
 
-    async def run(self, client: Any, crash_of: Callable[[Exception], Crash]) -> None:
+    async def run(self, client: Any, explain: Callable[[Exception], SessionOutcome | None]) -> None:
         """Have the conversation, and end it if it does not end by itself.
 
         Args:
             client: The SDK's, not connected yet.
-            crash_of: Explains an exception of the client.
+            explain: Returns what an exception of the client means; None where the CLI has ended.
         """
         self._client = client
         with closing(self._supervisor):
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._converse, tasks, crash_of)
+                tasks.start_soon(self._converse, tasks, explain)
                 tasks.start_soon(self._watch_budget)
-                tasks.start_soon(self._watch_background)
                 try:
                     await self._watch()
                 except BaseException:
                     # The reason first: closing takes seconds, and the deadline may pass meanwhile.
-                    self._call(StopReason.CANCELLED)
+                    self._stop(CANCELLED)
                     raise
                 finally:
                     with anyio.CancelScope(shield=True):
                         await self._end()
                     tasks.cancel_scope.cancel()
         launch = launches.read(self._request.workspace.status_file("session"))
-        self.facts.begun, self.facts.exit_code = launch.begun, launch.exit_code
+        self.facts.begun = launch.begun
+        if launch.exit_code is not None:
+            self.facts.exit_code = launch.exit_code
 
     def record_stderr(self, line: str) -> None:
         """Record a line on the CLI's standard error; the first one is its supervisor's."""
@@ -156,7 +151,7 @@ class SessionRunner:
 
     # --- the conversation -----------------------------------------------------------------------------------------
 
-    async def _converse(self, tasks: TaskGroup, crash_of: Callable[[Exception], Crash]) -> None:
+    async def _converse(self, tasks: TaskGroup, explain: Callable[[Exception], SessionOutcome | None]) -> None:
         with self._conversation:
             try:
                 await self._client.connect(self._input())
@@ -164,7 +159,7 @@ class SessionRunner:
                 await self._record_messages()
             except Exception as exc:
                 log.debug("the session broke off", exc_info=True)
-                self.facts.crash = crash_of(exc)
+                self.facts.broken, self.facts.exit_code = explain(exc), getattr(exc, "exit_code", None)
             finally:
                 self._rest()
                 with suppress(Exception):
@@ -212,9 +207,10 @@ class SessionRunner:
         for record in records:
             self._emit(record)
         if not self.facts.quiet:
-            self._quiet_since = None
+            self._quiet_since, self._background.deadline = None, math.inf
         elif self._quiet_since is None:
             self._quiet_since = self._clock()
+            self._background.deadline = anyio.current_time() + BACKGROUND_SECONDS
         if self.facts.quiet and not self.facts.background_tasks:
             self._rest()
 
@@ -244,11 +240,10 @@ class SessionRunner:
         except Exception as exc:
             log.exception("a record could not be kept")
             self._can_record = False
+            code, why = "RECORDING_FAILED", f"{type(exc).__name__}: {exc}"
             if isinstance(exc, ZeldaError):
-                self.facts.recording_failure = exc.code, exc.message
-            else:
-                self.facts.recording_failure = "RECORDING_FAILED", f"{type(exc).__name__}: {exc}"
-            self._call(StopReason.RECORDING)
+                code, why = exc.code, exc.message
+            self._stop(failed(code, f"The session was ended because it could not be recorded: {why}"))
 
     # --- MCP servers ----------------------------------------------------------------------------------------------
 
@@ -281,28 +276,26 @@ class SessionRunner:
 
     async def _watch_budget(self) -> None:
         await self._request.stop.wait()
-        self._call(StopReason.BUDGET)
-
-    async def _watch_background(self) -> None:
-        """Let a session that only waits for the background come to rest at last."""
-        # Whoever waits may be waited for once more: no event stands for the end of it.
-        while self._quiet_since is None or self._clock() - self._quiet_since < BACKGROUND_SECONDS:  # noqa: ASYNC110
-            await anyio.sleep(min(1.0, BACKGROUND_SECONDS))
-        self._rest()
+        self._stop(BUDGET)
 
     async def _watch(self) -> None:
         """Return when the session needs an end, of whatever kind."""
-        with self._request.time_limit(self._request.execution.timeout_seconds - self._clock()):
+        with self._request.time_limit(self._request.execution.timeout_seconds - self._clock()), self._background:
             await self._attention.wait()
             return
-        self._call(StopReason.DEADLINE)
+        if self._background.cancelled_caught:
+            self._rest()
+            return
+        limit = f"its limit of {self._request.execution.timeout_seconds:g} s (timeoutSeconds)"
+        reason = f"The session did not end within {limit}."
+        self._stop(SessionOutcome(SessionStatus.TIMED_OUT, "SESSION_TIMED_OUT", reason))
 
-    def _call(self, reason: StopReason) -> None:
-        """Have the session ended, unless it only waits or is at rest already; the first reason counts."""
+    def _stop(self, outcome: SessionOutcome) -> None:
+        """Have the session ended, unless it only waits or is at rest already; the first outcome counts."""
         if self.facts.quiet:
             self._rest()
-        if self.facts.stop_reason is None and not self._resting.is_set():
-            self.facts.stop_reason = reason
+        if self.facts.stopped is None and not self._resting.is_set():
+            self.facts.stopped = outcome
         self._attention.set()
 
     def _rest(self) -> None:
@@ -316,7 +309,7 @@ class SessionRunner:
         try:
             # An interrupted session still gives its result, with the costs; one that was never prompted has none to
             # give.
-            if self.facts.stop_reason and self.facts.prompted:
+            if self.facts.stopped and self.facts.prompted:
                 with anyio.move_on_after(INTERRUPT_SECONDS), suppress(Exception):
                     await self._client.interrupt()
                     await self._resting.wait()

@@ -44,8 +44,8 @@ from zelda_ci.sandbox.closed_folders import barrier, is_within_reach, way_out
 from zelda_ci.storage import codec
 from zelda_ci.survey.folder import refused_settings
 from zelda_ci.workspace import environment
-from zelda_ci.workspace.base_commit import UNAVAILABLE
 from zelda_ci.workspace.clean_checkout import CheckedOut
+from zelda_ci.workspace.source import UNAVAILABLE
 
 NOTHING_SPENT = "Nothing was run and nothing spent."
 MODEL_SECONDS, COMMAND_SECONDS = 86_400.0, 7 * 86_400.0

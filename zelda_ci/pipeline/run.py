@@ -20,7 +20,7 @@ from zelda_ci.domain.workspace import Changes, IsolationReport, SettingFinding, 
 from zelda_ci.errors import ExecutionError, ZeldaError
 from zelda_ci.events import Phase, PhaseStarted, RunFinished, RunStarted, SessionProgressed, Warned
 from zelda_ci.execution import claude_code
-from zelda_ci.execution.agent import ModelEndpoint, SessionRequest
+from zelda_ci.execution.agent import SessionRequest
 from zelda_ci.execution.doctor import refusals
 from zelda_ci.execution.manifest.loading import note_listings, resolve_loaded
 from zelda_ci.execution.manifest.pins import find_pins
@@ -185,7 +185,9 @@ class SuiteRun:
                 prompt=suite.prompt,
                 workspace=workspace,
                 execution=suite.execution,
-                endpoint=ModelEndpoint(meter.base_url, meter.token, socket),
+                base_url=meter.base_url,
+                token=meter.token,
+                socket=socket,
                 stop=meter.exhausted,
                 pins=pins,
                 transcript_check=meter.transcript_check,

@@ -1,10 +1,10 @@
 """Child processes: started with a complete environment, drained while they run, never left behind."""
 
+import io
 import os
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import IO
 
 import anyio
-import anyio.to_thread
 
 from zelda_ci.redact import Redactor, SafeText, joined
 
@@ -75,22 +74,6 @@ class OutputBuffer:
 
 
 @dataclass(frozen=True)
-class Completed:
-    """A program that ran to its end or its deadline.
-
-    `exit_code` is negative where a signal ended it, and absent where the deadline or an interruption did. `output` is
-    head and tail of both streams, as they came.
-    """
-
-    exit_code: int | None
-    timed_out: bool
-    seconds: float
-    output: SafeText
-    output_bytes: int
-    truncated: bool
-
-
-@dataclass(frozen=True)
 class Captured:
     """A program's whole output. `truncated`: it was ended because it wrote more than allowed."""
 
@@ -129,43 +112,22 @@ def answer(
 
 
 async def run(
-    argv: Sequence[str],
-    *,
-    cwd: Path,
-    environment: Mapping[str, str],
-    timeout_seconds: float,
-    redact: Redactor,
-    keep_bytes: int = 200_000,
-    buffer: OutputBuffer | None = None,
-    on_cancelled: Callable[[Completed], None] | None = None,
-) -> Completed:
-    """Run a program without input; of what it prints, the result has head and tail of `keep_bytes` in all.
+    argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str], timeout_seconds: float, sink: Sink
+) -> int | None:
+    """Run a program without input to its end or its deadline, with both of its streams into one sink.
 
-    A larger `buffer` keeps more of it for the caller. On cancellation, `on_cancelled` gets the output so far.
+    On cancellation, too, the sink gets all that was printed until then.
+
+    Returns:
+        The exit code, negative where a signal ended it; None where the deadline did.
 
     Raises:
         OSError: It could not be started.
     """
-    printed = buffer or OutputBuffer(keep_bytes)
-    started = time.monotonic()
-
-    def completed(exit_code: int | None, *, timed_out: bool = False) -> Completed:
-        seconds = time.monotonic() - started
-        output, truncated = printed.text(redact, keep_bytes)
-        return Completed(exit_code, timed_out, seconds, output, printed.total, truncated)
-
-    try:
-        async with _started(argv, cwd, environment, stderr=subprocess.STDOUT) as child:
-            with anyio.move_on_after(timeout_seconds) as deadline:
-                await _drain(child, printed.feed)
-    except anyio.get_cancelled_exc_class():
-        if on_cancelled:
-            on_cancelled(completed(None))
-        raise
-    timed_out = deadline.cancelled_caught
-    # Masking the output may take a while, and others stream meanwhile.
-    ended = partial(completed, None if timed_out else child.returncode, timed_out=timed_out)
-    return await anyio.to_thread.run_sync(ended)
+    async with _started(argv, cwd, environment, stderr=subprocess.STDOUT) as child:
+        with anyio.move_on_after(timeout_seconds) as deadline:
+            await _drain(child, sink)
+    return None if deadline.cancelled_caught else child.returncode
 
 
 async def capture(
@@ -188,21 +150,14 @@ async def capture(
         OSError: It could not be started, or the file not be written.
         TimeoutError: It did not end in time; it is dead then.
     """
-    streams: list[bytearray] = [bytearray(), bytearray()]
-    sizes, truncated = [0, 0], False
+    sizes, streams = [0, 0], (io.BytesIO(), io.BytesIO())
     with ExitStack() as stack:
-        file = stack.enter_context(to.open("wb")) if to else None
+        files = (stack.enter_context(to.open("wb")) if to else streams[0], streams[1])
 
         def write(number: int, chunk: bytes) -> bool:
-            nonlocal truncated
-            fitting = chunk[: max_bytes - sizes[number]]
-            if file and number == 0:
-                file.write(fitting)
-            else:
-                streams[number] += fitting
-            sizes[number] += len(fitting)
-            truncated = truncated or len(fitting) < len(chunk)
-            return len(fitting) == len(chunk)
+            files[number].write(chunk[: max_bytes - sizes[number]])
+            sizes[number] += len(chunk)
+            return sizes[number] <= max_bytes
 
         stdin: IO[bytes] | int = subprocess.DEVNULL
         if input:
@@ -214,7 +169,7 @@ async def capture(
         async with _started(argv, cwd, environment, stdin=stdin, inherit=inherit) as child:
             with anyio.fail_after(timeout_seconds):
                 await _drain(child, partial(write, 0), partial(write, 1))
-    return Captured(child.returncode, bytes(streams[0]), bytes(streams[1]), truncated)
+    return Captured(child.returncode, streams[0].getvalue(), streams[1].getvalue(), max(sizes) > max_bytes)
 
 
 @asynccontextmanager

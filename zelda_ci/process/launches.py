@@ -22,16 +22,6 @@ class Launch:
     exit_code: int | None = None
 
 
-def fresh(file: Path) -> Path:
-    """Return the file for the next start, in which nothing of an earlier one stands.
-
-    Raises:
-        OSError: The earlier one cannot be removed.
-    """
-    file.unlink(missing_ok=True)
-    return file
-
-
 @contextmanager
 def followed(file: Path) -> Iterator[Callable[[], Launch]]:
     """Hold the file for the next start open, and yield its reader: an unconfined command can remove the file only.
@@ -39,7 +29,8 @@ def followed(file: Path) -> Iterator[Callable[[], Launch]]:
     Raises:
         OSError: The earlier one cannot be removed, or there is no room.
     """
-    with fresh(file).open("x+b", buffering=0) as opened:
+    file.unlink(missing_ok=True)
+    with file.open("x+b", buffering=0) as opened:
 
         def read_opened() -> Launch:
             opened.seek(0)

@@ -21,7 +21,7 @@ SYSTEM = (
     *("--proc", "/proc", *SEALED, "--dev", "/dev"),
 )
 # All that can fail where a system forbids namespaces.
-TRIAL = (*NAMESPACES, "--unshare-net", "--ro-bind", "/", "/", *SYSTEM, "--remount-ro", "/dev", "--", "true")
+TRIAL = (*NAMESPACES, "--unshare-net", "--ro-bind", "/", "/", *SYSTEM, "--remount-ro", "/dev")
 INNER_SOCKET = Path("/run/zelda/api.sock")
 
 
@@ -41,19 +41,20 @@ PRIVATE = {"tmp": Path("/tmp"), "var-tmp": Path("/var/tmp"), "shm": Path("/dev/s
 TEMPORARY = tuple(PRIVATE.values())
 
 
-def bubblewrap_command(program: Sequence[str], mounts: SandboxMounts, *, internet: bool) -> list[str]:
-    """Everything before what runs behind these mounts, with no capability and no way to the terminal.
+def bubblewrap_options(mounts: SandboxMounts, *, internet: bool) -> list[str]:
+    """Options for a program that runs behind these mounts, with no capability and no way to the terminal.
+
+    `launcher/world.py` understands these, and no others.
 
     Args:
-        program: bubblewrap, or `launcher/world.py`, which understands these options and no others.
         mounts: What it sees of the files.
         internet: Whether it keeps the machine's network.
     """
     network = () if internet else ("--unshare-net",)
     return [
-        *program, *NAMESPACES, *network, *SYSTEM, "--dir", "/run", "--dir", "/var", *_options(mounts),
+        *NAMESPACES, *network, *SYSTEM, "--dir", "/run", "--dir", "/var", *_options(mounts),
         # After the mounts: bubblewrap works through its arguments in order, and needs to make the places to mount at.
-        "--remount-ro", "/dev", "--remount-ro", "/", "--",
+        "--remount-ro", "/dev", "--remount-ro", "/",
     ]  # fmt: skip
 
 

@@ -1,6 +1,5 @@
 """How the processes of a run are confined: one arrangement per phase, and the shell that runs a command."""
 
-import json
 import os
 import platform
 import shlex
@@ -99,44 +98,38 @@ def confine(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) 
         run.private,
         needs.socket,
     )
-    namespaces: Sequence[str] = ()
-    if needs.level == "full":
-        namespaces = levels.namespace_program(machine["PATH"]) or ()
-        if not namespaces:
-            raise FileNotFoundError(2, "bubblewrap is gone")
-    bounds = {
-        "memory": needs.memory,
-        "disk": needs.disk,
-        "processes": needs.processes,
-        "folder": str(run.path),
-        "report": str(run.limit_report),
+    maker = levels.namespace_maker(machine["PATH"]) if needs.level == "full" else None
+    if needs.level == "full" and maker is None:
+        raise OSError("namespaces can no longer be made")
+    options = {
+        "--confined": 2 if maker else 0,
+        "--memory": needs.memory,
+        "--disk": needs.disk,
+        "--processes": needs.processes,
+        "--folder": run.path,
+        "--report": run.limit_report,
     }
     return Confinement(
         supervisor=tuple(programs.supervisor(os.getpid())),
         environment=environment,
         level=needs.level,
-        options=("--confined", "2" if namespaces else "0", "--bounds", json.dumps(bounds)),
-        starts={phase: tuple(_start(phase, needs, mounts, namespaces)) for phase in PHASES},
+        options=tuple(str(word) for option in options.items() for word in option),
+        starts={phase: tuple(_start(phase, needs, mounts, maker)) for phase in PHASES},
         # Claude Code says itself that it is confined: it still has to close itself to what it starts.
         session_variables=_session_variables(ZELDA_CONFINED="1"),
         shell_prefix=prefix,
         shell=shell,
-        socket=bubblewrap.INNER_SOCKET if namespaces and needs.socket else needs.socket,
+        socket=bubblewrap.INNER_SOCKET if maker and needs.socket else needs.socket,
         uid=needs.uid,
     )
 
 
-def _start(phase: CommandPhase, needs: Needs, mounts: SandboxMounts, namespaces: Sequence[str]) -> list[str]:
-    """What comes between the supervisor and a program; `namespaces` is the program that makes them, if any does."""
+def _start(phase: CommandPhase, needs: Needs, mounts: SandboxMounts, maker: str | None) -> list[str]:
+    """What comes between the supervisor and a program; `maker` is what makes namespaces, if anything does."""
     setting = NETWORKED[phase]
     internet = setting is not None and getattr(needs.settings.network, setting) == "open"
-    outer: list[str] = []
-    if namespaces:
-        # The proxy's socket is the session's alone.
-        visible = mounts if phase == "session" else replace(mounts, socket=None)
-        outer = bubblewrap.bubblewrap_command(namespaces, visible, internet=internet)
     # In a network of its own a run may do what it likes; elsewhere sockets that leave the machine do not exist.
-    sockets = internet or bool(namespaces)
+    sockets = internet or maker is not None
     # Without a network, the session's way to the model is a socket with a path; what it starts has none.
     services = phase == "session" and not internet
     policy: dict[str, Any] = {
@@ -155,7 +148,14 @@ def _start(phase: CommandPhase, needs: Needs, mounts: SandboxMounts, namespaces:
         writable = [*mounts.writable, *_temporary(needs)]
         own = needs.level != "landlock"
         policy["landlock"] = kernel.policy(abi, mounts.readable, writable, internet=sockets, terminals=own)
-    return [*outer, *programs.inside(policy, anybody=needs.uid is not None)]
+    if maker is None:
+        return programs.inside(policy, anybody=needs.uid is not None)
+    # The proxy's socket is the session's alone.
+    visible = mounts if phase == "session" else replace(mounts, socket=None)
+    options = bubblewrap.bubblewrap_options(visible, internet=internet)
+    if maker == levels.OWN:
+        return programs.inside({**policy, "world": options})
+    return [maker, *options, "--", *programs.inside(policy)]
 
 
 def _temporary(needs: Needs) -> Sequence[Path]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from zelda_ci.domain.suite import IsolationLevel
 from zelda_ci.errors import ConfigError
+from zelda_ci.sandbox.closed_folders import barrier
 
 USUAL = (
     *("/var/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock", "/run/crio/crio.sock"),
@@ -51,12 +52,9 @@ def refuse_reachable(level: IsolationLevel, sockets: Iterable[Path]) -> None:
 
 def _is_reachable(path: Path, level: IsolationLevel) -> bool:
     try:
-        if not stat.S_ISSOCK(path.stat().st_mode):
-            return False
-        if level != "uid":
-            return os.access(path, os.W_OK)
-        # The run's user is nobody else, and in no group.
-        above = path.resolve().parents
-        return bool(path.stat().st_mode & stat.S_IWOTH) and all(each.stat().st_mode & stat.S_IXOTH for each in above)
+        mode = path.stat().st_mode
     except OSError:
         return False
+    # At uid, the run's user is nobody else, and in no group.
+    is_open = mode & stat.S_IWOTH and barrier(path) is None if level == "uid" else os.access(path, os.W_OK)
+    return stat.S_ISSOCK(mode) and bool(is_open)

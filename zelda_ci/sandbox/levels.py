@@ -131,7 +131,7 @@ def _available_levels(path: str, cli: Path | None, reasons: list[str]) -> Iterat
         reasons.append("The kernel has no Landlock, or an old one: Linux 6.2 or newer has what is needed.")
     elif abi < kernel.SCOPED:
         reasons.append("The kernel's Landlock cannot keep signals and abstract sockets apart: Linux 6.12 or newer can.")
-    has_namespaces = namespace_program(path) is not None
+    has_namespaces = namespace_maker(path) is not None
     if has_namespaces:
         yield "full"
     else:
@@ -146,21 +146,22 @@ def _available_levels(path: str, cli: Path | None, reasons: list[str]) -> Iterat
 
 
 @cache
-def namespace_program(path: str) -> Sequence[str] | None:
-    """The program that makes namespaces here: bubblewrap, which some systems allow more, or Zelda's own; tried."""
+def namespace_maker(path: str) -> str | None:
+    """What makes namespaces here: bubblewrap, which some systems allow more, or "own" for Zelda itself; tried."""
     bwrap = shutil.which("bwrap", path=path) or shutil.which("bwrap", path=os.defpath)
-    if bwrap and _tried([bwrap, *bubblewrap.TRIAL]) is None:
-        return [bwrap]
+    if bwrap and _tried([bwrap, *bubblewrap.TRIAL, "--", "true"]) is None:
+        return bwrap
     return None if _refused() else OWN
 
 
-OWN = (*programs.python(), str(programs.WORLD))
+OWN = "own"
 
 
 @cache
 def _refused() -> str | None:
-    """Which step towards namespaces the kernel refuses, and why."""
-    return _tried([*OWN, *bubblewrap.TRIAL])
+    """Which step towards namespaces the kernel refuses Zelda itself, and why."""
+    problem = _tried([*programs.inside({"world": [*bubblewrap.TRIAL]}), "true"])
+    return problem and problem.rpartition("could not be confined: ")[2]
 
 
 def _remedy() -> str | None:

@@ -14,7 +14,6 @@ from zelda_ci.sandbox.closed_folders import is_open
 SUPERVISOR = Path(__file__).with_name("launcher") / "supervisor.py"
 INSIDE = Path(__file__).with_name("launcher") / "inside.py"
 SHARED = INSIDE.with_name("shared.py")
-WORLD = INSIDE.with_name("world.py")
 UNREADABLE = INSIDE.with_name("unreadable.js")
 
 # The descriptor on which a program tells the supervisor that it is confined.

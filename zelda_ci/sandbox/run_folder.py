@@ -8,7 +8,7 @@ from pathlib import Path
 
 from zelda_ci.files import moving, untrusted
 
-MAX_JSON_BYTES = 1 << 16
+MAX_JSON_BYTES, MAX_SENTENCE = 1 << 16, 1 << 10
 
 
 def read_json_object(file: Path) -> dict[str, object]:
@@ -68,23 +68,24 @@ class WorkspaceFolder:
     @property
     def limit_report(self) -> Path:
         """Where a supervisor says which bound was reached; beyond the session's reach."""
-        return self.path / "limit.json"
+        return self.path / "limit.txt"
 
     def limit(self) -> str | None:
         """The sentence that a supervisor left, once."""
-        self._open_again()
-        sentence = read_json_object(self.limit_report).get("sentence")
+        self._restore_permissions()
         with suppress(OSError):  # nothing, or something that a session has put there
+            sentence = untrusted.read_head(self.limit_report, MAX_SENTENCE).decode("utf-8", "replace")
             self.limit_report.unlink()
-        return sentence if isinstance(sentence, str) else None
+            return sentence
+        return None
 
     def is_intact(self) -> bool:
         """Whether the work tree is still the folder that was made, and not a link to somewhere else."""
-        self._open_again()
+        self._restore_permissions()
         return is_there(self.root)
 
-    def _open_again(self) -> None:
-        """Take the way in back, where a session of the same user has closed it."""
+    def _restore_permissions(self) -> None:
+        """Restore our permissions on the folder where a session of the same user has removed them."""
         if not os.access(self.path, os.R_OK | os.W_OK | os.X_OK):
             with suppress(OSError):
                 moving.unlock(str(self.path))

@@ -100,8 +100,8 @@ def _reason_affected(effect: Effect, behaviour: SuiteBehaviour, min_trials: int 
     if known >= min_trials:
         return None
     more = f" ({behaviour.excluded} more broke off, or are of other settings, judges, models or Claude Code)"
-    told = f"only {known} of the {min_trials} stored trials are there that would tell whether the suite uses it"
-    return f"{told}{more if behaviour.excluded else ''}"
+    lacking = f"only {known} of the {min_trials} stored trials are there that would tell whether the suite uses it"
+    return f"{lacking}{more if behaviour.excluded else ''}"
 
 
 def run_if_either(one: Sequence[SuiteChoice], other: Sequence[SuiteChoice]) -> tuple[SuiteChoice, ...]:

@@ -49,7 +49,7 @@ class Mention(NamedTuple):
     """What follows a program of `RUNNERS`: some of these may be targets."""
     is_started: bool = False
     """Whether an interpreter stands right before it, so that it need not look like a path."""
-    is_told: bool = False
+    is_instruction: bool = False
     """Whether it stands in a text that tells somebody to run it, and nothing runs it by itself."""
 
 
@@ -64,7 +64,9 @@ def in_document(text: str) -> Iterator[Mention]:
             yield from in_program(words)
         else:
             for clause in _CLAUSES.split(words):
-                yield from _in_clause(_words(clause), is_code=kind != "prose", is_run=kind == "run", is_told=True)
+                yield from _in_clause(
+                    _words(clause), is_code=kind != "prose", is_run=kind == "run", is_instruction=True
+                )
 
 
 def in_reading(text: str, *, has_imports: bool) -> Iterator[Mention]:
@@ -198,7 +200,9 @@ def _words(clause: str) -> list[str]:
     return [unquote(word) if "%" in word else word for word in bare]
 
 
-def _in_clause(words: list[str], *, is_code: bool, is_run: bool = False, is_told: bool = False) -> Iterator[Mention]:
+def _in_clause(
+    words: list[str], *, is_code: bool, is_run: bool = False, is_instruction: bool = False
+) -> Iterator[Mention]:
     """Words of one command or one line of prose. In prose, only what follows an interpreter at once is run by it."""
     started = running = False
     for number, word in enumerate(words):
@@ -211,7 +215,7 @@ def _in_clause(words: list[str], *, is_code: bool, is_run: bool = False, is_told
         )
         arguments = tuple(words[number + 1 :][: None if is_code else 1]) if word in RUNNERS else ()
         how: Literal["names", "runs"] = "runs" if is_program or (arguments and is_code) else "names"
-        yield Mention(word, how, arguments, started, is_told)
+        yield Mention(word, how, arguments, started, is_instruction)
         is_interpreter = word in INTERPRETERS and (is_code or word not in ENGLISH)
         is_between = started and (word.startswith("-") or word == "run")
         started = is_interpreter or is_between

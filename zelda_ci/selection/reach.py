@@ -121,7 +121,7 @@ class Graph:
 
     def _note(self, path: str, mention: Mention, how: str) -> None:
         # Whether a trial did what a text tells, its commands say.
-        is_named = mention.how == "names" or (mention.is_told and path in self._memory)
+        is_named = mention.how == "names" or (mention.is_instruction and path in self._memory)
         is_settings = path.endswith(".json") and self.steers(path)
         if PATTERN.search(mention.word):
             # Code that a pattern means is the project's own work.
@@ -178,8 +178,8 @@ class Graph:
         if place in (path, ".", "", self.tree.folder):
             return
         # What a recipe runs: of a text, and not by Claude Code itself.
-        is_told = path in self._memory and not how.startswith("imported")
-        (self._start if is_told else self._follows[path]).setdefault(place, how)
+        is_instruction = path in self._memory and not how.startswith("imported")
+        (self._start if is_instruction else self._follows[path]).setdefault(place, how)
 
     def _name(self, path: str, place: str, *, is_listed: bool = False) -> None:
         """Note what is only named; of what is in a list, whether the list is all that names it."""

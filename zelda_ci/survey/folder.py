@@ -97,25 +97,23 @@ def survey(folder: Path, settings: EnvironmentSettings) -> Survey:
     offered = scan(top, root, redact, refusals)
     known = find_root(root.parent) if root != top else root
     above = known if known != root and is_project(known) else None
-    return Survey(root, top, place, above, tuple(files), found, offered.items, all_refused(offered, redact))
+    return Survey(root, top, place, above, tuple(files), found, offered.items, _not_loaded(offered, redact))
 
 
-def refused_settings(folder: Path, redact: Redactor) -> tuple[RefusedSetting, ...]:
-    """What is not loaded of the settings files and plugins of a project as they lie there."""
+def refused_settings(folder: Path, redact: Redactor, top: Path | None = None) -> tuple[RefusedSetting, ...]:
+    """Return what is not loaded of the settings files and plugins of a project as they lie there.
+
+    Args:
+        folder: Of the project.
+        redact: For everything that is found.
+        top: Of its tree; without it that of its repository.
+    """
     root = folder.resolve()
-    try:
-        return not_loaded(top_of(root) or root, root, redact)
-    except OSError:  # a session will say what of the folder cannot be read
-        return ()
+    return _not_loaded(scan((top or top_of(root) or root).resolve(), root, redact, refusals), redact)
 
 
-def not_loaded(top: Path, folder: Path, redact: Redactor) -> tuple[RefusedSetting, ...]:
-    """What Claude Code refuses of settings files, by its own word, and plugins that a project wants and cannot have."""
-    return all_refused(scan(top, folder, redact, refusals), redact)
-
-
-def all_refused(offered: ToolsManifest, redact: Redactor) -> tuple[RefusedSetting, ...]:
-    """The same as `not_loaded`, of a tree that was scanned already."""
+def _not_loaded(offered: ToolsManifest, redact: Redactor) -> tuple[RefusedSetting, ...]:
+    """Return what Claude Code refuses, by its own word, and plugins that a project wants and cannot have."""
     plugins = [item for item in offered.items if item.kind is ItemKind.PLUGIN and item.problem]
     wanted = [item for item in plugins if item.problem not in (SWITCHED_OFF, IS_MOD)]
     lost = (RefusedSetting(file=it.file, key=it.name, problem=it.problem or redact("")) for it in wanted)

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from zelda_ci import process
+from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.workspace import CommandPhase
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import replacing
-from zelda_ci.process import Completed, git_settings
+from zelda_ci.process import git_settings
 from zelda_ci.process.launches import Launch
 from zelda_ci.redact import Redactor
 
@@ -78,7 +79,11 @@ STATUS_CONFIGURATION = """\
 \tbareRepository = explicit
 [include]
 \tpath = /etc/gitconfig
+[zelda]
+\tconfigured = true
 """
+# Git that does not list this setting of ours is too old to take a file of our choice for the system's configuration.
+CONFIGURED = "zelda.configured"
 
 
 @dataclass(frozen=True)
@@ -323,13 +328,6 @@ class RawChange(NamedTuple):
     content: str
 
 
-def raw_changes(listing: bytes) -> dict[bytes, RawChange]:
-    """Read the changes that a diff command of git prints with `--raw -z --no-abbrev --no-renames`, by path."""
-    fields = listing.split(b"\0")[:-1]
-    changes = zip(fields[::2], fields[1::2], strict=True)
-    return {path: RawChange(*about[1:].decode().split(" ")[:4]) for about, path in changes}
-
-
 MAX_REASON_LENGTH = 500
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 IN_THE_WAY = {errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.ENXIO}
@@ -349,7 +347,7 @@ def explained() -> Iterator[None]:
         ) from error
 
 
-def check_launch(launch: Launch, result: Completed, phase: CommandPhase, limit: str | None) -> None:
+def check_launch(launch: Launch, result: CommandResult, phase: CommandPhase, limit: str | None) -> None:
     """See to it that what came back is the command's own doing.
 
     Raises:

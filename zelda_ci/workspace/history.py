@@ -1,30 +1,22 @@
 """The history of a store with other trees: with contents that commits only name, and without suites.
 
-Author, dates and message stay, so that the same commit always becomes the same commit. Only objects that are left are
-kept: the others would be found by their id.
+Git writes the commits anew. Author, dates and message stay, so that the same commit always becomes the same commit.
+Only objects that are left are kept: the others would be found by their id.
 """
 
-import hashlib
 import os
-import re
-import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from io import BytesIO
+from itertools import accumulate
 from pathlib import Path
-
-import anyio.to_thread
 
 from zelda_ci.domain.workspace import Listing, SuiteFinder, Withheld
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.workspace.git import Git
+from zelda_ci.workspace.git import LINK, SUBMODULE, Git, TreeFile
 
 MAX_TEXT_BYTES = 2 << 20
 MAX_TOTAL_BYTES = 128 << 20
-# By the digits of a name.
-HASHES = {40: "sha1", 64: "sha256"}
-LINK, SUBMODULE, ABSENT = b"120000", b"160000", b"000000"
-# Headers that are about the commit as it was.
-SIGNATURES = (b"gpgsig", b"gpgsig-sha256", b"mergetag")
 
 
 @dataclass(frozen=True)
@@ -32,116 +24,108 @@ class Replacement:
     """What takes the place of an entry, in every tree that has the very same one there."""
 
     old: str
-    new: str
-    mode: str | None = None
-    """Absent where that stays."""
+    """Git's name for the entry's content."""
+    lines: list[bytes] = field(default_factory=list)
+    """Commands of `git fast-import` that put it there."""
+    files: list[TreeFile] = field(default_factory=list)
+    """Files that the trees have then."""
+
+
+def modify(mode: str, content: str, path: str) -> bytes:
+    """Return the command of `git fast-import` for an entry of a tree."""
+    return b"M %b %b %b\n" % (mode.encode(), content.encode(), _quoted(path))
+
+
+def _quoted(path: str) -> bytes:
+    return b'"%b"' % os.fsencode(path).replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
 
 
 async def rewrite(
-    git: Git, tip: str, replacements: Mapping[bytes, Replacement], finder: SuiteFinder | None, project: str
-) -> tuple[str, Withheld]:
-    """Rewrite all commits of a repository of ours; returns the new tip and what is withheld.
+    git: Git, tip: str, replacements: Mapping[str, Replacement], finder: SuiteFinder | None, project: str
+) -> Withheld:
+    """Rewrite all commits of a repository of ours, unless all stays as it is; returns what is withheld.
 
     Args:
-        git: With GIT_DIR set to the repository.
+        git: With GIT_DIR set to the repository; it also finds the objects that the replacements name.
         tip: The only reference of it.
         replacements: By path.
         finder: Finds what to withhold; without it nothing is.
         project: The folder that is tested, from the top of the tree.
 
     Raises:
-        WorkspaceError: There is no room.
+        WorkspaceError: Git takes a commit for damaged, or there is no room.
     """
-    commits = (await git("rev-list", "--topo-order", "--reverse", tip)).decode().split()
-    bodies = await read_objects(git, commits)
-    old = {name: body.partition(b"\n")[0].removeprefix(b"tree ").decode() for name, body in bodies.items()}
-    whole = await replaced(git, old.values(), replacements)
+    exported = [*_commits(await git("fast-export", "--no-data", "--reencode=no", tip))]
+    files = {file for _, changes in exported for _, file in changes}
+    used = {it.path: by for it in files if (by := replacements.get(it.path)) and by.old == it.content}
     withheld = Withheld()
     if finder:
-        seen = [*dict.fromkeys(whole[old[name]] for name in commits)]
-        withheld = finder.find(await _listing(git, seen, finder.reads), project)
-    removals = b"".join(b"D %b\n" % _quoted(os.fsencode(path)) for path in sorted(withheld.paths))
-    lighter = await _edited(git, dict.fromkeys(whole.values(), removals))
-    ids: dict[str, str] = {}
-    objects: dict[str, bytes] = {}
-    for name in commits:
-        body = _with_tree(bodies[name], lighter[whole[old[name]]], ids)
-        content = b"commit %d\0%b" % (len(body), body)
-        ids[name] = hashlib.new(HASHES[len(name)], content, usedforsecurity=False).hexdigest()
-        if ids[name] != name:
-            objects[ids[name]] = content
-    new = ids[commits[-1]]
-    if objects:
-        folder = Path(git.environment["GIT_DIR"])
-        await anyio.to_thread.run_sync(_write, folder / "objects", objects)
-        _move_border(folder / "shallow", ids)
-        # The objects are there by now; the other way round, a kill in between would leave a tip that points to nothing.
-        await git("update-ref", tip, new)
-    if withheld.paths:
-        # Drops the old objects: with them, `git cat-file` would show a session what was taken out.
-        await git("-c", "repack.writeBitmaps=false", "repack", "-a", "-d", "-q")
-    return new, withheld
+        files.update(file for by in used.values() for file in by.files)
+        withheld = finder.find(await _listing(git, [it for it in files if it.content], finder.reads), project)
+    if not (used or withheld.paths):
+        return withheld
+    removals = b"".join(b"D %b\n" % _quoted(path) for path in sorted(withheld.paths))
+    stream = bytearray()
+    for head, changes in exported:
+        stream += head
+        for line, file in changes:
+            if not _is_below(file.path, withheld.paths):
+                by = used.get(file.path)
+                stream += b"".join([*by.lines, removals]) if by and by.old == file.content else line
+    # Where history was cut, it begins now. As one pack, which is gone once the history is packed anew.
+    Path(git.environment["GIT_DIR"], "shallow").unlink(missing_ok=True)  # noqa: ASYNC240  # a moment
+    options = ("-c", "fastimport.unpackLimit=1", "fast-import", "--quiet", "--force", "--date-format=raw-permissive")
+    await git(*options, stdin=bytes(stream))
+    # Drops the old objects: with them, `git cat-file` would show a session what was taken out.
+    await git("-c", "repack.writeBitmaps=false", "repack", "-a", "-d", "-q")
+    return withheld
 
 
-async def replaced(git: Git, trees: Iterable[str], replacements: Mapping[bytes, Replacement]) -> Mapping[str, str]:
-    """Each tree's id once entries of it are replaced.
+def _commits(stream: bytes) -> Iterator[tuple[bytes, list[tuple[bytes, TreeFile]]]]:
+    """Split what `git fast-export` prints into what stands before the changes of each commit, and these.
 
-    Raises:
-        WorkspaceError: There is no room.
+    What is gone comes first: of a file that becomes a folder, git names the new files before the old one.
     """
-    edits = dict.fromkeys(trees, b"")
-    for tree in edits if replacements else ():
-        for entry in (await git("ls-tree", "-r", "-z", "--full-tree", tree)).split(b"\0")[:-1]:
-            about, _, path = entry.partition(b"\t")
-            mode, _, name = about.decode().split(" ")
-            by = replacements.get(path)
-            if by and by.old == name:
-                edits[tree] += b"M %b %b %b\n" % ((by.mode or mode).encode(), by.new.encode(), _quoted(path))
-    return await _edited(git, edits)
+    lines, head, changes = BytesIO(stream), b"", list[bytes]()
+    for line in lines:
+        if line.startswith((b"M ", b"D ")):
+            changes.append(line)
+            continue
+        if changes:
+            yield head, [(change, _changed_file(change)) for change in sorted(changes)]
+            head, changes = b"", []
+        head += line
+        if line.startswith(b"data "):
+            head += lines.read(int(line[5:]))
+    yield head, [(change, _changed_file(change)) for change in sorted(changes)]
 
 
-async def _edited(git: Git, edits: Mapping[str, bytes]) -> Mapping[str, str]:
-    """Each tree's id after changes in the language of `git fast-import`; folders that become empty are gone."""
-    changes = {tree: lines for tree, lines in edits.items() if lines}
-    if not changes:
-        return {tree: tree for tree in edits}
-    commit = b'commit refs/zelda/edited\ncommitter Z <z> 0 +0000\ndata 0\nM 040000 %b ""\n%bls ""\n'
-    stream = b"".join(commit % (tree.encode(), lines) for tree, lines in changes.items())
-    nothing = b"0" * len(next(iter(changes)))
-    # As one pack, which is gone once the history is packed anew; and without a reference at the end.
-    options = ("-c", "fastimport.unpackLimit=1", "fast-import", "--quiet", "--force")
-    printed = await git(*options, stdin=stream + b"reset refs/zelda/edited\nfrom %b\n\n" % nothing)
-    ids = [line.split()[2].decode() for line in printed.splitlines()]
-    return {tree: tree for tree in edits} | dict(zip(changes, ids, strict=True))
+def _changed_file(line: bytes) -> TreeFile:
+    """Read `M mode content path`, or `D path` of one that is gone; a path that needs it is quoted as in C."""
+    mode, content, path = line[2:-1].split(b" ", 2) if line.startswith(b"M ") else (b"", b"", line[2:-1])
+    path = path[1:-1].decode("unicode_escape").encode("latin-1") if path.startswith(b'"') else path
+    return TreeFile(os.fsdecode(path), mode.decode(), content.decode())
 
 
-def _quoted(path: bytes) -> bytes:
-    return b'"%b"' % path.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+def _is_below(path: str, places: Collection[str]) -> bool:
+    return bool(places) and any(part in places for part in accumulate(path.split("/"), "{}/{}".format))
 
 
-async def _listing(git: Git, trees: Sequence[str], reads: Callable[[str], bool]) -> Listing:
-    """The files of all trees together: those of the first, and what each has that the one before has not."""
-    empty = (await git("hash-object", "-t", "tree", "--stdin")).decode().strip()
-    pairs = "".join(f"{before} {tree}\n" for before, tree in zip((empty, *trees), trees, strict=False))
-    options = ("--stdin", "-r", "--raw", "-z", "--no-abbrev", "--no-renames")
-    fields = (await git("diff-tree", *options, stdin=pairs.encode())).split(b"\0")[:-1]
-    versions = set[tuple[str, bytes, str]]()  # path, mode and blob
-    for change, path in zip(fields[::2], fields[1::2], strict=True):
-        _, mode, _, new, _ = change.rpartition(b"\n")[2].split(b" ")
-        if mode not in {ABSENT, SUBMODULE}:
-            versions.add((os.fsdecode(path), mode, new.decode()))
-    links = {blob for _, mode, blob in versions if mode == LINK}
-    read = {blob for name, mode, blob in versions if mode != LINK and reads(name.rpartition("/")[2])}
-    contents = await read_small(git, [*sorted(read), *sorted(links)], MAX_TEXT_BYTES)
+async def _listing(git: Git, files: Collection[TreeFile], reads: Callable[[str], bool]) -> Listing:
+    """List files with the texts of those that are read, and the targets of links."""
+    links = [file for file in files if file.mode == LINK]
+    read = [file for file in files if file.mode not in (LINK, SUBMODULE) and reads(file.path.rpartition("/")[2])]
+    ordered = sorted([*links, *read], key=lambda file: (file.mode == LINK, file.content))
+    contents = await read_small(git, [file.content for file in ordered], MAX_TEXT_BYTES)
     texts: dict[str, list[bytes]] = {}
     targets: dict[str, list[str]] = {}
-    for name, mode, blob in sorted(versions):
-        text = contents.get(blob)
-        if text is not None and mode == LINK:
-            targets.setdefault(name, []).append(os.fsdecode(text))
-        elif text is not None:
-            texts.setdefault(name, []).append(text)
-    return Listing(frozenset(name for name, _, _ in versions), texts, targets)
+    for file in ordered:
+        content = contents.get(file.content)
+        if content is not None and file.mode == LINK:
+            targets.setdefault(file.path, []).append(os.fsdecode(content))
+        elif content is not None:
+            texts.setdefault(file.path, []).append(content)
+    return Listing(frozenset(file.path for file in files if file.mode != SUBMODULE), texts, targets)
 
 
 async def read_small(
@@ -178,33 +162,3 @@ async def read_objects(git: Git, names: Iterable[str]) -> dict[str, bytes]:
         bodies[name] = output[end + 1 : end + 1 + int(size)]
         start = end + int(size) + 2
     return bodies
-
-
-def _with_tree(body: bytes, tree: str, ids: Mapping[str, str]) -> bytes:
-    """A commit with another tree or other parents; without the signature of what it was."""
-    head, _, message = body.partition(b"\n\n")
-    headers = [header.partition(b" ")[::2] for header in re.split(rb"\n(?! )", head)]
-    moved = [(key, _moved(key, value.decode("latin-1"), tree, ids).encode("latin-1")) for key, value in headers]
-    if moved == headers:
-        return body
-    # A signature that does not fit would make git call the commit forged.
-    return b"\n".join(b"%b %b" % header for header in moved if header[0] not in SIGNATURES) + b"\n\n" + message
-
-
-def _moved(key: bytes, value: str, tree: str, ids: Mapping[str, str]) -> str:
-    return {b"tree": tree, b"parent": ids.get(value, value)}.get(key, value)
-
-
-def _write(objects: Path, contents: Mapping[str, bytes]) -> None:
-    for name, content in contents.items():
-        file = objects / name[:2] / name[2:]
-        file.parent.mkdir(exist_ok=True)
-        # As git stores loose objects; quickly rather than small, as they are packed right after.
-        file.write_bytes(zlib.compress(content, 1))
-
-
-def _move_border(shallow: Path, ids: Mapping[str, str]) -> None:
-    """Where history was cut, it is cut still."""
-    if shallow.exists():
-        border = sorted(ids.get(name, name) for name in shallow.read_text().split())
-        shallow.write_text("".join(f"{name}\n" for name in border))

@@ -7,8 +7,7 @@ filter is run, and no program of Git LFS.
 import hashlib
 import os
 import re
-import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,6 @@ from zelda_ci.workspace.git import Git
 
 # Larger files are no pointers to Git LFS either.
 MAX_POINTER_BYTES = 1024
-CHUNK = 1 << 20
 
 _POINTER = re.compile(
     rb"version https://git-lfs\.github\.com/spec/v1\noid sha256:(?P<digest>[0-9a-f]{64})\nsize (?P<size>[0-9]{1,15})\n"
@@ -35,6 +33,7 @@ class Pointer:
 
     path: str
     """From the top of its repository."""
+    mode: str
     blob: str
     """Git's name for the pointer itself."""
     digest: str
@@ -45,6 +44,8 @@ class Pointer:
 class LargeFile:
     """A pointer whose content is at hand."""
 
+    path: str
+    """From the top of the tested tree."""
     pointer: Pointer
     folder: Path
     """Below it no link is followed."""
@@ -52,93 +53,63 @@ class LargeFile:
     """Where the content lies in it."""
 
 
-async def pointers(git: Git, commit: str, index: Path) -> list[Pointer]:
-    """The pointers of a commit that its own attributes give to Git LFS.
+async def pointers(git: Git) -> list[Pointer]:
+    """Read the pointers of an index that the attributes give to Git LFS.
 
     Args:
-        git: With GIT_DIR set to a repository of Zelda's own that has, or borrows, the commit's files.
-        commit: Which one.
-        index: Where to make an index of it.
-
-    Raises:
-        WorkspaceError: Git refuses the commit's names.
+        git: On the index, and on a work tree: an empty one where the attributes in the index are to count.
     """
-    asked = ("grep", "-I", "-q", "-E", "filter=lfs", commit, "--", ":(glob)**/.gitattributes")
-    if (await git.attempt(*asked)).exit_code != 0:
-        return []
-    staged = git.within(git.cwd, GIT_INDEX_FILE=str(index))
-    await staged("read-tree", commit)
-    entries = (entry.partition(b"\t") for entry in (await staged("ls-files", "-s", "-z")).split(b"\0")[:-1])
-    listed = {path: about.split(b" ")[1].decode() for about, _, path in entries if about.startswith(b"100")}
-    answer = await staged("check-attr", "--cached", "-z", "--stdin", "filter", stdin=b"\0".join([*listed, b""]))
-    fields = answer.split(b"\0")
-    filtered = {path: listed[path] for path, value in zip(fields[::3], fields[2::3], strict=False) if value == b"lfs"}
-    texts = await history.read_small(git, filtered.values(), MAX_POINTER_BYTES)
-    found = ((path, blob, _POINTER.fullmatch(texts.get(blob, b""))) for path, blob in filtered.items())
-    return [Pointer(os.fsdecode(p), blob, m["digest"].decode(), int(m["size"])) for p, blob, m in found if m]
+    listing = (await git("ls-files", "-s", "-z", "--", ":(top,attr:filter=lfs)")).split(b"\0")[:-1]
+    entries = [os.fsdecode(entry).split(" ", 2) for entry in listing]
+    texts = await history.read_small(git, (blob for _, blob, _ in entries), MAX_POINTER_BYTES)
+    found = ((path[2:], mode, blob, _POINTER.fullmatch(texts.get(blob, b""))) for mode, blob, path in entries)
+    return [Pointer(path, mode, blob, it["digest"].decode(), int(it["size"])) for path, mode, blob, it in found if it]
 
 
 def is_content(pointer: Pointer, top: Path) -> bool:
     """Whether the checkout has the content in the pointer's place."""
-    file = LargeFile(pointer, top, tuple(pointer.path.split("/")))
     with suppress(OSError):
-        return _size(file) == pointer.size and _copied(file, None) == pointer.digest
+        return _is_whole(LargeFile(pointer.path, pointer, top, tuple(pointer.path.split("/"))))
     return False
 
 
-def at_hand(pointer: Pointer, storage: Path, top: Path) -> LargeFile | None:
-    """The content, from the storage of Git LFS at its name until it is copied, or else from the checkout."""
+def at_hand(pointer: Pointer, path: str, storage: Path, top: Path) -> LargeFile | None:
+    """Find the content in the storage of Git LFS, by its name until it is read, or else in the checkout."""
     digest = pointer.digest
-    stored = LargeFile(pointer, storage, ("lfs", "objects", digest[:2], digest[2:4], digest))
-    if _size(stored) == pointer.size:
-        return stored
-    return LargeFile(pointer, top, tuple(pointer.path.split("/"))) if is_content(pointer, top) else None
+    stored = LargeFile(path, pointer, storage, ("lfs", "objects", digest[:2], digest[2:4], digest))
+    with suppress(OSError), untrusted.entered(storage, stored.parts[:-1]) as folder:
+        status = os.stat(digest, dir_fd=folder, follow_symlinks=False)
+        if untrusted.is_regular(status) and status.st_size == pointer.size:
+            return stored
+    return LargeFile(path, pointer, top, tuple(pointer.path.split("/"))) if is_content(pointer, top) else None
 
 
-def _size(file: LargeFile) -> int | None:
-    with suppress(OSError), untrusted.entered(file.folder, file.parts[:-1]) as folder:
-        status = os.stat(file.parts[-1], dir_fd=folder, follow_symlinks=False)
-        return status.st_size if untrusted.is_regular(status) else None
-    return None
-
-
-def _copied(file: LargeFile, target: Path | None) -> str:
-    """The SHA-256 of the content; never more of it than the pointer says."""
-    digest, room = hashlib.sha256(), file.pointer.size + 1
+def _is_whole(file: LargeFile) -> bool:
+    """Whether a file has the content; no more of it is read than the pointer says."""
     with (
         untrusted.entered(file.folder, file.parts[:-1]) as folder,
-        open(untrusted.open_regular(file.parts[-1], folder=folder), "rb", buffering=0) as content,  # noqa: PTH123  # a descriptor
-        open(target or os.devnull, "xb" if target else "wb") as copy,  # noqa: PTH123  # as above
+        open(untrusted.open_regular(file.parts[-1], folder=folder), "rb") as content,  # noqa: PTH123  # a descriptor
     ):
-        while chunk := content.read(min(CHUNK, room)):
-            room -= len(chunk)
-            digest.update(chunk)
-            copy.write(chunk)
-    return digest.hexdigest()
+        size = os.fstat(content.fileno()).st_size
+        return size == file.pointer.size and hashlib.file_digest(content, "sha256").hexdigest() == file.pointer.digest
 
 
-async def stored(git: Git, files: Mapping[str, LargeFile]) -> Mapping[str, str]:
-    """Git's names for contents, by SHA-256."""
-    if not files:
-        return {}
-    folder = Path(git.environment["GIT_DIR"]) / "incoming"
-    # Copied first and read by git from there: the checkout's file may become another in between.
-    await anyio.to_thread.run_sync(_copy, files, folder)
-    # As packs, and without compressing what mostly is compressed.
-    settings = ("-c", "core.bigFileThreshold=1", "-c", "core.compression=0")
-    stdin = "".join(f"{folder / digest}\n" for digest in files).encode()
-    printed = await git(*settings, "hash-object", "-w", "--no-filters", "--stdin-paths", stdin=stdin)
-    await anyio.to_thread.run_sync(shutil.rmtree, folder)
-    return dict(zip(files, printed.decode().split(), strict=True))
+async def store(git: Git, files: Iterable[LargeFile]) -> Mapping[str, str]:
+    """Put contents into a repository of ours; returns git's names for them, by SHA-256.
 
-
-def _copy(files: Mapping[str, LargeFile], folder: Path) -> None:
-    folder.mkdir()
-    for digest, file in files.items():
-        if _copied(file, folder / digest) != digest:
-            found = file.folder.joinpath(*file.parts)
+    Raises:
+        WorkspaceError: A content has vanished or is damaged, or there is no room.
+    """
+    distinct = {file.pointer.digest: file for file in files}
+    for file in distinct.values():
+        if not await anyio.to_thread.run_sync(_is_whole, file):
             raise WorkspaceError(
-                f"{file.pointer.path!r} is a file of Git LFS, and {found} is not its content.",
+                f"{file.path!r} is a file of Git LFS, and {file.folder.joinpath(*file.parts)} is not its content.",
                 hint="`git lfs fsck` says what is damaged, `git lfs fetch` brings it anew.",
                 code="LFS_DAMAGED",
             )
+    # As packs, and without compressing what mostly is compressed.
+    settings = ("-c", "core.bigFileThreshold=1", "-c", "core.compression=0")
+    stdin = b"".join(os.fsencode(file.folder.joinpath(*file.parts)) + b"\n" for file in distinct.values())
+    printed = await git(*settings, "hash-object", "-w", "--no-filters", "--stdin-paths", stdin=stdin) if stdin else b""
+    return dict(zip(distinct, printed.decode().split(), strict=True))

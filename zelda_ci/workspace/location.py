@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -9,13 +10,9 @@ from pathlib import Path
 from zelda_ci.domain.kinds import KINDS, ItemKind
 from zelda_ci.errors import WorkspaceError
 
-# What Claude Code reads from every folder above its own.
-#
-# Not the rest of `.claude`: skills, agents, commands and settings of an outer folder stay out of a repository's
-# session.
+# What Claude Code reads from every folder above its own. Not the rest of `.claude`: skills, agents, commands and
+# settings of an outer folder stay out of a repository's session.
 STEERING = (*KINDS[ItemKind.MEMORY].files, *KINDS[ItemKind.MCP_SERVER].files, ".claude/CLAUDE.md", ".claude/rules")
-
-HINT = "Set ZELDA_WORKSPACES to a folder of your own outside the project."
 
 
 def choose_location(project: Path, environ: Mapping[str, str], *, passable: bool = False) -> Path:
@@ -29,20 +26,18 @@ def choose_location(project: Path, environ: Mapping[str, str], *, passable: bool
     Raises:
         WorkspaceError: ZELDA_WORKSPACES names an unsuitable folder, or none is suitable.
     """
-    explicit = environ.get("ZELDA_WORKSPACES")
-    if explicit:
-        base = Path(os.path.realpath(project / Path(explicit).expanduser()))
-        if problem := _problem(base, project, passable=passable):
-            raise WorkspaceError(f"ZELDA_WORKSPACES cannot be used: {problem}.", hint=HINT, code="WORKSPACE_LOCATION")
-        return base
-    problems = []
-    for candidate in _candidates(environ):
-        base = Path(os.path.realpath(candidate.parent)) / candidate.name
+    explicit, problems = environ.get("ZELDA_WORKSPACES"), list[str]()
+    candidates = [project / Path(explicit).expanduser()] if explicit else _candidates(environ)
+    for candidate in candidates:
+        # Of a shared folder, a link that anybody could have put there is refused.
+        base = Path(os.path.realpath(candidate if explicit else candidate.parent), "" if explicit else candidate.name)
         problem = _problem(base, project, passable=passable)
         if problem is None:
             return base
         problems.append(problem)
-    raise WorkspaceError(f"No place for workspaces: {'; '.join(problems)}.", hint=HINT, code="WORKSPACE_LOCATION")
+    subject = "ZELDA_WORKSPACES cannot be used" if explicit else "No place for workspaces"
+    hint = "Set ZELDA_WORKSPACES to a folder of your own outside the project."
+    raise WorkspaceError(f"{subject}: {'; '.join(problems)}.", hint=hint, code="WORKSPACE_LOCATION")
 
 
 def project_folder(base: Path, identity: Path) -> Path:
@@ -50,13 +45,9 @@ def project_folder(base: Path, identity: Path) -> Path:
     return base / hashlib.sha256(os.fsencode(os.path.realpath(identity))).hexdigest()[:8]
 
 
-# What a process leaves in a project's folder that is killed at any moment.
-HOLDS = ("runs.lock", "runs", "stores", "trees", "bases", "trash")
-
-
 def project_folders(base: Path) -> list[Path]:
     """The folders of all projects that have had workspaces here, or were looked at before they had one."""
-    return sorted({path.parent for name in HOLDS for path in base.glob(f"*/{name}")})
+    return sorted(entry for entry in base.iterdir() if re.fullmatch(r"[0-9a-f]{8}", entry.name))
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
@@ -85,22 +76,15 @@ def _problem(base: Path, project: Path, *, passable: bool) -> str | None:
         return f"{closed} is closed to other users, and runs are other users' here"
     try:
         base.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return next(_objections(base), None)
+        status = base.lstat()
+        objections = {
+            "is not a folder": not stat.S_ISDIR(status.st_mode),
+            "belongs to another user": status.st_uid != os.geteuid(),
+            "can be written by other users": bool(status.st_mode & 0o022),
+            "holds files that steer Claude Code": any(os.path.lexists(base / name) for name in STEERING),
+            "cannot be written": not os.access(base, os.W_OK | os.X_OK),
+            "allows no program to be run (mounted noexec)": bool(os.statvfs(base).f_flag & os.ST_NOEXEC),
+        }
     except OSError as error:
         return f"{base}: {error.strerror}"
-
-
-def _objections(base: Path) -> Iterator[str]:
-    status = base.lstat()
-    if not stat.S_ISDIR(status.st_mode):
-        yield f"{base} is not a folder"
-    if status.st_uid != os.geteuid():
-        yield f"{base} belongs to another user"
-    if status.st_mode & 0o022:
-        yield f"{base} can be written by other users"
-    if any(os.path.lexists(base / name) for name in STEERING):
-        yield f"{base} holds files that steer Claude Code"
-    if not os.access(base, os.W_OK | os.X_OK):
-        yield f"{base} cannot be written"
-    if os.statvfs(base).f_flag & os.ST_NOEXEC:
-        yield f"no program may be run below {base} (mounted noexec)"
+    return next((f"{base} {objection}" for objection, applies in objections.items() if applies), None)

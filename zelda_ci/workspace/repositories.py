@@ -1,23 +1,12 @@
-"""Bare repositories of Zelda's own: made as drafts, kept under a name in one step, and removed when they are old."""
+"""Bare repositories of Zelda's own, which may borrow the objects of others."""
 
 import os
-import secrets
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import ExitStack, asynccontextmanager, suppress
+import shutil
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 
-import anyio
-import anyio.to_thread
-
-from zelda_ci.errors import WorkspaceError
-from zelda_ci.files import locks
-from zelda_ci.process import removal
 from zelda_ci.workspace.git import Git, alternate
-
-# Snapshots, and commits that were brought for a comparison, in a project's folder among the workspaces.
-TREES, BASES = "trees", "bases"
-KEPT_SECONDS = 86_400.0
-DRAFT = "draft-"
 
 
 def create(
@@ -48,24 +37,49 @@ def borrow_from(folder: Path, objects: Path) -> None:
     (folder / "objects" / "info" / "alternates").write_bytes(alternate(objects) + b"\n")
 
 
-def borrowing(git: Git, repository: Path) -> Git:
-    """Git on a repository of ours that also finds the objects of another: its settings and hooks are nothing to it."""
-    return git.within(git.cwd, GIT_ALTERNATE_OBJECT_DIRECTORIES=os.fsdecode(alternate(repository / "objects")))
+def borrowing(git: Git, *repositories: Path) -> Git:
+    """Git on a repository of ours that also finds the objects of others: their settings and hooks are nothing to it."""
+    folders = dict.fromkeys(alternate(repository / "objects") for repository in repositories)
+    return git.within(git.cwd, GIT_ALTERNATE_OBJECT_DIRECTORIES=os.fsdecode(b":".join(folders)))
+
+
+@asynccontextmanager
+async def staged(git: Git, folder: Path, repository: Path, object_format: str, commit: str) -> AsyncIterator[Git]:
+    """Make an index of a commit in a new folder, with nothing around it but the objects of the commit's repository.
+
+    Raises:
+        WorkspaceError: Git refuses the commit's names.
+    """
+    create(folder, object_format=object_format)
+    nowhere = folder / "nowhere"
+    nowhere.mkdir()
+    inside = borrowing(git.within(nowhere, GIT_DIR=str(folder), GIT_WORK_TREE=str(nowhere)), repository)
+    try:
+        await inside("read-tree", commit)
+        yield inside
+    finally:
+        shutil.rmtree(folder)
+
+
+async def whole_tree(git: Git, commit: str) -> str | None:
+    """The tree of a commit, if all its files are there: a shallow or partial clone may know of it and lack them."""
+    outcome = await git.attempt("rev-list", "--objects", "--no-object-names", "--no-walk", commit)
+    return outcome.stdout.split(b"\n", 2)[1].decode() if outcome.exit_code == 0 else None
 
 
 def _configuration(object_format: str, settings: Mapping[str, str]) -> str:
     values = {
-        "core.repositoryformatversion": "0" if object_format == "sha1" else "1",
+        "core.repositoryformatversion": "0",
         "core.filemode": "true",
         "core.logallrefupdates": "true",
         "core.hookspath": "/dev/null",
         "gc.auto": "0",
         "maintenance.auto": "false",
-        **settings,
         "core.bare": "true",
+        **settings,
     }
     if object_format != "sha1":
-        values["extensions.objectformat"] = object_format
+        values |= {"core.repositoryformatversion": "1", "extensions.objectformat": object_format}
     return "".join(_line(name, value) for name, value in values.items())
 
 
@@ -73,60 +87,3 @@ def _line(setting: str, value: str) -> str:
     section, name = setting.split(".", 1)
     escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'[{section}]\n\t{name} = "{escaped}"\n'
-
-
-@asynccontextmanager
-async def draft(folder: Path, object_format: str, shallow: bytes = b"") -> AsyncIterator[Path]:
-    """An empty repository in a folder of them, locked while it is a draft, removed on leaving unless it was kept."""
-    place = folder / f"{DRAFT}{secrets.token_hex(4)}"
-    held = ExitStack()
-
-    def make() -> None:
-        for above in (folder.parent, folder):
-            above.mkdir(mode=0o700, exist_ok=True)
-        place.mkdir(mode=0o700)
-        descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
-        held.callback(os.close, descriptor)
-        locks.lock_open(descriptor)
-        create(place, object_format=object_format, shallow=shallow)
-
-    try:
-        await anyio.to_thread.run_sync(make)
-        yield place
-    finally:
-        held.close()
-        with anyio.CancelScope(shield=True):
-            await removal.discard(place, folder.parent / "trash")
-
-
-def keep(place: Path, target: Path) -> None:
-    """Give a draft its name, in one step, so that a folder of that name is whole; another process may be first."""
-    try:
-        place.rename(target)
-    except OSError as problem:
-        if not target.is_dir():
-            raise WorkspaceError(f"{target} could not be made: {problem.strerror}.") from problem
-        os.utime(target)
-
-
-async def prune(home: Path) -> None:
-    """Remove those that nobody needs any more, and what killed processes left."""
-    for folder in (home / TREES, home / BASES):
-        for old in removal.older_than(folder, KEPT_SECONDS):
-            await removal.discard(old, home / "trash")
-        for abandoned in _abandoned(folder):
-            await removal.discard(abandoned, home / "trash")
-
-
-def _abandoned(folder: Path) -> Iterator[Path]:
-    """The drafts of processes that were killed; in its first second a draft may not be locked yet."""
-    for place in removal.older_than(folder, 1.0):
-        if not place.name.startswith(DRAFT):
-            continue
-        with suppress(OSError):
-            descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            try:
-                locks.lock_open(descriptor)
-                yield place
-            finally:
-                os.close(descriptor)

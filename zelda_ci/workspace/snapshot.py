@@ -6,7 +6,7 @@ index.
 
 import os
 import shutil
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +15,7 @@ import anyio.to_thread
 
 from zelda_ci.domain.numbers import some_of
 from zelda_ci.errors import WorkspaceError
+from zelda_ci.process import git_settings
 from zelda_ci.workspace import credential_files, large_files, repositories, source
 from zelda_ci.workspace.git import Git
 from zelda_ci.workspace.source import Project, Repository
@@ -33,16 +34,16 @@ RAW = "* -text -ident -filter -working-tree-encoding\n"
 
 
 async def of_working_tree(
-    project: Project, results_dir: Path, home: Path, plumbing: Git, ask: Git, own: Collection[str] = ()
+    project: Project, results_dir: Path, folder: Path, plumbing: Git, ask: Git, own: Collection[str] = ()
 ) -> Project:
     """The project with its working tree in place of its last commit, where they differ.
 
     Args:
         project: As its last commit has it.
         results_dir: Zelda's own, which is no part of it.
-        home: The project's folder among the workspaces.
+        folder: For a repository of the new commit; made then.
         plumbing: Git of Zelda's own.
-        ask: Git as the user has configured it, which says what is ignored.
+        ask: Git as the user has configured it but for commands, which says what is ignored.
         own: Files of the project that no session sees: they stay as they were committed.
 
     Raises:
@@ -51,105 +52,111 @@ async def of_working_tree(
     repository, head = project.repository, project.source.commit
     if repository is None or head is None or not project.source.changed:
         return project
-    file, trees = repository.common_dir / "shallow", home / repositories.TREES
-    shallow = file.read_bytes() if file.exists() else b""
-    async with repositories.draft(trees, repository.object_format, shallow) as draft:
-        git = await source.without_commands(ask.within(repository.top), OVERRIDES)
-        prefix = "" if project.prefix == Path() else f"{project.prefix.as_posix()}/"
-        kept = [f":(top,exclude,literal){prefix}{name}" for name in sorted(own)]
-        places = [*source.all_but(results_dir, repository.top), *kept]
-        private = await _stage(git, draft, repository, places)
-        zelda_git = plumbing.within(draft, GIT_DIR=str(draft), GIT_INDEX_FILE=str(draft / "staged"), **IDENTITY)
-        reading = repositories.borrowing(zelda_git, repository.common_dir)
-        left_out = tuple(sorted({*private, *await _restore_filtered(reading, head, repository.top)}))
-        tree = (await zelda_git("write-tree", "--missing-ok")).decode().strip()
-        # Not earlier, for the same reason as in `_stage`.
-        repositories.borrow_from(draft, repository.common_dir / "objects")
-        if tree == (await zelda_git("rev-parse", f"{head}^{{tree}}")).decode().strip():
-            return replace(project, source=project.source.replace(dirty=False, changed=(), left_out=left_out))
-        message = "The working tree as it was found"
-        commit = (await zelda_git("commit-tree", "-p", head, "-m", message, tree)).decode().strip()
-        tested = project.source.replace(commit=commit, parent=head, dirty=False, left_out=left_out)
-        await anyio.to_thread.run_sync(repositories.keep, draft, trees / commit)
-        return replace(project, source=tested, objects=trees / commit)
+    shallow = repository.common_dir / "shallow"
+    repositories.create(
+        folder, object_format=repository.object_format, shallow=shallow.read_bytes() if shallow.exists() else b""
+    )
+    settings = git_settings.variables({**repository.overrides, **OVERRIDES})
+    git = ask.within(repository.top, GIT_INDEX_FILE=str(folder / "index"), **settings)
+    index = repository.top / os.fsdecode((await ask("rev-parse", "--git-path", "index")).removesuffix(b"\n"))
+    with suppress(FileNotFoundError):
+        # With its times, by which git knows what has not changed.
+        await anyio.to_thread.run_sync(shutil.copy2, index, folder / "index")
+    prefix = "" if project.prefix == Path() else f"{project.prefix.as_posix()}/"
+    places = [*source.all_but(results_dir, repository.top), *(f":(top,exclude,literal){prefix}{name}" for name in own)]
+    # A repository inside this one is none of its files.
+    untracked = [name for name in await _untracked(git, "--", *places) if not name.endswith("/")]
+    chosen, private = await anyio.to_thread.run_sync(_chosen, repository.top, untracked)
+    new = {*untracked}
+    tracked = [name for name in project.source.changed if not name.endswith("/") and name not in new]
+    gone = {name for name in tracked if _is_gone(repository.top, name)}
+    there = [name for name in tracked if name not in gone]
+    kept, decrypted = await _kept(git, there, repository.top)
+    left_out = tuple(sorted({*private, *decrypted}))
+    # Of no other object folder: what git would write, and finds there, it gives a new time.
+    staging = git.within(repository.top, GIT_OBJECT_DIRECTORY=str(folder / "objects"))
+    await _update(staging, gone, "--force-remove")
+    await _update(staging, [*(name for name in there if name not in kept), *chosen])
+    ours = plumbing.within(folder, GIT_DIR=str(folder), **IDENTITY)
+    tree = (await ours("write-tree", "--missing-ok")).decode().strip()
+    # Not earlier, for the same reason.
+    repositories.borrow_from(folder, repository.common_dir / "objects")
+    if tree == (await ours("rev-parse", f"{head}^{{tree}}")).decode().strip():
+        return replace(project, source=project.source.replace(dirty=False, changed=(), left_out=left_out))
+    commit = await _commit(ours, tree, "The working tree as it was found", "-p", head)
+    tested = project.source.replace(commit=commit, parent=head, dirty=False, left_out=left_out)
+    return replace(project, source=tested, objects=folder, commit=commit)
 
 
-async def of_folder(project: Project, results_dir: Path, home: Path, plumbing: Git) -> Project:
+async def of_folder(project: Project, results_dir: Path, folder: Path, plumbing: Git) -> Project:
     """A folder without Git as a commit, repositories inside as the files that they hold.
+
+    Args:
+        project: The folder.
+        results_dir: Zelda's own, which is no part of it.
+        folder: For a repository of the new commit; made then.
+        plumbing: Git of Zelda's own.
 
     Raises:
         WorkspaceError: The folder is too large, or there is no room.
     """
-    top, trees = project.folder, home / repositories.TREES
-    async with repositories.draft(trees, "sha1") as draft:
-        (draft / "info" / "attributes").write_text(RAW)
-        git = plumbing.within(top, GIT_DIR=str(draft), **IDENTITY)
-        listed = await _listed(git, top, "--directory", "--ignored")
-        ignored = sorted(name.rstrip("/") for name in listed if not _is_results(top / name, results_dir))
-        names = [name for name in await _listed(git, top) if not _is_results(top / name, results_dir)]
-        chosen, private = await anyio.to_thread.run_sync(_chosen, top, names)
-        skipped = [name for name in chosen if not os.access(top / name, os.R_OK, follow_symlinks=False)]
-        staging = git.within(top, GIT_WORK_TREE=str(top))
-        await _add(staging, [name for name in chosen if name not in skipped])
-        tree = (await staging("write-tree")).decode().strip()
-        commit = (await staging("commit-tree", "-m", "The folder as it was found", tree)).decode().strip()
-        await anyio.to_thread.run_sync(repositories.keep, draft, trees / commit)
+    top = project.folder
+    repositories.create(folder, object_format="sha1")
+    (folder / "info" / "attributes").write_text(RAW)
+    git = plumbing.within(top, GIT_DIR=str(folder), GIT_WORK_TREE=str(top), **IDENTITY)
+    ignored, names, waiting = list[str](), list[str](), [""]
+    while waiting:
+        below = waiting.pop()
+        here = git.within(top / below, GIT_WORK_TREE=str(top / below))
+        if not below:
+            ignored = [name.rstrip("/") for name in await _untracked(here, "--directory", "--ignored")]
+        found = [below + name for name in await _untracked(here)]
+        names += [name for name in found if not name.endswith("/")]
+        waiting += [name for name in found if name.endswith("/")]
+    ignored, names = [[name for name in some if not _is_results(top / name, results_dir)] for some in (ignored, names)]
+    chosen, private = await anyio.to_thread.run_sync(_chosen, top, names)
+    skipped = [name for name in chosen if not os.access(top / name, os.R_OK, follow_symlinks=False)]
+    await _update(git, sorted({*chosen} - {*skipped}))
+    commit = await _commit(git, (await git("write-tree")).decode().strip(), "The folder as it was found")
     left_out = {" (unreadable)": skipped, ", since credentials may be in them": private}
-    left_out[", since a .gitignore names them"] = ignored
-    notes = (f"Left out of the copy{why}: {some_of(files)}." for why, files in left_out.items() if files)
-    held = Repository(trees / commit, top, "sha1", {})
-    return replace(project, repository=held, objects=trees / commit, held=commit, notes=tuple(notes))
+    left_out[", since a .gitignore names them"] = sorted(ignored)
+    notes = tuple(f"Left out of the copy{why}: {some_of(files)}." for why, files in left_out.items() if files)
+    held = Repository(folder, top, "sha1")
+    return replace(project, repository=held, objects=folder, commit=commit, notes=notes)
 
 
-async def _listed(git: Git, top: Path, *options: str, below: str = "") -> list[str]:
-    """Files of a folder that Git does not know, those of repositories inside it too."""
-    here = git.within(top / below, GIT_WORK_TREE=str(top / below))
-    printed = (await here("ls-files", "--others", "-z", "--exclude-standard", *options)).split(b"\0")[:-1]
-    names = [below + os.fsdecode(name) for name in printed]
-    if "--ignored" in options:
-        return names
-    inside = [name for name in names if name.endswith("/")]
-    files = [name for name in names if not name.endswith("/")]
-    for folder in inside:
-        files += await _listed(git, top, *options, below=folder)
-    return files
+async def _untracked(git: Git, *options: str) -> list[str]:
+    """List files that the index does not have; a repository among them as a folder."""
+    printed = await git("ls-files", "--others", "-z", "--exclude-standard", *options)
+    return [os.fsdecode(name) for name in printed.split(b"\0")[:-1]]
 
 
 def _is_results(place: Path, results_dir: Path) -> bool:
     return ".zelda" in place.parts or place.is_relative_to(results_dir)
 
 
-async def _stage(git: Git, draft: Path, repository: Repository, places: list[str]) -> list[str]:
-    """Fill a copy of the index with the files as they are; returns what may hold credentials, which stays out."""
-    index = repository.top / os.fsdecode((await git("rev-parse", "--git-path", "index")).removesuffix(b"\n"))
-    with suppress(FileNotFoundError):
-        # With its times, by which git knows what has not changed.
-        await anyio.to_thread.run_sync(shutil.copy2, index, draft / "staged")
-    # Of no other object folder: what git would write, and finds there, it gives a new time.
-    objects = str(draft / "objects")
-    staging = git.within(repository.top, GIT_INDEX_FILE=str(draft / "staged"), GIT_OBJECT_DIRECTORY=objects)
-    await _stage_tracked(staging, places)
-    listed = await staging("ls-files", "-o", "-z", "--exclude-standard", "--", *places)
-    # A repository inside this one is none of its files.
-    untracked = [os.fsdecode(name) for name in listed.split(b"\0") if name and not name.endswith(b"/")]
-    chosen, private = await anyio.to_thread.run_sync(_chosen, repository.top, untracked)
-    await _add(staging, chosen)
-    return private
+def _is_gone(top: Path, name: str) -> bool:
+    """Whether a tracked file is not there, or lies behind a link that has taken the place of its folder."""
+    place = top / name
+    return not os.path.lexists(place) or os.path.realpath(place.parent) != str(place.parent)
 
 
-async def _stage_tracked(git: Git, places: list[str]) -> None:
-    """Stage changes of tracked files.
+async def _kept(git: Git, names: Sequence[str], top: Path) -> tuple[set[str], list[str]]:
+    """Find changed files that stay as they are in the index, and which of them a filter has decrypted.
 
-    In each submodule `git add` would run `git status`, and so what the submodule's own configuration says: of these
-    only the commit is noted.
+    The others are those of Git LFS that differ only because no filter was run.
     """
-    listed = (await git("ls-files", "-s", "-z", "--", *places)).split(b"\0")
-    submodules = [entry.partition(b"\t")[2] for entry in listed if entry.startswith(b"160000 ")]
-    others = [f":(top,exclude,literal){os.fsdecode(name)}" for name in submodules]
-    await git("add", "-u", "--", *places, *others)
-    if submodules:
-        names = b"".join(name + b"\0" for name in submodules)
-        await git("update-index", "--add", "--remove", "--replace", "-z", "--stdin", stdin=names)
+    if not names:
+        return set(), []
+    stdin = b"".join(os.fsencode(name) + b"\0" for name in names)
+    fields = (await git("check-attr", "-z", "--stdin", "filter", stdin=stdin)).split(b"\0")
+    filters = {os.fsdecode(name): value for name, value in zip(fields[::3], fields[2::3], strict=False)}
+    decrypted = [name for name in names if b"crypt" in filters[name]]
+    if b"lfs" not in filters.values():
+        return {*decrypted}, decrypted
+    pointers = [it for it in await large_files.pointers(git) if it.path in names]
+    same = await anyio.to_thread.run_sync(lambda: {it.path for it in pointers if large_files.is_content(it, top)})
+    return {*decrypted, *same}, decrypted
 
 
 def _chosen(top: Path, names: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -170,26 +177,12 @@ def _chosen(top: Path, names: Sequence[str]) -> tuple[list[str], list[str]]:
     return chosen, sorted({str(part) for part in private.values()})
 
 
-async def _add(git: Git, names: Iterable[str]) -> None:
+async def _update(git: Git, names: Collection[str], *options: str) -> None:
+    """Stage files as they lie there. Of a submodule only the commit is noted: `git add` would ask it what it holds."""
     if names:
-        await git("update-index", "--add", "-z", "--stdin", stdin=b"".join(os.fsencode(name) + b"\0" for name in names))
+        stdin = b"".join(os.fsencode(name) + b"\0" for name in names)
+        await git("update-index", "--add", "--remove", "--replace", *options, "-z", "--stdin", stdin=stdin)
 
 
-async def _restore_filtered(git: Git, head: str, top: Path) -> list[str]:
-    """Stage again as committed what differs only because no filter was run, and what a filter had decrypted.
-
-    Returns the latter.
-    """
-    changed = (await git("diff-index", "--cached", "-z", "--name-only", "--diff-filter=M", head)).split(b"\0")[:-1]
-    if not changed:
-        return []
-    answer = await git("check-attr", "--cached", "-z", "--stdin", "filter", stdin=b"\0".join([*changed, b""]))
-    fields = answer.split(b"\0")
-    decrypted = [path for path, value in zip(fields[::3], fields[2::3], strict=False) if b"crypt" in value]
-    pointers = await large_files.pointers(git, head, git.cwd / "pointers")
-    same = [pointer for pointer in pointers if os.fsencode(pointer.path) in changed]
-    same = await anyio.to_thread.run_sync(lambda: [each for each in same if large_files.is_content(each, top)])
-    if restored := [*decrypted, *(os.fsencode(pointer.path) for pointer in same)]:
-        entries = await git("ls-tree", "-z", "--full-tree", "-r", head, "--", *map(os.fsdecode, restored))
-        await git("update-index", "-z", "--index-info", stdin=entries)
-    return [*map(os.fsdecode, decrypted)]
+async def _commit(git: Git, tree: str, message: str, *options: str) -> str:
+    return (await git("commit-tree", *options, "-m", message, tree)).decode().strip()

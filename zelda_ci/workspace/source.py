@@ -1,10 +1,8 @@
 """What the user's project is: a commit in a repository, or a plain folder. Nothing of it is ever written."""
 
 import os
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from hashlib import sha256
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from zelda_ci.domain.workspace import WorkspaceSource
@@ -12,13 +10,15 @@ from zelda_ci.errors import WorkspaceError
 from zelda_ci.files import untrusted
 from zelda_ci.process import git_settings
 from zelda_ci.workspace import git
-from zelda_ci.workspace.git import Git
+from zelda_ci.workspace.git import Git, TreeFile
 from zelda_ci.workspace.large_files import LargeFile
 
 # Settings on which the bytes of a checkout depend.
 CHECKOUT_SETTINGS = r"^core\.(autocrlf|eol|symlinks|filemode|ignorecase|precomposeunicode|longpaths)$"
-
-QUESTIONS = ("--show-object-format", "--show-cdup", "--git-common-dir")
+SETTINGS = rf"{CHECKOUT_SETTINGS}|^filter\.|^{git.CONFIGURED}$"
+# What ends with a path comes last, since that may hold a line break.
+QUESTIONS = ("--is-inside-git-dir", "--show-object-format", "--show-cdup", "--git-common-dir")
+UNAVAILABLE = "BASE_UNAVAILABLE"
 
 
 @dataclass(frozen=True)
@@ -28,39 +28,27 @@ class Repository:
     common_dir: Path
     top: Path
     object_format: str
-    settings: Mapping[str, str]
+    settings: Mapping[str, str] = field(default_factory=dict)
     """Those of `CHECKOUT_SETTINGS` that the repository sets."""
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    """Settings in place of all that the user has configured to be run."""
 
 
 @dataclass(frozen=True)
-class TreeParts:
-    """A commit, and what the checkout has of what it only names."""
+class Submodule:
+    """A submodule that is checked out."""
 
     path: str
-    """Where its files belong in the tree around it; empty for the tested commit itself."""
-    gitlink: str
+    """From the top of the tested tree."""
+    name: str
     """The commit that the tree around it names."""
     commit: str
     """The commit whose files take the place: another one only where the working tree is tested."""
+    tree: str
+    files: tuple[TreeFile, ...]
+    """The files of the tree, by their paths in it."""
     repository: Path
-    """Where git finds that."""
-    files: tuple[LargeFile, ...] = ()
-    submodules: "tuple[TreeParts, ...]" = ()
-
-    @cached_property
-    def key(self) -> str:
-        """The same for two with the same contents; empty where there are none."""
-        if not (self.files or self.submodules):
-            return ""
-        return sha256("\n".join(_identity(self)).encode("utf-8", "surrogateescape")).hexdigest()[:12]
-
-
-def _identity(parts: TreeParts) -> Iterator[str]:
-    yield f"{parts.path!r} {parts.commit}"
-    yield from (f"{file.pointer.path!r} {file.pointer.digest}" for file in parts.files)
-    for part in parts.submodules:
-        yield from _identity(part)
-    yield "end"
+    """Where git finds them."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +60,12 @@ class Project:
     repository: Repository | None = None
     objects: Path | None = None
     """The repository of Zelda's own that holds the tested commit, where the user's does not."""
-    held: str | None = None
-    """The commit in it that has the tested one's tree, where it could not have the tested one itself."""
-    parts: TreeParts | None = None
-    """What the checkout has of what the tested commit only names."""
+    commit: str = ""
+    """The commit that workspaces check out: the tested one, or of a folder without Git one of Zelda's own."""
+    files: tuple[TreeFile, ...] = ()
+    """Files of the tested commit."""
+    parts: tuple[Submodule | LargeFile, ...] = ()
+    """What the checkout has of what the tested commit only names, sorted by path."""
     notes: tuple[str, ...] = ()
     """What is not in a snapshot, in sentences."""
 
@@ -85,9 +75,10 @@ class Project:
         return self.repository.common_dir if self.repository and self.source.commit else self.folder
 
     @property
-    def checkout(self) -> str | None:
-        """The commit that workspaces check out."""
-        return self.held or self.source.commit
+    def empty_submodules(self) -> tuple[str, ...]:
+        """Submodules that a workspace has as empty folders."""
+        empty = [part.path for part in self.parts if isinstance(part, Submodule) and not part.files]
+        return tuple(sorted([*empty, *self.source.contents.submodules.missing]))
 
     @property
     def prefix(self) -> Path:
@@ -98,64 +89,72 @@ class Project:
 async def inspect(
     project: Path, results_dir: Path, plumbing: Git, environ: Mapping[str, str], *, own: Collection[str] = ()
 ) -> Project:
-    """Find out what is tested, which `check_committed` is to confirm; `own` files of the project are no part of it.
+    """Find out what is tested, which `check_folder` is to confirm; `own` files of the project are no part of it.
 
     Raises:
         WorkspaceError: It cannot be: no commit, a bare repository, a folder that is not committed, …
     """
-    folder = _real_folder(project)
+    folder = _real(project)
+    if not folder.is_dir():
+        raise WorkspaceError(f"{project} is not a folder.")
     ask = plumbing.within(folder)
-    git.check_version(await ask("version"))
-    repository = await _repository(folder, ask)
+    status = git.for_status(ask, environ)
+    settings = await read_settings(status)
+    repository = await _repository(folder, ask, *settings)
     if repository is None:
         return Project(folder, WorkspaceSource(kind="copy", commit=None, branch=None, dirty=False))
     if not folder.is_relative_to(repository.top):
         raise WorkspaceError(f"{folder} lies outside the work tree of its repository, {repository.top}.")
-    source = await state_of(repository, results_dir, git.for_status(ask, environ), own)
-    return Project(folder, source, repository)
+    state = await state_of(repository, results_dir, status, own)
+    return Project(folder, state, repository, commit=state.commit or "")
 
 
 def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _real_folder(project: Path) -> Path:
-    folder = _real(project)
-    if not folder.is_dir():
-        raise WorkspaceError(f"{project} is not a folder.")
-    return folder
-
-
-async def _repository(folder: Path, ask: Git) -> Repository | None:
+async def _repository(
+    folder: Path, ask: Git, settings: Mapping[str, str], overrides: Mapping[str, str]
+) -> Repository | None:
     outcome = await ask.attempt("rev-parse", *QUESTIONS)
-    if outcome.exit_code != 0:
-        if b"cannot use bare repository" in outcome.stderr:
-            raise _bare(folder)
+    if outcome.exit_code != 0 and b"cannot use bare repository" not in outcome.stderr:
         if b"not a git repository (or any" not in outcome.stderr:
             raise ask.failure(("rev-parse",), outcome)
         _check_plain(folder)
         return None
-    object_format, up, common_dir = outcome.stdout.removesuffix(b"\n").split(b"\n", 2)
-    git_dir = (await ask("rev-parse", "--absolute-git-dir")).removesuffix(b"\n")
+    inside, _, answers = outcome.stdout.removesuffix(b"\n").partition(b"\n")
     # Before 2.38, git takes any folder for a repository that looks like one.
-    if folder.is_relative_to(_real(Path(os.fsdecode(git_dir)))):
-        raise _bare(folder)
-    settings = await ask.attempt("config", "-z", "--get-regexp", CHECKOUT_SETTINGS)
-    return Repository(
-        common_dir=_real(folder / os.fsdecode(common_dir)),
-        top=_real(folder / os.fsdecode(up)),
-        object_format=object_format.decode(),
-        settings=dict(_setting(entry) for entry in settings.stdout.decode("utf-8", "replace").split("\0") if entry),
-    )
+    if inside != b"false":
+        raise WorkspaceError(
+            f"{folder} is a repository without files, or lies in one (with HEAD, objects and refs): the commit in "
+            "there would be tested, and not the files around it.",
+            hint="Run Zelda in a checkout. If your project holds HEAD, objects and refs as ordinary files, remove "
+            "them.",
+            code="BARE_REPOSITORY",
+        )
+    object_format, up, common_dir = map(os.fsdecode, answers.split(b"\n", 2))
+    return Repository(_real(folder / common_dir), _real(folder / up), object_format, settings, overrides)
 
 
-def _bare(folder: Path) -> WorkspaceError:
-    return WorkspaceError(
-        f"{folder} is a repository without files, or lies in one (with HEAD, objects and refs): the commit in there "
-        "would be tested, and not the files around it.",
-        hint="Run Zelda in a checkout. If your project holds HEAD, objects and refs as ordinary files, remove them.",
-        code="BARE_REPOSITORY",
-    )
+async def read_settings(ask: Git) -> tuple[dict[str, str], dict[str, str]]:
+    """Read a repository's own checkout settings, and make settings that override every command that is configured.
+
+    Raises:
+        WorkspaceError: Git is too old.
+    """
+    answer = (await ask.attempt("config", "-z", "--show-scope", "--get-regexp", SETTINGS)).stdout
+    fields = answer.decode("utf-8", "surrogateescape").split("\0")[:-1]
+    if not any(entry.startswith(git.CONFIGURED) for entry in fields):
+        git.check_version(await ask("version"))
+    own, overrides = dict[str, str](), dict(git_settings.SETTINGS)
+    for scope, entry in zip(fields[::2], fields[1::2], strict=False):
+        name, equals, value = entry.partition("\n")
+        if name.startswith("filter."):
+            overrides[name] = "false" if name.endswith(".required") else ""
+        elif name.startswith("core.") and scope in {"local", "worktree"}:
+            # A key alone means true.
+            own[name] = value if equals else "true"
+    return own, overrides
 
 
 def _check_plain(folder: Path) -> None:
@@ -167,12 +166,6 @@ def _check_plain(folder: Path) -> None:
             )
 
 
-def _setting(entry: str) -> tuple[str, str]:
-    """A key alone means true."""
-    name, _, value = entry.partition("\n")
-    return name, value if "\n" in entry else "true"
-
-
 async def state_of(repository: Repository, results_dir: Path, ask: Git, own: Collection[str]) -> WorkspaceSource:
     """The commit and whether anything differs from it: changed, staged or new files that git does not ignore.
 
@@ -182,7 +175,8 @@ async def state_of(repository: Repository, results_dir: Path, ask: Git, own: Col
     """
     pathspecs = [*all_but(results_dir, repository.top), *(f":(exclude,literal){name}" for name in sorted(own))]
     options = ("--porcelain=v2", "--branch", "-z", "-unormal", "--ignore-submodules=dirty", "--no-renames")
-    status = await (await without_commands(ask))("status", *options, "--", *pathspecs)
+    quiet = ask.within(ask.cwd, **git_settings.variables(repository.overrides))
+    status = await quiet("status", *options, "--", *pathspecs)
     lines = status.split(b"\0")
     headers = dict(line[2:].split(b" ", 1) for line in lines if line.startswith(b"# "))
     commit, branch = headers[b"branch.oid"].decode(), headers[b"branch.head"].decode("utf-8", "replace")
@@ -219,27 +213,19 @@ def all_but(results_dir: Path, top: Path) -> list[str]:
     return [":(top)", *([f":(top,exclude,literal){results.relative_to(top)}"] if inside else [])]
 
 
-async def without_commands(ask: Git, more: Mapping[str, str] | None = None) -> Git:
-    """Git with every configured command overridden by none, and with more settings."""
-    filters = (await ask.attempt("config", "-z", "--name-only", "--get-regexp", r"^filter\.")).stdout.split(b"\0")
-    values = {os.fsdecode(name): "false" if name.endswith(b".required") else "" for name in filters if name}
-    return ask.within(ask.cwd, **git_settings.variables({**values, **git_settings.SETTINGS, **(more or {})}))
-
-
-async def check_committed(project: Project, plumbing: Git) -> None:
+def check_folder(project: Project, *, is_base: bool) -> None:
     """Refuse to test a folder that the tested commit does not have.
 
     Raises:
         WorkspaceError: It is not in it.
     """
-    if project.prefix == Path():
+    prefix = f"{project.prefix.as_posix()}/"
+    if project.prefix == Path() or any(file.path.startswith(prefix) for file in project.files):
         return
-    place = project.objects
-    ask = plumbing.within(place, GIT_DIR=str(place)) if place else plumbing.within(project.folder)
-    outcome = await ask.attempt("rev-parse", "--verify", "-q", f"{project.checkout}:{project.prefix}/")
-    if outcome.exit_code != 0:
-        raise WorkspaceError(
-            f"The folder {project.prefix}/ is not in the last commit, and what is tested is a commit.",
-            hint="Commit the folder, or let `zelda run` without --commit test it as it is.",
-            code="NOT_COMMITTED",
-        )
+    if is_base:
+        raise WorkspaceError(f"The folder {prefix} is not in {(project.source.commit or '')[:12]}.", code=UNAVAILABLE)
+    raise WorkspaceError(
+        f"The folder {prefix} is not in the last commit, and what is tested is a commit.",
+        hint="Commit the folder, or let `zelda run` without --commit test it as it is.",
+        code="NOT_COMMITTED",
+    )

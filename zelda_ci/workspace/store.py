@@ -6,9 +6,8 @@ other. It is renamed into place when it is whole.
 
 import json
 import os
-import shutil
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -23,19 +22,18 @@ from zelda_ci.files import locks, untrusted
 from zelda_ci.process import removal
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import contents, history, repositories
-from zelda_ci.workspace.folder import CheckoutIndex
+from zelda_ci.workspace.folder import CheckoutIndex, scratch
 from zelda_ci.workspace.git import FETCH, Git, TreeFile, list_tree
-from zelda_ci.workspace.source import Repository, TreeParts
+from zelda_ci.workspace.source import Project, Submodule
 
-# Commits kept per project, beside those in use.
+# Stores kept per project, beside those in use, and for how long. Systems that tidy temporary folders remove single
+# files that are older than ten days.
 KEPT = 3
-
-KEPT_SECONDS = 14 * 86_400.0
+KEPT_SECONDS = 7 * 86_400.0
 # How long another run may be at fetching what this one needs too: twice what git may take.
 FETCH_SECONDS = 1_800.0
 
 START = "refs/zelda/start"
-LFS = "lfs"
 # A partial clone would otherwise fetch what it lacks: over the network, into the user's repository.
 UPLOAD_PACK = "GIT_ALLOW_PROTOCOL=none git upload-pack"
 
@@ -45,12 +43,11 @@ class Store:
     """A bare repository with one commit and its files."""
 
     folder: Path
-    commit: str = ""
+    commit: str
     """The tested one, or what is left of it without what no session may see."""
     withheld: Withheld = field(default_factory=Withheld)
-    notes: tuple[str, ...] = ()
-    """What a checkout of it cannot show, in sentences."""
     submodules: tuple[str, ...] = ()
+    """Submodules that a checkout has as empty folders."""
 
     @property
     def objects(self) -> Path:
@@ -63,30 +60,29 @@ class Store:
         file = self.folder / "shallow"
         return file.read_bytes() if file.exists() else b""
 
+    @property
+    def notes(self) -> Sequence[str]:
+        """What nobody may expect to be gone, in sentences; that suites are is no news."""
+        beside = self.withheld.beside
+        return [f"Not in the workspace, since they lie in a folder of suites: {some_of(beside)}."] if beside else []
+
 
 @dataclass(frozen=True)
 class CheckoutOrder:
     """What a store is to hold."""
 
-    repository: Repository
-    commit: str
+    project: Project
     depth: int = 1
     finder: SuiteFinder | None = None
     """Finds what to withhold; without it nothing is."""
-    project: Path = Path()
-    """The folder that is tested, from the top of the tree."""
-    parts: TreeParts | None = None
-    """What the checkout has of submodules and of Git LFS."""
-    pointers: tuple[str, ...] = ()
-    """Files of Git LFS of which it has no content."""
 
     @property
     def name(self) -> str:
-        parts = f"-{self.parts.key}" if self.parts and self.parts.key else ""
-        if self.finder is None:
-            return f"{self.commit}-{self.depth}{parts}"
-        identity = f"{self.finder.key} {self.project}".encode("utf-8", "surrogateescape")
-        return f"{self.commit}-{self.depth}-{sha256(identity).hexdigest()[:12]}{parts}"
+        parts = [self.project.commit, str(self.depth)]
+        if self.finder:
+            identity = f"{self.finder.key} {self.project.prefix}".encode("utf-8", "surrogateescape")
+            parts.append(sha256(identity).hexdigest()[:12])
+        return "-".join(filter(None, [*parts, self.project.source.contents.key]))
 
 
 @asynccontextmanager
@@ -98,19 +94,20 @@ async def borrowed(project_home: Path, order: CheckoutOrder, plumbing: Git) -> A
     """
     stores = project_home / "stores"
     folder = stores / order.name
-    async with locks.locked(_lock(stores), patience=FETCH_SECONDS) as number:
-        store = await anyio.to_thread.run_sync(_complete, folder)
+    async with _locked(stores) as number:
+        store = _read(folder, order)
         if store is None:
-            await anyio.to_thread.run_sync(_clear, stores)
             await removal.discard(folder, project_home / "trash")
-            await _fetch(order, folder, plumbing, number)
-            store = await anyio.to_thread.run_sync(_complete, folder)
+            async with scratch(project_home) as place:
+                await _make(order, place / "store", plumbing, number)
+                (place / "store").rename(folder)
+            store = _read(folder, order)
         if store is None:
             raise WorkspaceError(f"{folder} is incomplete although it was just made.")
         used = locks.try_lock(folder / "used", shared=True)
         # Before stores are retired, or this one could be the one that was used longest ago.
         os.utime(folder / "used")
-        await anyio.to_thread.run_sync(_retire, stores, KEPT)
+        await _retire(stores)
     try:
         yield store
     finally:
@@ -119,44 +116,41 @@ async def borrowed(project_home: Path, order: CheckoutOrder, plumbing: Git) -> A
 
 
 async def prune(project_home: Path) -> None:
-    """Remove what killed processes left of a fetch, and the stores of one project that nobody used for two weeks."""
+    """Remove the stores of one project that are old."""
     stores = project_home / "stores"
-    if stores.is_dir():  # a moment
-        async with locks.locked(_lock(stores), patience=FETCH_SECONDS):
-            await anyio.to_thread.run_sync(_clear, stores)
-            await anyio.to_thread.run_sync(_retire, stores, KEPT, time.time() - KEPT_SECONDS)
+    if stores.is_dir():
+        async with _locked(stores):
+            await _retire(stores)
 
 
-async def _fetch(order: CheckoutOrder, folder: Path, plumbing: Git, number: int) -> None:
-    async with repositories.draft(folder.parent, order.repository.object_format) as draft:
-        git = plumbing.within(draft, GIT_DIR=str(draft))
-        await _fetch_objects(git, order, number)
-        commit, withheld = await _rewrite(git, order)
-        about = {
-            "filters": await _filters(git),
-            "pointers": sorted(order.pointers),
-            "submodules": [path for path, _ in await contents.gitlinks(git, START)],
-            "commit": commit,
-            "paths": sorted(withheld.paths),
-            "beside": withheld.beside,
-        }
-        await anyio.to_thread.run_sync(_seal, draft, about)
-        await anyio.to_thread.run_sync(repositories.keep, draft, folder)
+@asynccontextmanager
+async def _locked(stores: Path) -> AsyncIterator[int]:
+    os.makedirs(stores, mode=0o700, exist_ok=True)  # noqa: PTH103  # a moment
+    async with locks.locked(stores / "lock", patience=FETCH_SECONDS) as number:
+        yield number
 
 
-async def _rewrite(git: Git, order: CheckoutOrder) -> tuple[str, Withheld]:
-    """Put in what the checkout has of what commits only name, and take out what no session may see."""
-    replacements = await contents.replacements(git, order.parts) if order.parts else {}
-    if not (replacements or order.finder):
-        return order.commit, Withheld()
-    project = "" if order.project == Path() else order.project.as_posix()
-    return await history.rewrite(git, START, replacements, order.finder, project)
+async def _make(order: CheckoutOrder, folder: Path, plumbing: Git, number: int) -> None:
+    project = order.project
+    repository = project.repository
+    assert repository  # noqa: S101  # a folder without one has become a snapshot
+    repositories.create(folder, object_format=repository.object_format)
+    git, place = plumbing.within(folder, GIT_DIR=str(folder)), project.objects or repository.common_dir
+    await _fetch(git, place, project.commit, order.depth, number)
+    withheld = Withheld()
+    if order.finder or project.parts:
+        git = repositories.borrowing(git, *(it.repository for it in project.parts if isinstance(it, Submodule)))
+        replacements = await contents.replacements(git, project.parts)
+        prefix = "" if project.prefix == Path() else project.prefix.as_posix()
+        withheld = await history.rewrite(git, START, replacements, order.finder, prefix)
+    about = {"paths": sorted(withheld.paths), "beside": withheld.beside}
+    (folder / "about.json").write_text(json.dumps(about))
+    (folder / "used").touch(mode=0o600)
 
 
-async def _fetch_objects(git: Git, order: CheckoutOrder, number: int) -> None:
-    arguments = (*FETCH, f"--depth={order.depth}", "--upload-pack", UPLOAD_PACK, "--")
-    refspec = f"{order.commit}:{START}"
-    outcome = await git.attempt(*arguments, str(order.repository.common_dir), refspec, inherit=(number,))
+async def _fetch(git: Git, place: Path, commit: str, depth: int, number: int) -> None:
+    arguments = (*FETCH, f"--depth={depth}", "--upload-pack", UPLOAD_PACK, "--", str(place), f"{commit}:{START}")
+    outcome = await git.attempt(*arguments, inherit=(number,))
     if b"promisor remote" in outcome.stderr or b"lazy fetching disabled" in outcome.stderr:
         raise WorkspaceError(
             "This is a partial clone, and files of the tested commit are not in it.",
@@ -165,6 +159,39 @@ async def _fetch_objects(git: Git, order: CheckoutOrder, number: int) -> None:
         )
     if outcome.exit_code != 0:
         raise git.failure(arguments, outcome)
+
+
+def _read(folder: Path, order: CheckoutOrder) -> Store | None:
+    """A store that is there and not damaged."""
+    try:
+        about = json.loads(untrusted.read(folder / "about.json"))
+        commit = untrusted.read(folder / START).decode().strip()
+        withheld = Withheld(frozenset(about["paths"]), tuple(about["beside"]))
+        packs = {file.suffix for file in (folder / "objects" / "pack").iterdir()}
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+    return Store(folder, commit, withheld, order.project.empty_submodules) if {".pack", ".idx"} <= packs else None
+
+
+def _folders(stores: Path) -> list[Path]:
+    return [entry for entry in stores.iterdir() if entry.is_dir()]
+
+
+def _time_of(file: Path) -> float:
+    with suppress(OSError):
+        return file.lstat().st_mtime
+    return 0.0
+
+
+async def _retire(stores: Path) -> None:
+    """Remove the stores that are old, and more than a few; none that is in use."""
+    old = time.time() - KEPT_SECONDS
+    by_use = sorted((_time_of(folder / "used"), folder) for folder in _folders(stores))
+    for _, folder in [*by_use[:-KEPT], *(it for it in by_use[-KEPT:] if _time_of(it[1] / "about.json") < old)]:
+        with suppress(OSError, LockError):  # whoever borrows it next makes it anew
+            if (number := locks.try_lock(folder / "used")) is not None:
+                await removal.discard(folder, stores.parent / "trash")
+                os.close(number)
 
 
 @dataclass(frozen=True)
@@ -188,87 +215,6 @@ async def files_of(store: Store | None, plumbing: Git) -> list[TreeFile]:
     return await list_tree(plumbing.within(store.folder, GIT_DIR=str(store.folder)), store.commit) if store else []
 
 
-async def _filters(git: Git) -> list[str]:
-    """Content filters run commands of the user's configuration, which no run has."""
-    pattern = r"^[^#].*[[:space:]]filter=[^[:space:]]+"
-    outcome = await git.attempt("grep", "-I", "-h", "-o", "-E", pattern, START, "--", ":(glob)**/.gitattributes")
-    return sorted({line.rpartition("filter=")[2] for line in os.fsdecode(outcome.stdout).splitlines()})
-
-
-def notes(withheld: Withheld) -> Iterator[str]:
-    """What nobody may expect to be gone; that suites are is no news."""
-    if withheld.beside:
-        yield f"Not in the workspace, since they lie in a folder of suites: {some_of(withheld.beside)}."
-
-
-def _notes(filters: Sequence[str], submodules: Sequence[str], pointers: Sequence[str]) -> Iterator[str]:
-    if submodules:
-        yield f"Submodules are empty folders in the workspace: {some_of(submodules)}."
-    if pointers:
-        yield f"Files of Git LFS are pointers in the workspace: {some_of(pointers)}."
-    others = [name for name in filters if name != LFS]
-    if others:
-        yield f"Files with the content filter {some_of(others)} are as Git stores them."
-
-
-def _seal(draft: Path, contents: Mapping[str, str | Sequence[str]]) -> None:
-    """List what belongs to the store: a system that tidies temporary folders may later remove single files."""
-    sizes = {str(file.relative_to(draft)): file.stat().st_size for file in draft.rglob("*") if file.is_file()}
-    (draft / "used").touch(mode=0o600)
-    (draft / "contents.json").write_text(json.dumps({"sizes": sizes, **contents}))
-
-
-def _complete(folder: Path) -> Store | None:
-    try:
-        contents = json.loads(untrusted.read(folder / "contents.json"))
-        whole = all((folder / name).stat().st_size == size for name, size in contents["sizes"].items())
-        whole = whole and untrusted.is_regular((folder / "used").lstat())
-        submodules, commit = tuple(contents["submodules"]), contents["commit"]
-        pointers = tuple(contents["pointers"])
-        withheld = Withheld(frozenset(contents["paths"]), tuple(contents["beside"]))
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        return None
-    if not whole:
-        return None
-    sentences = (*_notes(contents["filters"], submodules, pointers), *notes(withheld))
-    return Store(folder, commit, withheld, sentences, submodules)
-
-
-def _clear(stores: Path) -> None:
-    """Remove drafts of killed processes, and stores that lost their mark of use: who makes one holds the lock."""
-    for folder in filter(Path.is_dir, stores.iterdir()):
-        with suppress(OSError):
-            is_draft = folder.name.startswith(repositories.DRAFT)
-            if not is_draft and untrusted.is_regular((folder / "used").lstat()):
-                continue
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _retire(stores: Path, limit: int, older_than: float | None = None) -> None:
-    """Remove the stores that were used longest ago and are not in use."""
-    by_use = sorted((_used_at(used), used) for used in stores.glob("*/used"))
-    for used_at, used in by_use[: max(0, len(by_use) - limit)] if older_than is None else by_use:
-        if older_than is not None and used_at > older_than:
-            continue
-        number = None
-        with suppress(LockError):  # whoever borrows it next makes it anew
-            number = locks.try_lock(used)
-        if number is not None:
-            shutil.rmtree(used.parent, ignore_errors=True)
-            os.close(number)
-
-
-def _used_at(used: Path) -> float:
-    with suppress(OSError):
-        return used.lstat().st_mtime
-    return 0.0
-
-
-def _lock(stores: Path) -> Path:
-    stores.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return stores / "lock"
-
-
 @dataclass(frozen=True)
 class Start:
     """The state before the session, beyond its reach."""
@@ -284,26 +230,27 @@ class Start:
 
 
 async def check_out(
-    folder: WorkspaceFolder, order: CheckoutOrder, lent: Store, whole: Store | None, plumbing: Git
+    folder: WorkspaceFolder, project: Project, store: Store, whole: Store | None, plumbing: Git
 ) -> Start:
     """Make the repository, borrowing from the store, and check the commit out.
 
     Raises:
         WorkspaceError: There is no room, or a name that this file system cannot hold.
     """
-    repository = order.repository
+    repository = project.repository
+    assert repository  # noqa: S101  # a folder without one has become a snapshot
     repositories.create(
         folder.git_dir,
         object_format=repository.object_format,
         settings=repository.settings,
-        borrow=lent.objects,
-        shallow=lent.shallow,
+        borrow=store.objects,
+        shallow=store.shallow,
     )
     git = plumbing.within(folder.git_dir, GIT_DIR=str(folder.git_dir))
-    await git("worktree", "add", "-q", "--detach", str(folder.root), lent.commit, inherit=(folder.number,))
-    make_folder(folder.root, order.project)
+    await git("worktree", "add", "-q", "--detach", str(folder.root), store.commit, inherit=(folder.number,))
+    make_folder(folder.root, project.prefix)
     index = await anyio.to_thread.run_sync(CheckoutIndex.read, folder.session_index)
-    return Start(lent.commit, index, lent, repository.object_format, repository.settings, whole)
+    return Start(store.commit, index, store, repository.object_format, repository.settings, whole)
 
 
 def make_folder(root: Path, inside: Path) -> None:

@@ -2,6 +2,9 @@
 
 import os
 import shlex
+import shutil
+import time
+import weakref
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -18,7 +21,7 @@ from zelda_ci.domain.suite import Command, ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.variables import MARKER
 from zelda_ci.domain.workspace import Changes, CommandPhase, Confinement, SuiteFinder, Workspace, WorkspaceSource
-from zelda_ci.process import Completed, OutputBuffer, launches
+from zelda_ci.process import OutputBuffer, launches
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox import confine, levels, readable_paths, run_folder, users
 from zelda_ci.sandbox.confine import Isolation, Needs
@@ -32,7 +35,6 @@ from zelda_ci.workspace import (
     folder,
     git,
     location,
-    repositories,
     snapshot,
     source,
     store,
@@ -137,19 +139,23 @@ class Workspaces:
         return self._inspected
 
     async def _found(self) -> Project:
-        own = self._finder.from_disk if self._finder else ()
+        own, is_base = self._finder.from_disk if self._finder else (), self._commit is not None
         project = await source.inspect(self.project, self._results, self._plumbing, self._environ, own=own)
         home = location.project_folder(self._base, project.identity)
-        ask = git.for_status(self._plumbing, self._environ)
+        ask = git.for_status(self._plumbing, self._environ).within(project.folder)
+        place, number = await folder.claim(home, folder.TREES)
+        weakref.finalize(self, _release, place, number)
         if self._commit:
-            project = await base_commit.at(project, self._commit, home, self._plumbing)
+            project = await base_commit.at(project, self._commit, place / "base", self._plumbing)
         elif project.repository is None:
-            project = await snapshot.of_folder(project, self._results, home, self._plumbing)
+            project = await snapshot.of_folder(project, self._results, place / "tree", self._plumbing)
         elif self._working_tree:
-            project = await snapshot.of_working_tree(project, self._results, home, self._plumbing, ask, own)
-        await source.check_committed(project, self._plumbing)
-        sides = {"tree_counts": self._working_tree, "is_base": self._commit is not None}
-        return await contents.with_contents(project, home, self._plumbing, ask, **sides)
+            tree = place / "tree"
+            project = await snapshot.of_working_tree(project, self._results, tree, self._plumbing, ask, own)
+        sides = {"tree_counts": self._working_tree, "is_base": is_base}
+        project = await contents.with_contents(project, place, self._plumbing, ask, **sides)
+        source.check_folder(project, is_base=is_base)
+        return project
 
     async def content_key(self) -> str:
         """The same for two states of one repository in which sessions find the same files.
@@ -158,15 +164,12 @@ class Workspaces:
             WorkspaceError: Why it cannot be tested.
         """
         project = await self._inspect()
-        commit = project.checkout
-        if commit is None or project.repository is None or project.source.commit is None:
+        if project.source.commit is None:
             return ""
-        place = project.objects or project.repository.common_dir
-        git = self._plumbing.within(place, GIT_DIR=str(place))
         own = {(project.prefix / name).as_posix() for name in (self._finder.from_disk if self._finder else ())}
-        entries = (await git("ls-tree", "-r", "-z", "--full-tree", commit)).split(b"\0")[:-1]
-        kept = [entry for entry in entries if not self._is_own(os.fsdecode(entry.partition(b"\t")[2]), own)]
-        return sha256(b"\0".join([*kept, project.source.contents.key.encode()])).hexdigest()
+        kept = [f"{file.mode} {file.content} {file.path}" for file in project.files if not self._is_own(file.path, own)]
+        listing = "\0".join([*kept, project.source.contents.key])
+        return sha256(listing.encode("utf-8", "surrogateescape")).hexdigest()
 
     def _is_own(self, path: str, own: Collection[str]) -> bool:
         return path in own or bool(self._finder and self._finder.reads(path.rpartition("/")[2]))
@@ -253,20 +256,11 @@ class Workspaces:
     async def _check_out(
         self, run: WorkspaceFolder, project: Project, home: Path, suite: ResolvedSuite, stack: AsyncExitStack
     ) -> Start:
-        repository, commit = project.repository, project.checkout
-        assert repository  # noqa: S101  # a folder without one has become a snapshot
-        assert commit  # noqa: S101  # as above
-        if project.objects:
-            repository = replace(repository, common_dir=project.objects)
-        pointers = tuple(project.source.contents.lfs.missing)
-        checkout = store.CheckoutOrder(
-            repository, commit, suite.history_depth, self._finder, project.prefix, project.parts, pointers
-        )
-        lent = await stack.enter_async_context(store.borrowed(home, checkout, self._plumbing))
-        whole_order = replace(checkout, depth=1, finder=None, project=Path())
-        everything = store.borrowed(home, whole_order, self._plumbing)
+        order = store.CheckoutOrder(project, suite.history_depth, self._finder)
+        lent = await stack.enter_async_context(store.borrowed(home, order, self._plumbing))
+        everything = store.borrowed(home, store.CheckoutOrder(project), self._plumbing)
         whole = await stack.enter_async_context(everything) if suite.commands_see_suites else None
-        return await store.check_out(run, checkout, lent, whole, self._plumbing)
+        return await store.check_out(run, project, lent, whole, self._plumbing)
 
     async def tested_files(self, workspace: Workspace) -> store.TestedFiles:
         """The tested tree as it was before anything ran.
@@ -370,10 +364,6 @@ class Workspaces:
         """
         label = self._redact(command if isinstance(command, str) else shlex.join(command))
 
-        def report(completed: Completed) -> None:
-            if on_cancelled:
-                on_cancelled(CommandResult(command=label, **vars(completed)))
-
         if not run_folder.is_there(workspace.path):
             notice = self._redact(NOWHERE)
             return CommandResult(command=label, exit_code=1, seconds=0, output=notice, output_bytes=len(notice))
@@ -381,22 +371,39 @@ class Workspaces:
         status_file = workspace.status_file(phase)
         with explained(), launches.followed(status_file) as read_status:
             restored = await self._restore(workspace)
-            completed = await process.run(
-                workspace.confinement.command(argv, phase=phase, status_file=status_file),
-                cwd=workspace.path,
-                environment=workspace.confinement.environment,
-                timeout_seconds=timeout_seconds,
-                redact=self._redact,
-                keep_bytes=KEPT_BYTES,
-                buffer=buffer,
-                on_cancelled=report,
-            )
+            printed, started = buffer or OutputBuffer(KEPT_BYTES), time.monotonic()
+
+            def result(exit_code: int | None, *, timed_out: bool = False) -> CommandResult:
+                output, truncated = printed.text(self._redact, KEPT_BYTES)
+                return CommandResult(
+                    command=label,
+                    exit_code=exit_code,
+                    timed_out=timed_out,
+                    seconds=time.monotonic() - started,
+                    output=output,
+                    output_bytes=printed.total,
+                    truncated=truncated,
+                )
+
+            try:
+                exit_code = await process.run(
+                    workspace.confinement.command(argv, phase=phase, status_file=status_file),
+                    cwd=workspace.path,
+                    environment=workspace.confinement.environment,
+                    timeout_seconds=timeout_seconds,
+                    sink=printed.feed,
+                )
+            except anyio.get_cancelled_exc_class():
+                if on_cancelled:
+                    on_cancelled(result(None))
+                raise
             launch = read_status()
+        # Masking the output may take a while, and others stream meanwhile.
+        done = await anyio.to_thread.run_sync(lambda: result(exit_code, timed_out=exit_code is None))
         limit = self.limit(workspace)
-        check_launch(launch, completed, phase, limit)
+        check_launch(launch, done, phase, limit)
         notes = [*restored, *filter(None, [limit])]
-        output = self._redact("\n".join([completed.output.rstrip(), *notes, ""])) if notes else completed.output
-        return CommandResult(command=label, **{**vars(completed), "output": output})
+        return done.replace(output=self._redact("\n".join([done.output.rstrip(), *notes, ""]))) if notes else done
 
     async def _restore(self, workspace: Workspace) -> list[str]:
         """Put back protected files that an earlier command changed, and say so in a sentence."""
@@ -422,6 +429,11 @@ class Workspaces:
             for home in location.project_folders(self._base):
                 swept += await folder.sweep(home)
                 await store.prune(home)
-                await repositories.prune(home)
             await anyio.to_thread.run_sync(users.sweep, self._base)
         return tuple(swept)
+
+
+def _release(place: Path, number: int) -> None:
+    """Remove a folder that nobody needs any more; without this end, the next sweep does it."""
+    shutil.rmtree(place, ignore_errors=True)
+    os.close(number)

@@ -11,7 +11,7 @@ import pytest
 from zelda_ci.domain.suite import ExecutionSettings
 from zelda_ci.domain.workspace import Confinement, Workspace, WorkspaceSource
 from zelda_ci.execution import launch
-from zelda_ci.execution.agent import ModelEndpoint, Pins, SessionRequest
+from zelda_ci.execution.agent import Pins, SessionRequest
 
 BASE = Path("/runs/one")
 
@@ -29,8 +29,8 @@ def request(**settings: Any) -> SessionRequest:
         source=WorkspaceSource(kind="copy", commit=None, branch=None, dirty=False),
         confinement=Confinement(("supervise",), {"PATH": "/usr/bin", "TZ": "UTC"}),
     )
-    endpoint = ModelEndpoint("http://127.0.0.1:4711", "token-of-the-run")
-    return SessionRequest("an-id", "Work.", workspace, ExecutionSettings(**settings), endpoint, anyio.Event())
+    model = ("http://127.0.0.1:4711", "token-of-the-run")
+    return SessionRequest("an-id", "Work.", workspace, ExecutionSettings(**settings), *model, anyio.Event())
 
 
 def complete(asked: SessionRequest, *, as_root: bool = False) -> dict[str, str]:
@@ -88,9 +88,8 @@ def test_what_a_project_sets_and_may_not_is_pinned_to_what_the_session_has_and_n
 def test_a_confined_session_starts_its_shells_through_zelda_and_has_a_socket_where_one_is_given() -> None:
     plain = request()
     inner = dataclasses.replace(plain.workspace.confinement, shell_prefix=Path("/z/prefix"), shell=Path("/z/bash"))
-    endpoint = ModelEndpoint("http://127.0.0.1:4711", "t", Path("/run/api"))
     workspace = dataclasses.replace(plain.workspace, confinement=inner)
-    asked = dataclasses.replace(plain, workspace=workspace, endpoint=endpoint)
+    asked = dataclasses.replace(plain, workspace=workspace, socket=Path("/run/api"))
     names = ("CLAUDE_CODE_SHELL_PREFIX", "CLAUDE_CODE_SHELL", "ANTHROPIC_UNIX_SOCKET")
     for variables in (complete(asked), json.loads(launch.settings(asked))["env"]):
         assert [variables[name] for name in names] == ["/z/prefix", "/z/bash", "/run/api"]

@@ -233,7 +233,7 @@ def test_a_result_keeps_what_the_verdict_and_the_bill_need(hear: Conversation) -
         (system("model_fallback", to="x"), "model_fallback", '{"to": "x"}'),
         (system("empty"), "empty", ""),
         (KeyError("usage"), "unreadable", "KeyError: 'usage'"),
-        (object(), "object", ""),
+        (ThinkingBlock("hm", "sig"), "ThinkingBlock", '{"thinking": "hm", "signature": "sig"}'),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

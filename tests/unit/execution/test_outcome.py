@@ -5,7 +5,7 @@ from collections import deque
 import pytest
 
 from zelda_ci.domain.session import Ended, SessionStatus
-from zelda_ci.execution.outcome import Crash, SessionFacts, StopReason, judge
+from zelda_ci.execution.outcome import BUDGET, SessionFacts, SessionOutcome, failed, judge
 from zelda_ci.redact import Redactor
 
 redact = Redactor()
@@ -31,7 +31,7 @@ def ended(  # the fields on which verdicts rest
     )
 
 
-def failed(terminal: str = "api_error", **fields: object) -> Ended:
+def erroneous(terminal: str = "api_error", **fields: object) -> Ended:
     return ended(terminal=terminal, error=True, **fields)  # type: ignore[arg-type]
 
 
@@ -49,20 +49,20 @@ def test_a_session_is_complete_if_the_result_says_so_in_every_way_and_a_model_wa
         (ended("error_max_budget_usd", "budget_exhausted", error=True), None, "budgetExceeded", "BUDGET_EXCEEDED"),
         (ended("error_during_execution", "aborted_tools", error=True), None, "interrupted", "INTERRUPTED"),
         (ended("error_during_execution", "aborted_streaming", error=True), None, "interrupted", "INTERRUPTED"),
-        (failed(status=401), "authentication_failed", "failed", "AUTHENTICATION_FAILED"),
-        (failed(status=403), "authentication_failed", "failed", "ACCESS_DENIED"),
-        (failed(status=400), "billing_error", "failed", "BILLING_FAILED"),
-        (failed(status=404), "model_not_found", "failed", "MODEL_NOT_FOUND"),
-        (failed(status=404), None, "failed", "MODEL_NOT_FOUND"),
-        (failed(status=400), "unknown", "failed", "REQUEST_REFUSED"),
-        (failed("prompt_too_long", status=400), "invalid_request", "failed", "PROMPT_TOO_LONG"),
-        (failed("image_error", status=413), "invalid_request", "failed", "REQUEST_TOO_LARGE"),
-        (failed(status=429), "rate_limit", "failed", "RATE_LIMITED"),
-        (failed(status=529), "server_error", "failed", "API_OVERLOADED"),
-        (failed(status=500), "server_error", "failed", "API_FAILED"),
-        (failed(), None, "failed", "API_UNREACHABLE"),
-        (failed(), "max_output_tokens", "failed", "OUTPUT_LIMIT"),
-        (failed(stop="refusal"), None, "failed", "MODEL_REFUSED"),
+        (erroneous(status=401), "authentication_failed", "failed", "AUTHENTICATION_FAILED"),
+        (erroneous(status=403), "authentication_failed", "failed", "ACCESS_DENIED"),
+        (erroneous(status=400), "billing_error", "failed", "BILLING_FAILED"),
+        (erroneous(status=404), "model_not_found", "failed", "MODEL_NOT_FOUND"),
+        (erroneous(status=404), None, "failed", "MODEL_NOT_FOUND"),
+        (erroneous(status=400), "unknown", "failed", "REQUEST_REFUSED"),
+        (erroneous("prompt_too_long", status=400), "invalid_request", "failed", "PROMPT_TOO_LONG"),
+        (erroneous("image_error", status=413), "invalid_request", "failed", "REQUEST_TOO_LARGE"),
+        (erroneous(status=429), "rate_limit", "failed", "RATE_LIMITED"),
+        (erroneous(status=529), "server_error", "failed", "API_OVERLOADED"),
+        (erroneous(status=500), "server_error", "failed", "API_FAILED"),
+        (erroneous(), None, "failed", "API_UNREACHABLE"),
+        (erroneous(), "max_output_tokens", "failed", "OUTPUT_LIMIT"),
+        (erroneous(stop="refusal"), None, "failed", "MODEL_REFUSED"),
         (ended(terminal="hook_stopped"), None, "failed", "HOOK_STOPPED"),
         # Complete in every way but one.
         (ended(error=True), None, "failed", "SESSION_FAILED"),
@@ -76,71 +76,52 @@ def test_every_known_end_has_a_status_and_a_code(result: Ended, api_error: str |
 
 
 def test_a_failure_quotes_the_cli_in_one_line() -> None:
-    result = failed(status=401, text="Invalid API key\n\nFix it")
+    result = erroneous(status=401, text="Invalid API key\n\nFix it")
     verdict = judge(SessionFacts(ended=result, idle=True, prompted=True))
     assert verdict.reason == "The API refused the key (401). Claude Code says: Invalid API key Fix it"
 
 
-@pytest.mark.parametrize("result", [None, ended(), failed(status=529)])
-@pytest.mark.parametrize(
-    ("cut", "status"),
-    [
-        (StopReason.DEADLINE, SessionStatus.TIMED_OUT),
-        (StopReason.BUDGET, SessionStatus.BUDGET_EXCEEDED),
-        (StopReason.RECORDING, SessionStatus.FAILED),
-        (StopReason.CANCELLED, SessionStatus.INTERRUPTED),
-    ],
-)
-def test_what_zelda_did_weighs_more_than_what_the_cli_said(
-    cut: StopReason, status: SessionStatus, result: Ended | None
-) -> None:
-    crash = Crash(exit_code=143)
-    assert (
-        judge(SessionFacts(ended=result, idle=True, responses={"msg_1"}, stop_reason=cut, crash=crash)).status is status
-    )
-
-
-def test_a_recording_failure_has_the_code_of_its_cause() -> None:
-    verdict = judge(
-        SessionFacts(stop_reason=StopReason.RECORDING, recording_failure=("DISK_FULL", "The disk is full."))
-    )
-    assert verdict.code == "DISK_FULL"
-    assert verdict.reason == "The session was ended because it could not be recorded: The disk is full."
+@pytest.mark.parametrize("result", [None, ended(), erroneous(status=529)])
+def test_what_zelda_did_weighs_more_than_what_the_cli_said(result: Ended | None) -> None:
+    facts = SessionFacts(ended=result, idle=True, responses={"msg_1"}, stopped=BUDGET, exit_code=143)
+    assert judge(facts) is BUDGET
 
 
 ROOT = "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons"
 NO_OPTION = "error: option '--permission-mode <mode>' is invalid."
 CRASHES = [
-    (Crash(exit_code=1), ROOT, "ROOT_REFUSED", "refuses to bypass permissions as root outside a sandbox."),
-    (Crash(exit_code=1), NO_OPTION, "CLI_START_FAILED", f"ended with exit code 1 while starting: {NO_OPTION}"),
-    (Crash(exit_code=137), None, "CLI_KILLED", "was killed by signal 9."),
-    (Crash(exit_code=-11), "oh", "CLI_KILLED", "was killed by signal 11: oh"),
-    (Crash(exit_code=3), "one two", "CLI_CRASHED", "ended with exit code 3 before the session was over: one two"),
-    (None, None, "CLI_CRASHED", "ended with exit code 0 before the session was over."),
-    (Crash(), "oh", "CLI_START_FAILED", "ended while starting: oh"),
-    (Crash("CLI_START_TIMED_OUT", "It is silent."), "oh", "CLI_START_TIMED_OUT", "It is silent. oh"),
-    (Crash("SESSION_FAILED", "It broke\noff."), "oh", "SESSION_FAILED", "It broke off."),
+    (1, ROOT, "ROOT_REFUSED", "refuses to bypass permissions as root outside a sandbox."),
+    (1, NO_OPTION, "CLI_START_FAILED", f"ended with exit code 1 while starting: {NO_OPTION}"),
+    (137, None, "CLI_KILLED", "was killed by signal 9."),
+    (-11, "oh", "CLI_KILLED", "was killed by signal 11: oh"),
+    (3, "one two", "CLI_CRASHED", "ended with exit code 3 before the session was over: one two"),
+    (0, None, "CLI_CRASHED", "ended with exit code 0 before the session was over."),
+    (None, "oh", "CLI_START_FAILED", "ended while starting: oh"),
+    (failed("SESSION_FAILED", "It broke\noff."), "oh", "SESSION_FAILED", "It broke off. oh"),
 ]
 
 
 @pytest.mark.parametrize(("crash", "stderr", "code", "reason"), CRASHES)
 def test_every_breakdown_has_a_code_and_a_sentence(
-    crash: Crash | None, stderr: str | None, code: str, reason: str
+    crash: SessionOutcome | int | None, stderr: str | None, code: str, reason: str
 ) -> None:
-    is_prompted = not code.startswith("CLI_START")
-    verdict = judge(SessionFacts(crash=crash, stderr_tail=deque((stderr or "").split()), prompted=is_prompted))
+    facts = SessionFacts(stderr_tail=deque((stderr or "").split()), prompted=not code.startswith("CLI_START"))
+    if isinstance(crash, SessionOutcome):
+        facts.broken = crash
+    else:
+        facts.exit_code = crash
+    verdict = judge(facts)
     assert (verdict.status, verdict.code) == (SessionStatus.FAILED, code)
     assert str(verdict.reason).removeprefix("Claude Code ") == reason
 
 
-@pytest.mark.parametrize("crash", [Crash(exit_code=125), Crash()])
-def test_a_cli_that_never_began_was_not_confined(crash: Crash) -> None:
-    verdict = judge(SessionFacts(crash=crash, begun=False))
+@pytest.mark.parametrize("broken", [None, failed("CLI_START_TIMED_OUT", "It is silent.")])
+def test_a_cli_that_never_began_was_not_confined(broken: SessionOutcome | None) -> None:
+    verdict = judge(SessionFacts(broken=broken, begun=False, exit_code=125))
     assert (verdict.status, verdict.code) == (SessionStatus.FAILED, "SESSION_NOT_CONFINED")
 
 
 def test_a_cli_that_exits_on_its_own_error_result_is_judged_by_the_result() -> None:
-    crash = Crash(exit_code=1)
     result = ended("error_max_turns", "max_turns", error=True)
-    verdict = judge(SessionFacts(ended=result, responses={"msg_1"}, crash=crash, prompted=True))
+    verdict = judge(SessionFacts(ended=result, responses={"msg_1"}, exit_code=1, prompted=True))
     assert verdict.status is SessionStatus.MAX_TURNS

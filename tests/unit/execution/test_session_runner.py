@@ -10,7 +10,7 @@ from claude_agent_sdk import AssistantMessage, ProcessError, ResultMessage, Syst
 from tests.unit.execution.test_environment import request
 from zelda_ci.domain.session import ServersReported, SessionRecord, SessionStatus
 from zelda_ci.execution import claude_code, session_runner
-from zelda_ci.execution.outcome import Crash, SessionFacts, judge
+from zelda_ci.execution.outcome import SessionFacts, judge
 from zelda_ci.execution.session_runner import SessionRunner
 from zelda_ci.redact import Redactor
 
@@ -80,7 +80,7 @@ def lead(client: PaperClient) -> tuple[SessionFacts, list[SessionRecord]]:
 
     async def through() -> SessionFacts:
         runner = SessionRunner(request(timeout_seconds=60), records.append, Redactor())
-        await runner.run(client, claude_code.crash_of)
+        await runner.run(client, claude_code.explain)
         return runner.facts
 
     return anyio.run(through), records
@@ -106,7 +106,7 @@ def test_shells_that_run_on_and_on_are_stopped_before_the_input_is_closed(monkey
 def test_a_connection_that_breaks_is_evidence_and_is_let_go_of() -> None:
     client = PaperClient([SAID], broken=ProcessError("It was killed.", exit_code=137))
     facts, records = lead(client)
-    assert facts.crash == Crash(exit_code=137)
+    assert (facts.broken, facts.exit_code) == (None, 137)
     assert client.calls == ["connect", "disconnect"]
     assert [record.type for record in records] == ["serversReported", "said"]
 
@@ -118,7 +118,7 @@ def test_lines_on_standard_error_are_recorded_in_order_and_a_flood_is_cut() -> N
         runner = SessionRunner(request(timeout_seconds=60), records.append, Redactor())
         for number in range(205):
             runner.record_stderr(f"line {number}")
-        await runner.run(PaperClient([SAID, RESULT, IDLE]), claude_code.crash_of)
+        await runner.run(PaperClient([SAID, RESULT, IDLE]), claude_code.explain)
         return runner.facts
 
     facts = anyio.run(through)
@@ -143,4 +143,4 @@ def test_the_prompt_waits_for_servers_and_every_change_is_recorded_once() -> Non
 def test_what_will_never_connect_is_not_waited_for(status: str | None) -> None:
     facts, _ = lead(PaperClient([SAID, RESULT, IDLE], servers=[status]))
     assert judge(facts).status is SessionStatus.COMPLETED
-    assert facts.stop_reason is None
+    assert facts.stopped is None

@@ -80,14 +80,10 @@ class Documents:
         if document := self._document(ItemKind.SKILL, name, file):
             label = document.text("name")
             is_reserved = entry.name == RESERVED and not place.plugin
-            facts: dict[str, Any] = {
-                "problem": f"the folder name {RESERVED!r} is reserved" if is_reserved else None,
-                "label": place.named(label) if label and label != entry.name else None,
-                "paths": document.paths,
-                "base": place.base,
-                "below": place.below,
-            }
-            self._add_called(ItemKind.SKILL, name, file, place, document, **facts)
+            problem = f"the folder name {RESERVED!r} is reserved" if is_reserved else None
+            facts: dict[str, Any] = {"paths": document.paths, "base": place.base, "below": place.below}
+            facts["label"] = place.named(label) if label and label != entry.name else None
+            self._add(ItemKind.SKILL, name, file, place, document, problem, **_described(document), **facts)
 
     def _no_skill(self, folder: TreeEntry) -> None:
         """Add a folder without SKILL.md, by what may have been meant by it."""
@@ -111,7 +107,7 @@ class Documents:
             if chosen.get(folder := posixpath.dirname(file), file) == file:
                 name = place.named(stem.rpartition(":")[0] or posixpath.basename(folder) if _is_skill(file) else stem)
                 if document := self._document(ItemKind.COMMAND, name, file):
-                    self._add_called(ItemKind.COMMAND, name, file, place, document, problem=problem)
+                    self._add(ItemKind.COMMAND, name, file, place, document, problem, **_described(document))
 
     def _workflows(self, place: SteeringFolder) -> None:
         for file, stem in place.files(self.findings, ItemKind.WORKFLOW):
@@ -120,80 +116,53 @@ class Documents:
                 found = _NAMED.search(text)
                 problem = None if found else "its code gives no name in `meta`"
                 name = place.named(found[2] if found else stem)
-                self._add_called(ItemKind.WORKFLOW, name, file, place, MarkdownDocument(), problem=problem)
+                self._add(ItemKind.WORKFLOW, name, file, place, MarkdownDocument(), problem)
 
-    def _add_called(
+    def _agents(self, place: SteeringFolder) -> None:
+        # Of several with one name, Claude Code takes the last by path.
+        for file, path in sorted(place.files(self.findings, ItemKind.AGENT), reverse=True):
+            stem = path.rpartition(":")[2]
+            if document := self._document(ItemKind.AGENT, place.named(stem), file):
+                given, description = document.words("name"), document.words("description")
+                # In a plugin, folders are part of the name.
+                name = place.named(f"{path.removesuffix(stem)}{given or stem}") if place.plugin else given or stem
+                facts: dict[str, Any] = {"description": description, "note": _agent_note(document)}
+                if name == self.settings.values.get("agent") and not place.below:
+                    facts |= {"is_main": True, "text": document.body.strip()}
+                problem = _agent_problem(given, description, place)
+                self._add(ItemKind.AGENT, name, file, place, document, problem, **facts)
+
+    def _add(
         self,
         kind: ItemKind,
         name: str,
         file: str,
         place: SteeringFolder,
         document: MarkdownDocument,
-        *,
-        label: str | None = None,
-        problem: str | None = None,
+        problem: str | None,
         **facts: Any,
     ) -> None:
-        """Add a skill, command or workflow, with what the model sees of it by its head and the project's settings."""
-        # These know none of plugins.
-        override = None if place.plugin else self.settings.table("skillOverrides").get(name)
+        """Add something to call, with what the model sees of it by its head and by the project's settings."""
+        is_skill = KINDS[kind].call == "Skill"
+        # These know none of plugins and sub-agents.
+        override = self.settings.table("skillOverrides").get(name) if is_skill and not place.plugin else None
         if override == "off" and not problem:
             problem = "the project's settings switch it off (skillOverrides)"
-        described = (document.text("description") or document.first_line, document.text("when_to_use"))
-        facts |= {
-            "label": label,
-            "description": " ".join(filter(None, described)) or None,
-            "announced": document.says("user-invocable", default=True),
-            "shown": Shown.NAME if override == "name-only" else Shown.DESCRIPTION,
-            "owner": place.plugin,
-            "problem": problem,
-            **self._denied("Skill", Shown.DENIED, name, label),
-        }
-        if override == "user-invocable-only" or document.says("disable-model-invocation", default=False):
+        facts |= {"owner": place.plugin, "problem": problem}
+        facts["shown"] = Shown.NAME if override == "name-only" else Shown.DESCRIPTION
+        if denial := self.settings.denial(KINDS[kind].call, name, facts.get("label")):
+            rule, is_whole = denial
+            # A skill that a rule names stays in the listing, and each call is refused.
+            facts |= {"shown": Shown.DENIED if is_skill and not is_whole else Shown.HIDDEN, "denied": (rule,)}
+        is_hidden = is_skill and document.says("disable-model-invocation", default=False)
+        if is_hidden or override == "user-invocable-only":
             facts["shown"] = Shown.HIDDEN
         if not (problem or place.below or kind is ItemKind.WORKFLOW):
             facts |= self._claim_name(kind, name, file)
         self.findings.add(kind, name, file, **facts)
-        if not facts["problem"]:
-            add_hooks(self.findings, file, document.fields.get("hooks"), self.settings, skill(name))
-
-    def _agents(self, place: SteeringFolder) -> None:
-        # Of several with one name, Claude Code takes the last by path.
-        for file, path in sorted(place.files(self.findings, ItemKind.AGENT), reverse=True):
-            stem = path.rpartition(":")[2]
-            document = self._document(ItemKind.AGENT, place.named(stem), file)
-            if document is None:
-                continue
-            given, description = document.words("name"), document.words("description")
-            # In a plugin, folders are part of the name.
-            name = place.named(f"{path.removesuffix(stem)}{given or stem}") if place.plugin else given or stem
-            is_main = name == self.settings.values.get("agent") and not place.below
-            facts = {
-                "description": description,
-                "problem": _agent_problem(given, description, place),
-                "shown": Shown.DESCRIPTION,
-                "note": _agent_note(document),
-                "owner": place.plugin,
-                "is_main": is_main,
-                "text": document.body.strip() if is_main else None,
-                **self._denied("Agent", Shown.HIDDEN, name),
-            }
-            if not facts["problem"]:
-                facts |= self._claim_name(ItemKind.AGENT, name, file)
-            self.findings.add(ItemKind.AGENT, name, file, **facts)
-            if not (facts["problem"] or place.plugin):
-                add_hooks(self.findings, file, document.fields.get("hooks"), self.settings, agent(name))
-
-    def _denied(self, call: str, shown: Shown, *names: str | None) -> dict[str, Any]:
-        """Return what a rule against calls makes of what is called so: hidden where all calls of the tool are denied.
-
-        Args:
-            call: The tool that calls it.
-            shown: What the model sees of it where the rule names it.
-            names: Of what is called.
-        """
-        denial = self.settings.denial(call, *names)
-        return {"shown": Shown.HIDDEN if denial[1] else shown, "denied": (denial[0],)} if denial else {}
+        if not (facts["problem"] or (place.plugin and not is_skill)):
+            owner = skill(name) if is_skill else agent(name)
+            add_hooks(self.findings, file, document.fields.get("hooks"), self.settings, owner)
 
     def _document(self, kind: ItemKind, name: str, file: str) -> MarkdownDocument | None:
         text = self.findings.text(kind, name, file)
@@ -212,6 +181,13 @@ class Documents:
 
 def _is_skill(file: str) -> bool:
     return posixpath.basename(file).lower() == SKILL_FILE.lower()
+
+
+def _described(document: MarkdownDocument) -> dict[str, Any]:
+    """Return what the head of a skill or command says of it."""
+    described = (document.text("description") or document.first_line, document.text("when_to_use"))
+    description = " ".join(filter(None, described)) or None
+    return {"description": description, "announced": document.says("user-invocable", default=True)}
 
 
 def _agent_problem(name: str | None, description: str | None, place: SteeringFolder) -> str | None:

@@ -22,9 +22,9 @@ TOUCHING = {"Read": "file_path", "Edit": "file_path", "Write": "file_path", "Not
 # What a listing of Claude Code's begins with, by the tool that calls what is in it.
 LISTINGS = {"Skill": "skills are available for use with the Skill tool", "Agent": "Available agent types for the Agent"}
 UNEXPLAINED = "Claude Code did not say why"
-ONLY_NAME = "Claude Code told the model only its name: the listing of skills was full"
-CUT = "Claude Code told the model only the beginning of its description"
-UNLISTED = "Claude Code told the model nothing of it"
+ONLY_NAME = "the model saw only its name: the listing of skills was full"
+CUT = "the model saw only the beginning of its description"
+UNLISTED = "Claude Code did not list it for the model"
 WAITS_FOR_FILES = "no file that it applies to was read or written with Claude Code's own tools"
 STATES = {
     "failed": "it could not be started or reached",
@@ -137,11 +137,9 @@ class _SessionAccount:
 
     def _has_touched(self, item: ManifestItem) -> bool:
         """Return whether a file came that an item waited for."""
-        files = [file for file in self.touched if not item.below or file.startswith(f"{item.below}/")]
-        if not item.paths:
-            return bool(files)
-        prefix = f"{item.base}/" if item.base else ""
-        return any(globs.matches(item.paths, file.removeprefix(prefix)) for file in files if file.startswith(prefix))
+        prefix = f"{folder}/" if (folder := item.base or item.below) else ""
+        files = (file.removeprefix(prefix) for file in self.touched if file.startswith(prefix))
+        return any(not item.paths or globs.matches(item.paths, file) for file in files)
 
     def _server(self, item: ManifestItem) -> dict[str, Any]:
         if item.shadowed:

@@ -12,7 +12,7 @@ from markdown_it.token import Token
 from zelda_ci.domain.kinds import CLAUDE, KINDS, MEMORY_FALLBACKS, MEMORY_FILES, MEMORY_LOCAL, ItemKind
 from zelda_ci.execution.manifest.front_matter import parse
 from zelda_ci.execution.manifest.settings import NO_MEMORY
-from zelda_ci.execution.manifest.tree import Missing, ScanFindings, Unfit
+from zelda_ci.execution.manifest.tree import ScanFindings, Unfit
 from zelda_ci.files import globs
 
 MAX_IMPORT_DEPTH = 4
@@ -78,14 +78,9 @@ class Memory:
                 self._add_text(ItemKind.RULE, file, text, below, problem, **facts)
 
     def _add(self, file: str, *, below: str = "", problem: str | None = None) -> None:
-        if self.findings.tree.real(file) not in self._visited:
-            try:
-                text = self.findings.tree.read(file)
-            except Missing:
-                return
-            except Unfit as unfit:
-                self.findings.add(ItemKind.MEMORY, file, file, problem=f"{unfit}")
-                return
+        tree = self.findings.tree
+        is_new = tree.exists(file) and tree.real(file) not in self._visited
+        if is_new and (text := self.findings.text(ItemKind.MEMORY, file, file)) is not None:
             self._add_text(ItemKind.MEMORY, file, text, below, problem)
 
     def _add_text(

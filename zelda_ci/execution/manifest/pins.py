@@ -7,7 +7,7 @@ from typing import Any
 from zelda_ci.domain.kinds import CLAUDE, PLUGIN_MANIFEST
 from zelda_ci.domain.workspace import SettingFinding, Workspace
 from zelda_ci.execution.agent import Pins
-from zelda_ci.execution.manifest.plugins import MODS_KEY, OUTSIDE, find_plugins, market_folder, skills_folder
+from zelda_ci.execution.manifest.plugins import MODS_KEY, NAMELESS, OUTSIDE, find_plugins, market_folder, skills_folder
 from zelda_ci.execution.manifest.settings import SETTINGS_FILE, ClaudeSettings, table
 from zelda_ci.execution.manifest.tree import ScanFindings, Tree
 from zelda_ci.redact import Redactor
@@ -16,7 +16,7 @@ from zelda_ci.redact import Redactor
 FILES = (SETTINGS_FILE, f"{CLAUDE}/settings.local.json")
 MAX_FINDINGS = 50
 MAX_NAME_LENGTH = 200
-# What Claude Code is told to look for in place of a marketplace that it would fetch.
+# Stands for a marketplace that Claude Code would fetch.
 NOWHERE = "/nonexistent"
 UNDONE = "it did not take effect"
 MODS_ALLOWED = (
@@ -61,9 +61,11 @@ def find_pins(workspace: Workspace, redact: Redactor, *, mods: bool) -> Pins:
     del overruled[MAX_FINDINGS:]
     enabled, markets = dict[str, bool](), dict[str, Any]()
     plugins = list(find_plugins(scan, start, settings))
-    unknown = None if mods else _unknown_place(tree, start)
+    # By its name alone a plugin can be switched off: one that Zelda cannot read may have another.
+    nameless = (it.mod_file for it in plugins if it.problem == NAMELESS and it.mod_file)
+    unknown = None if mods else _unknown_place(tree, start) or next(nameless, None)
     if unknown:
-        overruled.append((unknown, "hooks", f"It leads out of the project, where a mod may be; {UNDONE}."))
+        overruled.append((unknown, "hooks", f"A mod may be there, where Zelda cannot read; {UNDONE}."))
     for plugin in plugins:
         is_mod = plugin.mod_file is not None and not mods
         if is_mod or plugin.problem == OUTSIDE:

@@ -21,6 +21,7 @@ HOOKS_FILE = "hooks/hooks.json"
 MODS_KEY = "isolation.mods"
 IS_MOD = f"it holds a mod, code that runs inside Claude Code: only where {MODS_KEY} is true, a session has it"
 OUTSIDE = "it comes from outside of this repository, and nothing is fetched for a test run"
+NAMELESS = "its plugin.json gives no name"
 SWITCHED_OFF = "the project's settings switch it off (enabledPlugins)"
 # What else a plugin may hold, which the model does not see: key of the manifest, and file or folder.
 UNJUDGED = {
@@ -71,9 +72,9 @@ def find_plugins(findings: ScanFindings, start: str, settings: ClaudeSettings) -
         if entry.is_folder and tree.exists(file):
             about = findings.json_object(file)
             name = about.get("name")
-            problem = None if isinstance(name, str) and name else "its plugin.json gives no name"
+            problem = None if isinstance(name, str) and name else NAMELESS
             plugin = f"{entry.name if problem else name}@{SKILLS_DIR}"
-            if plugin.lower() in off:
+            if plugin.lower() in off and not problem:
                 problem = SWITCHED_OFF
             yield Plugin(plugin, file, entry.path, about, problem, _mod_file(tree, entry.path, about))
     for plugin, value in wanted.items():
@@ -125,7 +126,8 @@ def _inside(path: str) -> str | None:
 
 def _mod_file(tree: Tree, root: str, *manifests: Mapping[str, Any]) -> str | None:
     """Return the file in which a plugin names JavaScript to run, or that cannot be read: nobody knows what it names."""
-    for path in (HOOKS_FILE, *(path for each in manifests for path in texts(each.get("hooks")))):
+    named = (path for each in manifests for path in texts(each.get("hooks")))
+    for path in (PLUGIN_MANIFEST, HOOKS_FILE, *named):
         file = posixpath.normpath(posixpath.join(root, path))
         try:
             content = json.loads(tree.read(file))

@@ -20,6 +20,8 @@ from zelda_ci.execution.manifest.tree import ScanFindings, Tree, Unfit
 from zelda_ci.files import globs
 from zelda_ci.redact import Redactor
 
+# Of those further down: a folder in no repository may be somebody's whole disk.
+MAX_FOLDERS = 50_000
 # Of a line that is looked for in what a model was sent.
 MIN_LINE_LENGTH = 4
 MEMORY_NAMES = {CLAUDE, *MEMORY_FILES, *MEMORY_FALLBACKS}
@@ -95,7 +97,7 @@ def _add_loaded(findings: ScanFindings, start: str, project: settings.ClaudeSett
     for plugin, file, servers in add_plugins(findings, start, project, documents):
         _add_servers(findings, file, servers, project, names, plugin)
     memory.add_chain(chain)
-    for folder, inside in _below(findings.tree, start):
+    for folder, inside in _below(findings, start):
         if CLAUDE in inside:
             documents.add(SteeringFolder(posixpath.join(folder, CLAUDE), folder, folder))
             memory.add_rules(folder, below=folder)
@@ -103,16 +105,19 @@ def _add_loaded(findings: ScanFindings, start: str, project: settings.ClaudeSett
             memory.add_below(folder)
 
 
-def _below(tree: Tree, start: str) -> Iterator[tuple[str, set[str]]]:
+def _below(findings: ScanFindings, start: str) -> Iterator[tuple[str, set[str]]]:
     """Yield folders further down, the nearest first, with the names of what lies in them."""
     waiting = deque([start])
-    while waiting:
+    for _ in range(MAX_FOLDERS):
+        if not waiting:
+            return
         folder = waiting.popleft()
-        entries = tree.entries(folder)
+        entries = findings.tree.entries(folder)
         if folder != start:
             yield folder, {entry.name for entry in entries}
         own = (entry for entry in entries if entry.is_folder and not entry.is_link)
         waiting += [entry.path for entry in own if entry.name not in PASSED_OVER]
+    findings.note(f"Only the first {MAX_FOLDERS:,} folders of the project were searched.")
 
 
 def _add_servers(

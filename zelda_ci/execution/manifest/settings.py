@@ -16,7 +16,6 @@ NO_MEMORY = "CLAUDE_CODE_DISABLE_CLAUDE_MDS"
 SETTINGS_FILE = f"{CLAUDE}/settings.json"
 SERVERS_FILE = ".mcp.json"
 HOOKS_OFF = "the project's settings switch all hooks off (disableAllHooks)"
-_RULE = re.compile(r"(Skill|Agent|Task)(?:\(/?(.+?)(:\*| \*)?\))?")
 
 
 def table(value: object, *keys: str) -> dict[str, Any]:
@@ -56,33 +55,28 @@ class ClaudeSettings:
 
     def denial(self, call: str, *names: str | None) -> tuple[str, bool] | None:
         """Return the rule that denies a call of a tool under one of these names, and whether it denies all calls."""
-        for rule in self.denied:
-            found = _RULE.fullmatch(rule)
-            is_tool = found is not None and call == found[1].replace("Task", "Agent")
-            if rule == "*" or (found and is_tool and found[2] in (None, "*")):
-                return rule, True
-            if found and is_tool and any(_is_named(found, name) for name in names if name):
-                return rule, False
+        labels = {f"{call}({name})" for name in names if name}
+        for written in self.denied:
+            # Sub-agents had another name; skills may be written with the slash of a command line.
+            rule = re.sub(r"^Task\b", "Agent", written).replace("(/", "(", 1)
+            if rule in ("*", call, f"{call}(*)"):
+                return written, True
+            begin = rule[:-3] if call == "Skill" and rule.endswith((":*)", " *)")) else rule
+            if rule in labels or (begin != rule and any(label.startswith(begin) for label in labels)):
+                return written, False
         return None
 
     def denials(self, prefix: str) -> tuple[str, ...]:
         """Return the rules that may deny tools of a server, by what their names begin with."""
-        begins = {rule: rule.partition("*")[0] for rule in self.denied if rule == "*" or rule.startswith("mcp__")}
-        return tuple(
-            rule
-            for rule, begin in begins.items()
-            if rule == prefix or ("*" in rule and f"{prefix}__".startswith(begin)) or begin.startswith(f"{prefix}__")
-        )
+        own = f"{prefix}__"
+        rules = [(rule, rule.partition("*")) for rule in self.denied if rule == "*" or rule.startswith("mcp__")]
+        fits = {rule: begin.startswith(own) or (star and own.startswith(begin)) for rule, (begin, star, _) in rules}
+        return tuple(rule for rule, is_fit in fits.items() if is_fit or rule == prefix)
 
 
 def denies(rule: str, tool: str) -> bool:
     """Return whether a rule denies a tool of an MCP server: it names server or tool, with `*` for anything."""
     return tool.startswith(f"{rule}__") or fnmatch.fnmatchcase(tool, re.sub(r"[?[]", r"[\g<0>]", rule))
-
-
-def _is_named(rule: re.Match[str], name: str) -> bool:
-    """Return whether a rule names this; only rules for skills know beginnings of names."""
-    return name.startswith(rule[2]) if rule[3] and rule[1] == "Skill" else f"{rule[2]}{rule[3] or ''}" == name
 
 
 def settings_files(folder: str) -> Iterator[str]:

@@ -1,14 +1,13 @@
 """How much a program with all its descendants may take: watched once a second."""
 
-import contextlib
-import json
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+
+from zelda_ci.sandbox.launcher.shared import suppress
 
 TYPE_CHECKING = False  # what `typing` has of that name costs too much at every start
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Iterable, Sequence
 
 # Bytes on the disk below which a run that has taken its share is ended, wherever its files are.
 MIN_FREE_BYTES = 1 << 30
@@ -24,83 +23,83 @@ class Bounds:
     """The bounds of one program.
 
     Args:
-        order: `memory` and `disk` in bytes, `processes`; `folder`, on whose disk use `disk` is a bound; `report`, a
-            file for the sentence that says which was reached.
+        folder: Folder on whose disk its files lie.
+        report: A file for the sentence that says which bound was reached.
+        memory: Bytes of memory.
+        disk: Bytes on the disk.
+        processes: How many processes.
     """
 
-    def __init__(self, order: "Mapping[str, Any]") -> None:
-        self._order = order
-        self._free = _free(order["folder"])
+    def __init__(self, folder: str, report: str, *, memory: int, disk: int, processes: int) -> None:
+        self._folder, self._report = folder, report
+        self._most_memory, self._most_disk, self._most_processes = memory, disk, processes
+        self._free = _free(folder)
         self._available = _available()
         self._next_walk = time.monotonic() + WALK_SECONDS
         self._next_look = time.monotonic() + 1
 
-    def reached(self, family: Iterable[int]) -> bool:
+    def reached(self, family: "Iterable[int]") -> bool:
         """Whether the family of processes takes more than it may; looks once a second, and writes the report."""
         if time.monotonic() < self._next_look:
             return False
         self._next_look = time.monotonic() + 1
         pids = list(family)
         sentence = self._crowd(pids) or self._memory(pids) or self._disk()
-        return sentence is not None and self._report(sentence)
-
-    def _report(self, sentence: str) -> bool:
-        with contextlib.suppress(OSError), open(self._order["report"], "w") as file:  # noqa: PTH123  # as above
-            json.dump({"sentence": sentence}, file)
+        if sentence is None:
+            return False
+        with suppress(OSError), open(self._report, "w") as file:  # noqa: PTH123  # pathlib would slow the start
+            file.write(sentence)
         return True
 
-    def _sentence(self, resource: str, most: int) -> str:
-        return f"It was ended because it took more {resource} than a run may: {_gib(most)}."
-
-    def _crowd(self, pids: Sequence[int]) -> str | None:
-        most = self._order["processes"]
+    def _crowd(self, pids: "Sequence[int]") -> str | None:
+        most = self._most_processes
         return None if len(pids) <= most else f"It was ended because it had more than {most} processes."
 
-    def _memory(self, pids: Sequence[int]) -> str | None:
+    def _memory(self, pids: "Sequence[int]") -> str | None:
         """Shared pages count once, which is costly to find out, so only where it matters."""
-        most = self._order["memory"]
+        most = self._most_memory
         if sum(map(_resident, pids)) > most and sum(map(_share, pids)) > most:
-            return self._sentence("memory", most)
+            return _sentence("memory", most)
         # What is in files of memory, sockets and pipes is no process's.
         available = _available()
         is_short = self._available - available > most and available < MIN_AVAILABLE_BYTES
-        return self._sentence("memory", most) if is_short else None
+        return _sentence("memory", most) if is_short else None
 
     def _disk(self) -> str | None:
-        most, free = self._order["disk"], _free(self._order["folder"])
+        most, free = self._most_disk, _free(self._folder)
         used_by_all = self._free - free
         # Others write to the same disk, so its free bytes prove nothing; but while they hardly change, no walk is
         # needed.
         if used_by_all < most // 2 and time.monotonic() < self._next_walk:
             return None
         begun = time.monotonic()
-        used = _used(self._order["folder"], most)
+        used = _used(self._folder, most)
         self._next_walk = time.monotonic() + max(WALK_SECONDS, 20 * (time.monotonic() - begun))
         # Files that are deleted and still open take room that no walk finds; then the disk itself must not run full.
         if used > most or (used_by_all > most and free < MIN_FREE_BYTES):
-            return self._sentence("room on the disk", most)
+            return _sentence("room on the disk", most)
         return None
 
 
-def _gib(count: int) -> str:
-    return f"{count / (1 << 30):.3g} GiB"
+def _sentence(resource: str, most: int) -> str:
+    return f"It was ended because it took more {resource} than a run may: {most / (1 << 30):.3g} GiB."
 
 
 def _resident(pid: int) -> int:
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/statm") as file:  # noqa: PTH123  # as above
+    with suppress(OSError), open(f"/proc/{pid}/statm") as file:  # noqa: PTH123  # as above
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return 0
 
 
 def _available() -> int:
     """Bytes of memory that are to be had on the machine; 0 where the kernel does not tell."""
-    with contextlib.suppress(OSError), open("/proc/meminfo") as file:  # noqa: PTH123  # as above
+    with suppress(OSError), open("/proc/meminfo") as file:  # noqa: PTH123  # as above
         return next((int(line.split()[1]) << 10 for line in file if line.startswith("MemAvailable:")), 0)
     return 0
 
 
 def _share(pid: int) -> int:
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/smaps_rollup") as file:  # noqa: PTH123  # as above
+    with suppress(OSError), open(f"/proc/{pid}/smaps_rollup") as file:  # noqa: PTH123  # as above
         return next((int(line.split()[1]) << 10 for line in file if line.startswith("Pss:")), 0)
     return _resident(pid)
 
@@ -114,9 +113,9 @@ def _used(folder: str, enough: int) -> int:
     """Bytes on the disk below a folder; stops counting where it is enough."""
     total, waiting = 0, [folder]
     while waiting and total <= enough:
-        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+        with suppress(OSError), os.scandir(waiting.pop()) as entries:
             for entry in entries:
-                with contextlib.suppress(OSError):
+                with suppress(OSError):
                     # Blocks, not the size: a sparse file takes only what was written, and a file of one byte a whole
                     # block.
                     total += entry.stat(follow_symlinks=False).st_blocks * 512

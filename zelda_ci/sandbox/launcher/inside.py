@@ -1,8 +1,9 @@
 """A program of its own: gives up rights as it is told, then becomes another program.
 
 Run as `python -I -S inside.py POLICY -- PROGRAM ARGUMENT…` with a dictionary as `marshal` writes it, in Base64. It
-imports nothing of Zelda, and little of the standard library, since every command waits for it. A right that cannot be
-given up ends it with exit code 125 and a sentence: what runs is confined as ordered, or does not run.
+imports nothing of Zelda but `world` where that is ordered, and little of the standard library, since every command
+waits for it. A right that cannot be given up ends it with exit code 125 and a sentence: what runs is confined as
+ordered, or does not run.
 """
 
 import binascii
@@ -72,6 +73,11 @@ def main(arguments: list[str]) -> None:
     """Confine this process, then become the program."""
     policy = marshal.loads(binascii.a2b_base64(arguments[0]))  # noqa: S302  # Zelda's own
     argv = arguments[arguments.index("--") + 1 :]
+    if "world" in policy:
+        sys.path.append(os.path.abspath(f"{__file__}/../../../.."))  # noqa: PTH100  # pathlib would slow the start
+        from zelda_ci.sandbox.launcher import world  # noqa: PLC0415  # where bubblewrap makes it, it is not needed
+
+        world.enter(policy["world"])
     for name in policy.get("drop", ()):
         os.environ.pop(name, None)
     _limit(policy.get("limits", {}))

@@ -1,29 +1,26 @@
 """A program of its own: starts another one and sees to it that nothing of it is left.
 
-Run as `python -I -S supervisor.py [--parent PID] [--environment FILE] [--status FILE] [--confined DEPTH]
-[--secret NAME] [--bounds JSON] -- PROGRAM ARGUMENT…`, it imports nothing of Zelda but from `launcher`. PROGRAM gets
-standard input, output and error, and a session of its own. When it ends, when SIGTERM, SIGINT or SIGHUP comes (passed
-on, then a few seconds of grace), when SIGQUIT comes (without grace) or when the parent dies, every descendant is
-killed, daemons included. Exit code: PROGRAM's, or 128 + n where signal n ended it; 125 to 127 where it could not be
-started.
+Run as `python -I -S supervisor.py [--OPTION VALUE]… -- PROGRAM ARGUMENT…`, it imports nothing of Zelda but from
+`launcher`. PROGRAM gets standard input, output and error, and a session of its own. When it ends, when SIGTERM, SIGINT
+or SIGHUP comes (passed on, then a few seconds of grace), when SIGQUIT comes (without grace) or when the process
+`--parent` dies, every descendant is killed, daemons included. Exit code: PROGRAM's, or 128 + n where signal n ended it;
+125 to 127 where it could not be started.
 
-With `--confined`, PROGRAM is a launcher that writes a byte to descriptor 3 once it has given up its rights; if it ends
+`--environment FILE`: PROGRAM's whole environment, as a JSON object.
+`--status FILE`: tells a failure of ours from any exit code of PROGRAM: "begun" stands there once nothing of ours can
+fail any more before PROGRAM runs, "ended" with its exit code once that is known. No other process has it open.
+`--confined DEPTH`: PROGRAM is a launcher that writes a byte to descriptor 3 once it has given up its rights; if it ends
 before, the exit code is 125. What it starts lies DEPTH generations below it, and gets the signals that are passed on.
 The launcher finds standard input and output on descriptors 5 and 6: what stays between us and the program, such as the
-first process of a namespace, holds neither, since others of the program's user could open them there. With `--secret`,
-a variable of the environment is left out of it, and stands as a JSON object on descriptor 4.
-With `--status`, a file tells a failure of ours from any exit code of PROGRAM: "begun" stands there once nothing of
-ours can fail any more before PROGRAM runs, "ended" with its exit code once that is known. No other process has it open.
-With `--bounds`, as `Bounds` takes them, all is killed as soon as they are reached.
+first process of a namespace, holds neither, since others of the program's user could open them there.
+`--secret NAME`: a variable that is left out of the environment, and stands as a JSON object on descriptor 4.
+`--memory`, `--disk`, `--processes`, `--folder`, `--report`: all is killed as soon as these `Bounds` are reached.
 """
 
-import contextlib
 import ctypes
 import fcntl
-import json
 import os
 import select
-import signal
 import sys
 import time
 
@@ -31,12 +28,18 @@ sys.path.append(os.path.abspath(f"{__file__}/../../../.."))  # noqa: PTH100  # p
 from zelda_ci.sandbox.launcher.shared import (
     LINUX,
     children,
-    descendants,  # not found before
+    descendants,
+    suppress,  # not found before
 )
 
 TYPE_CHECKING = False  # what `typing` has of that name costs too much at every start
 if TYPE_CHECKING:
+    import signal
+
     from zelda_ci.sandbox.launcher.bounds import Bounds
+else:
+    # `signal` itself gives the numbers names, which takes longer than everything else here; so does `json`.
+    import _signal as signal
 
 GRACE_SECONDS = 3.0
 # After this much killing, what is left cannot be killed (another user's, or stuck in the kernel).
@@ -58,12 +61,14 @@ PR_SET_CHILD_SUBREAPER = 36
 
 def main(arguments: list[str]) -> int:
     """Supervise one program."""
-    options, argv = _parsed(arguments)
-    parent, environment = int(options.get("--parent", os.getppid())), _environment(options.get("--environment"))
+    border = arguments.index("--")
+    options, argv = dict(zip(arguments[:border:2], arguments[1:border:2], strict=True)), arguments[border + 1 :]
+    parent = int(options.get("--parent", os.getppid()))
+    environment = _read_json(options["--environment"]) if "--environment" in options else dict(os.environ)
     # Before anything is opened here: a descriptor of Zelda's, such as a lock, must not outlive it in a daemon.
     _close_inherited()
     status_file = _Status(options.get("--status"))
-    with contextlib.suppress(PermissionError):  # a leader already
+    with suppress(PermissionError):  # a leader already
         os.setsid()
     # Daemons whose parents have ended become our children instead of init's, and so are found in the end.
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -74,7 +79,7 @@ def main(arguments: list[str]) -> int:
     secret = options.get("--secret", "")
     secrets = {secret: environment.pop(secret)} if secret in environment else {}
     launcher = _Launcher(int(options["--confined"]), status_file, secrets) if "--confined" in options else None
-    bounds = _bounds(options["--bounds"]) if "--bounds" in options else None
+    bounds = _bounds(options) if "--memory" in options else None
     child = _started(argv, environment, launcher)
     if not launcher:
         status_file.say("begun")
@@ -83,14 +88,28 @@ def main(arguments: list[str]) -> int:
     status = _watched(child, parent, wakeups, launcher, bounds)
     _end_descendants(child)
     _reaped()
-    if launcher and not launcher.has_confined():
-        if status >= 0:
-            launcher.complain()
-            return NOT_CONFINED
-        return 128 - status
     code = 128 - status if status < 0 else status
+    if launcher and not launcher.has_confined():
+        if status < 0:
+            return code
+        launcher.complain()
+        return NOT_CONFINED
     status_file.say(f"ended {code}")
     return code
+
+
+def _read_json(file: str) -> dict[str, str]:
+    import json  # noqa: PLC0415  # for sessions only
+
+    with open(file, "rb") as opened:  # noqa: PTH123  # pathlib would slow the start
+        return {str(name): str(value) for name, value in json.load(opened).items()}
+
+
+def _bounds(options: dict[str, str]) -> "Bounds":
+    from zelda_ci.sandbox.launcher.bounds import Bounds  # noqa: PLC0415  # not everybody needs it
+
+    memory, disk, processes = (int(options[name]) for name in ("--memory", "--disk", "--processes"))
+    return Bounds(options["--folder"], options["--report"], memory=memory, disk=disk, processes=processes)
 
 
 def _started(argv: list[str], environment: dict[str, str], launcher: "_Launcher | None") -> int:
@@ -108,30 +127,11 @@ def _started(argv: list[str], environment: dict[str, str], launcher: "_Launcher 
     return child
 
 
-def _environment(file: str | None) -> dict[str, str]:
-    if file is None:
-        return dict(os.environ)
-    with open(file, "rb") as opened:  # noqa: PTH123  # pathlib would slow the start
-        return {str(name): str(value) for name, value in json.load(opened).items()}
-
-
-def _parsed(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
-    border = arguments.index("--")
-    names, values = arguments[:border:2], arguments[1:border:2]
-    return dict(zip(names, values, strict=True)), arguments[border + 1 :]
-
-
-def _bounds(order: str) -> "Bounds":
-    from zelda_ci.sandbox.launcher.bounds import Bounds  # noqa: PLC0415  # not everybody needs it
-
-    return Bounds(json.loads(order))
-
-
 def _close_inherited() -> None:
     # One by one: the highest number that could be open may be a billion.
     for name in os.listdir("/dev/fd"):  # noqa: PTH208  # pathlib would slow the start
         if int(name) > 2:
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 os.close(int(name))
 
 
@@ -143,7 +143,7 @@ class _Status:
 
     def say(self, word: str) -> None:
         if self._number >= 0:
-            with contextlib.suppress(OSError):  # a full disk: what is not said counts as our failure
+            with suppress(OSError):  # a full disk: what is not said counts as our failure
                 os.write(self._number, f"{word}\n".encode())
 
 
@@ -155,8 +155,11 @@ class _Launcher:
         self.depth, self._status = depth, status
         self._reader, self._writer = os.pipe()
         self._secrets, writer = os.pipe()
-        # A pipe holds more than any secret is long.
-        os.write(writer, json.dumps(secrets).encode())
+        if secrets:
+            import json  # noqa: PLC0415  # as above
+
+            # A pipe holds more than any secret is long.
+            os.write(writer, json.dumps(secrets).encode())
         os.close(writer)
         self._errors = os.dup(2)
         self._ready = False
@@ -178,7 +181,7 @@ class _Launcher:
     def has_confined(self) -> bool:
         """Whether it has said so by now."""
         if not self._ready:
-            with contextlib.suppress(BlockingIOError):
+            with suppress(BlockingIOError):
                 self._ready = os.read(self._reader, 1) == b"R"
             if self._ready:
                 os.close(self._errors)
@@ -276,20 +279,20 @@ def _pass_on(number: int, child: int) -> None:
         # To the whole group, as a terminal does it: a shell does not pass signals on to what it waits for.
         os.killpg(child, number)
     except ProcessLookupError:  # not yet the leader of a group of its own
-        with contextlib.suppress(ProcessLookupError):
+        with suppress(ProcessLookupError):
             os.kill(child, number)
 
 
 def _arrived(wakeups: int, deadline: float | None) -> set[int]:
-    """The signals to heed that come within a moment."""
+    """The signals to act on that arrive within a moment."""
     ready, _, _ = select.select([wakeups], [], [], TICK_SECONDS if deadline is None else 0.1)
     return set(os.read(wakeups, 4096) if ready else b"") & {*PASSED_ON, signal.SIGQUIT}
 
 
 def _reaped(child: int | None = None) -> int | None:
-    """Bury all that has died; the exit code of `child` if it was among them."""
+    """Reap all dead children; returns the exit code of `child` if it was among them."""
     code = None
-    with contextlib.suppress(ChildProcessError):
+    with suppress(ChildProcessError):
         while True:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == 0:
@@ -302,7 +305,7 @@ def _reaped(child: int | None = None) -> int | None:
 def _end_descendants(child: int) -> None:
     """Stop all descendants first, so that none can start another; then kill them, until none is left."""
     if not LINUX:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
+        with suppress(ProcessLookupError, PermissionError):
             os.killpg(child, signal.SIGKILL)
     deadline = time.monotonic() + KILL_SECONDS
     stopped: set[int] = set()
@@ -314,7 +317,7 @@ def _end_descendants(child: int) -> None:
             return
         fresh = living - stopped
         for pid in fresh or living:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
+            with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGSTOP if fresh else signal.SIGKILL)
         stopped |= fresh
         if not fresh:

@@ -1,16 +1,9 @@
-"""A program of its own: makes the world that bubblewrap makes, for machines without it; takes the same arguments.
+"""Makes the world that bubblewrap makes, for machines without it, from the same options; a part of `inside.py`."""
 
-Run as `python -I -S world.py OPTION… -- PROGRAM ARGUMENT…` by an ordinary user, with the options that
-`bubblewrap_command` gives. As there, this process waits outside, the first of the new namespaces buries what dies in
-them, and PROGRAM runs below it. What cannot be made ends it with exit code 1 and a sentence.
-"""
-
-import contextlib
 import ctypes
 import os
 import stat
 import struct
-import sys
 
 # The C library wraps none of these calls; their numbers are the same on both architectures.
 OPEN_TREE, MOVE_MOUNT, CLOSE_RANGE, MOUNT_SETATTR = 428, 429, 436, 442
@@ -36,31 +29,45 @@ LINKS = {"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/sel
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def main(arguments: list[str]) -> int:
-    """Make the world, run the program in it, and give its exit code."""
-    border = arguments.index("--")
-    steps, argv = list(_steps(arguments[:border])), arguments[border + 1 :]
+def enter(options: "list[str]") -> None:
+    """Make a world with the options that `bubblewrap_options` gives, and return in a process within it.
+
+    As with bubblewrap, this process waits outside, the first of the new namespaces reaps what dies in them, and the
+    program runs below it; both end with its exit code.
+
+    Raises:
+        OSError: The kernel refuses a step, which is named.
+    """
+    steps = _steps(options)
     uid, gid, here = os.geteuid(), os.getegid(), os.getcwd()  # noqa: PTH109  # pathlib would slow the start
     _call("namespaces", LIBC.unshare, NEW | (NEW_NETWORK if ("--unshare-net",) in steps else 0))
     LIBC.unshare(NEW_CGROUP)
     # As root of the new one, since nobody else may mount terminals there.
     _map(0, uid, 0, gid)
     _prctl(PR_SET_PDEATHSIG, SIGKILL)
-    first = os.fork()
-    if first:
-        _let_go()
-        return _buried(first)
+    _fork()
     _build(steps, here)
     _call("user", LIBC.unshare, NEW_USER)
     _map(uid, 0, gid, 0)
     # The kernel forgets this wish when rights change.
     _prctl(PR_SET_PDEATHSIG, SIGKILL)
     _give_up()
+    _fork()
+
+
+def _fork() -> None:
+    """Go on in a child; this process reaps children until that one has ended, and what is left dies with it."""
     program = os.fork()
     if program == 0:
-        _become(argv)
-    _let_go()
-    return _buried(program)
+        return
+    # Nothing stays open that is the program's: others of its user could open it here. No look into `/proc`, which
+    # becomes the new world's as soon as the first process in it changes the root.
+    _call("descriptors", LIBC.syscall, CLOSE_RANGE, 3, ctypes.c_uint(-1), 0)
+    while True:
+        pid, status = os.wait()
+        if pid == program:
+            code = os.waitstatus_to_exitcode(status)
+            os._exit(code if code >= 0 else 128 - code)
 
 
 def _steps(options: list[str]) -> "list[tuple[str, ...]]":
@@ -117,7 +124,7 @@ def _build(steps: "list[tuple[str, ...]]", here: str) -> None:
     _call("root", LIBC.syscall, PIVOT_ROOT[machine], b".", b".")
     _call("root", LIBC.umount2, b".", DETACH)
     os.chdir("/")
-    with contextlib.suppress(OSError):
+    if os.path.isdir(here):  # noqa: PTH112  # pathlib would slow the start
         os.chdir(here)
     os.umask(mask)
 
@@ -193,32 +200,6 @@ def _give_up() -> None:
     _prctl(PR_SET_DUMPABLE, 0)
 
 
-def _become(argv: "list[str]") -> None:
-    os.setsid()
-    try:
-        os.execvp(argv[0], argv)  # noqa: S606  # what this program is for
-    except OSError as error:
-        os.write(2, f"{argv[0]}: {error.strerror}\n".encode())
-    os._exit(127)
-
-
-def _buried(program: int) -> int:
-    """Wait until the program has ended, and for whatever ends before; what is left dies with this process."""
-    while True:
-        pid, status = os.wait()
-        if pid == program:
-            code = os.waitstatus_to_exitcode(status)
-            return code if code >= 0 else 128 - code
-
-
-def _let_go() -> None:
-    """Hold nothing open that is the program's: others of its user could open it here.
-
-    Without a look into `/proc`, which becomes the new world's as soon as the first process in it changes the root.
-    """
-    _call("descriptors", LIBC.syscall, CLOSE_RANGE, 3, ctypes.c_uint(-1), 0)
-
-
 def _prctl(option: int, value: int) -> None:
     _call("prctl", LIBC.prctl, option, *(ctypes.c_ulong(number) for number in (value, 0, 0, 0)))
 
@@ -226,11 +207,3 @@ def _prctl(option: int, value: int) -> None:
 def _call(what: str, function: "ctypes._NamedFuncPointer", *arguments: object) -> None:
     if function(*arguments) < 0:
         raise OSError(f"{what}: {os.strerror(ctypes.get_errno())}")
-
-
-if __name__ == "__main__":
-    try:
-        os._exit(main(sys.argv[1:]))
-    except Exception as error:  # noqa: BLE001  # nobody is above to explain it
-        os.write(2, f"the world of a run could not be made: {str(error) or type(error).__name__}\n".encode())
-        os._exit(1)

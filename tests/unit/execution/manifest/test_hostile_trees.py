@@ -103,6 +103,12 @@ def test_a_deep_tree_with_links_to_its_top_ends(tmp_path: Path) -> None:
     assert item.text == "Deep."
 
 
+def test_a_tree_without_end_is_left_and_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(scan.__globals__, "MAX_FOLDERS", 20)
+    found = scanned(tmp_path, {f"{number}/x.txt": "" for number in range(30)})
+    assert found.notes == ("Only the first 20 folders of the project were searched.",)
+
+
 def test_more_items_than_anybody_reads_are_cut_and_noted(tmp_path: Path) -> None:
     found = scanned(tmp_path, {f".claude/rules/{number}.md": "Rule.\n" for number in range(600)})
     assert len(found.items) == 500
@@ -145,3 +151,9 @@ def test_an_unreadable_file_is_a_finding(root: Path) -> None:
     found = scan(root, root, redact)
     expected = None if os.geteuid() == 0 else "it cannot be read (Permission denied)"
     assert problems(found, ItemKind.MEMORY) == {"CLAUDE.md": expected}
+
+
+def test_a_plugin_that_is_nested_as_nobody_nests_it_ends_no_scan(root: Path) -> None:
+    manifest = f'{{"name": "deep", "x": {"[" * 900}{"]" * 900}}}'
+    write(root, {".claude/skills/deep/.claude-plugin/plugin.json": manifest})
+    assert "deep@skills-dir" in named(scan(root, root, redact), ItemKind.PLUGIN)
