@@ -277,8 +277,6 @@ CASES = {
 
 
 def main() -> int:
-    # An installed Zelda has its bytecode.
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"{', '.join(CASES)}; without one, all")
     parser.add_argument("--rounds", type=int, default=5)

@@ -15,10 +15,10 @@ from urllib.parse import unquote
 import re2
 
 MIN_LENGTH, MAX_LENGTH = 8, 2_000
+# Of a value without quotes.
 MAX_RUN_LENGTH = 500
 MIN_IN_ADDRESS_LENGTH = 6
-MAX_NAMES_IN_A_RUN = 16
-# That are looked at in one text.
+# That are looked at in one text: a hostile one can be nothing but names.
 MAX_NAMES = 100_000
 MIN_RANDOM_LENGTH = 8
 # Per character of what is random; hexadecimal digits have up to 4.
@@ -58,16 +58,15 @@ _SPACED = r"(?:-[a-z-]{0,40}|\b(?:env|arg|setx?)[ \t]{1,20}\w{0,60}|\blogin[ \t]
 _SCHEME = rf"{_QUOTE}?[\])]?{_BLANK}[:=,]{_BLANK}{_QUOTE}?(?:bearer|basic|token)[ ]"
 
 _OPENING = re.compile(rb"[fbruFBRU@$]{0,2}((?:\\{0,4}(?:\"\"\"|'''|[\"'`]))|&quot;|&#3[49];)")
-_LINE = re.compile(rb"[^\s\"'`\\<>]{1,%d}" % MAX_RUN_LENGTH)
-_TOKEN = re.compile(rb"[^\s\"'`\\<>,;|(){}\[\]]{1,%d}" % MAX_RUN_LENGTH)
-_PARAMETER = re.compile(rb"[^\s\"'`\\<>,;|(){}\[\]&]{1,%d}" % MAX_RUN_LENGTH)
-_LINE_END = re.compile(rb"[ \t]*(?:[ \t]#[^\n]*)?(?:\r?\n|\\r|\\n|$)")
+# A value without quotes: up to the end of its line, or in code and addresses up to what cannot go on as an expression.
+_LINE = re.compile(rb"([^\s\"'`\\<>]{1,%d}+)[ \t]*(?:[ \t]#[^\n]*)?(?:\r?\n|\\r|\\n|$)" % MAX_RUN_LENGTH)
+_TOKEN = re.compile(rb"[^\s\"'`\\<>,;|(){}\[\]]{1,%d}+(?=[\s\"'`\\<>,;|)}\]]|$)" % MAX_RUN_LENGTH)
+_PARAMETER = re.compile(rb"[^\s\"'`\\<>,;|(){}\[\]&]{1,%d}+(?=[\s\"'`\\<>,;|)}\]&]|$)" % MAX_RUN_LENGTH)
 _QUERY = re.compile(rb"[?&][\w.-]*$")
 _ADDRESS = re.compile(rb"(?:([^\s/?#\"'`<>@:]{0,100}):)?([^\s/?#\"'`<>@]{1,300})@")
 # As in a shell and in `.env`, where nothing but a value can follow.
 _PLAINLY_PASSWORD = re.compile(rb"[A-Z0-9_]*(?:PASS|PWD|SECRET)[A-Z0-9_]*=")
 _CODE = re.compile(rb"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*[(\[]|[\w.]*(?:Private|Public)Key\b")
-_EXPRESSION = (b"(", b"[", b"{")
 _NOT_SECRET = re.compile(
     rb"(?:public(?:[_.-]?key)?|page|next|previous|continuation|sync|csrf|xsrf|publishable)[_.-]?$", re.IGNORECASE
 )
@@ -81,22 +80,6 @@ _DUMMY = re.compile(
     r"p[a@4]ss?w[o0]rd|passwd|0?123456789?0?|12345|98765|abcdef(?:gh)?|abc123|deadbeef|qwerty|change_?me|example|"
     r"placeholder|dummy|sample|your|foobar",
     re.IGNORECASE,
-)
-_ADDRESS_DUMMIES = re.compile(
-    r"(?:my|the|your|some|user|db|test)?[-_]?(?:pass(?:word|wd|phrase)?|pwd?|secret|token|guest|postgres|mysql|root|admin|"
-    r"test|user|example|changeme|foo|bar|baz|key|credentials?|rabbitmq|mongo|redis|x-oauth-basic)[-_]?\d{0,4}",
-    re.IGNORECASE,
-)
-# Of these alone nobody makes a password that is worth hiding.
-_USUAL = frozenset(
-    re.findall(
-        "[a-z]+",
-        "a an the my your our some this is in of to for pass passwd password passphrase pwd pw secret token key api "
-        "auth db database user username admin root postgres postgresql mysql mariadb mongo redis rabbitmq sql app test "
-        "tests testing dev development local localhost prod production staging ci example changeme change me default "
-        "value here none null nil true false sample dummy fake placeholder insert replace todo with supersecret super "
-        "please x xx xxx",
-    )
 )
 _LETTERS = r"(?:(?:[A-Z]{0,3}[a-z]{2,}|[A-Z]{1,2}[a-z]|[A-Z]{3,})(?:[A-Z]{1,4}[a-z]{2,})*)?"
 # Words with a few digits, as in `sha256` or `oauth2Callback`; and plain numbers. Not what nobody can pronounce.
@@ -120,10 +103,8 @@ _NAMED = _compile(rf"({_WORD}{_TAIL})(?:{_SEPARATOR})|(authorization){_SCHEME}|{
 
 def spans(data: bytes) -> Iterator[tuple[int, int]]:
     """Where the values of named secrets stand in a text, without their quotes."""
-    runs = Counter[int]()
-    # Bounded, because a hostile text can be nothing but names.
     for match in islice(_NAMED.finditer(data), MAX_NAMES):
-        if span := _value(data, match.start(match.lastindex), match.end(), runs):
+        if span := _value(data, match.start(match.lastindex), match.end()):
             yield span
     colon = data.find(b"://")
     while colon >= 0:
@@ -164,9 +145,16 @@ def _is_harmless(data: bytes, start: int) -> bool:
     return bool(_NOT_SECRET.search(data[max(0, start - 20) : start]))
 
 
-def _value(data: bytes, start: int, position: int, runs: Counter[int]) -> tuple[int, int] | None:
+def _value(data: bytes, start: int, position: int) -> tuple[int, int] | None:
+    """Return where the value of a name stands, if it may be a secret.
+
+    Args:
+        data: The text.
+        start: Where the name begins.
+        position: Where the value begins, or the quote before it.
+    """
     quoted = _quoted(data, position)
-    span = quoted or _bare(data, position, data[max(0, start - 80) : start], runs)
+    span = quoted or _bare(data, position, data[max(0, start - 80) : start])
     if not span or span[1] - span[0] < MIN_LENGTH or _is_harmless(data, start):
         return None
     value = data[slice(*span)].decode("utf-8", "replace")
@@ -184,29 +172,15 @@ def _quoted(data: bytes, position: int) -> tuple[int, int] | None:
     return opening.end(), end if data.find(b"\n", opening.end(), end) < 0 else -1
 
 
-def _bare(data: bytes, position: int, before: bytes, runs: Counter[int]) -> tuple[int, int] | None:
-    """To the end of the line, where nothing else stands there; else to what ends a value in code, or in an address."""
+def _bare(data: bytes, position: int, before: bytes) -> tuple[int, int] | None:
     # A call: what follows is an argument, and a value there is quoted.
     if data[position - 1] in b"(":
         return None
     is_parameter = _QUERY.search(before)
-    line = None if is_parameter else _run(_LINE, data, position, runs)
-    if line and _LINE_END.match(data, line.end()):
-        return position, position + len(line[0].rstrip(b",;)}]"))
-    token = _run(_PARAMETER if is_parameter else _TOKEN, data, position, runs)
-    if not token or data[token.end() : token.end() + 1] in _EXPRESSION:
-        return None
-    return token.span()
-
-
-def _run(shape: re.Pattern[bytes], data: bytes, position: int, runs: Counter[int]) -> re.Match[bytes] | None:
-    """A value without quotes."""
-    match = shape.match(data, position)
-    if not match or len(match[0]) == MAX_RUN_LENGTH:
-        return None
-    # Many names in one run of characters would be read again and again.
-    runs[match.end()] += 1
-    return match if runs[match.end()] <= MAX_NAMES_IN_A_RUN else None
+    if not is_parameter and (line := _LINE.match(data, position)):
+        return position, position + len(line[1].rstrip(b",;)}]"))
+    token = (_PARAMETER if is_parameter else _TOKEN).match(data, position)
+    return token.span() if token else None
 
 
 def _in_address(data: bytes, position: int) -> tuple[int, int] | None:
@@ -216,14 +190,10 @@ def _in_address(data: bytes, position: int) -> tuple[int, int] | None:
     password = match[2].decode("utf-8", "replace")
     if match[1] is None:
         return match.span(2) if len(password) >= 2 * MIN_LENGTH and looks_secret(password) else None
-    return match.span(2) if _is_password_of(match[1].decode("utf-8", "replace"), password) else None
-
-
-def _is_password_of(user: str, password: str) -> bool:
-    # In an address there is no doubt what it is: any password but those of examples.
-    if len(password) < MIN_IN_ADDRESS_LENGTH or password.casefold() == user.casefold() or _PLACEHOLDER.search(password):
-        return False
-    return not _ADDRESS_DUMMIES.fullmatch(password) and not (password.isalpha() and _WORDS.fullmatch(password))
+    # In an address there is no doubt what it is: any password but words, and those of examples.
+    is_example = password.isalpha() or match[1].lower() == match[2].lower() or _PLACEHOLDER.search(password)
+    is_short = len(password) < MIN_IN_ADDRESS_LENGTH or len(_DUMMY.sub("", password)) < MIN_IN_ADDRESS_LENGTH / 2
+    return None if is_example or is_short else match.span(2)
 
 
 def looks_secret(value: str) -> bool:
@@ -242,11 +212,11 @@ def looks_secret(value: str) -> bool:
 
 
 def _is_chosen(value: str) -> bool:
-    """Whether a person may have chosen this as a password: words that say something else, or with digits."""
-    if not MIN_LENGTH <= len(value) <= MAX_LENGTH or _PLACEHOLDER.search(value) or any(map(str.isspace, value)):
+    """Whether a person may have chosen this as a password: three words, or a word with digits."""
+    if not MIN_LENGTH <= len(value) <= MAX_LENGTH or _PLACEHOLDER.search(value):
         return False
-    words = [word for word in re.findall("[a-z]+", value.lower()) if word not in _USUAL]
-    return bool(words) and (len(words) >= 3 or any(map(str.isdigit, value))) and "/" not in value
+    words = re.findall("[a-z]+", _DUMMY.sub("-", value).lower())
+    return bool(words) and (len(words) >= 3 or any(map(str.isdigit, value))) and not re.search(r"[\s/]", value)
 
 
 def _bits(text: str) -> float:

@@ -100,7 +100,7 @@ class Secret:
         return Secret(f"Bearer {self._value}")
 
     def fingerprint(self) -> str:
-        """What tells it from another; of a key that nobody can guess, it says nothing."""
+        """A digest that tells it from another; of a key that nobody can guess, it says nothing."""
         return sha256(self._value.encode("utf-8", "surrogateescape")).hexdigest()
 
     def mask(self, text: str) -> str:
@@ -136,17 +136,25 @@ class Redactor:
         """Mask what must not be stored. Lone surrogates, which cannot be written as UTF-8, are replaced."""
         # As bytes: RE2 works on them, and counts them in positions.
         data = text.encode("utf-8", "replace")
+        if len(data) < MIN_SECRET_LENGTH:  # most keys and numbers of JSON
+            return SafeText(data.decode())
         spans = [match.span() for match in self._shapes.finditer(data)]
         if self._secrets:
             spans += _overlapping(self._secrets, data)
         if self._by_name:
             spans += named_secrets.spans(data)
-        return SafeText(_masked(data, spans).decode())
+        pieces: list[bytes] = []
+        end = 0
+        for start, stop in sorted(spans):
+            if start > end or not pieces:
+                pieces += [data[end:start], MASK.encode()]
+            end = max(end, stop)
+        return SafeText(b"".join([*pieces, data[end:]]).decode())
 
     def known_only(self) -> "Redactor":
         """The same without guessing by names: for words of a model that are played back, and must not change."""
         other = copy.copy(self)
-        vars(other)["_by_name"] = False
+        other._by_name = False  # noqa: SLF001 - a copy of this one
         return other
 
     def json(self, value: dict[str, Any]) -> SafeJson:
@@ -154,7 +162,25 @@ class Redactor:
 
         What no JSON file can hold becomes text: values nested too deeply, numbers beyond 64 bits, NaN, other types.
         """
-        return SafeJson(self._object(value, 1))
+        return SafeJson(self._tree(value, 1))
+
+    def _tree(self, value: Any, depth: int) -> Any:
+        match value:
+            case None | bool():
+                return value
+            case int() | float():
+                # A secret may consist of digits.
+                safe = self(str(value))
+                storable = -(2**63) <= value < 2**63 if isinstance(value, int) else math.isfinite(value)
+                return value if storable and safe == str(value) else safe
+            case dict() | list() | tuple() if depth > MAX_JSON_DEPTH:
+                return self(_as_text(value))
+            case dict():
+                return self._object(value, depth)
+            case list() | tuple():
+                return [self._tree(item, depth + 1) for item in value]
+            case _:
+                return self(str(value))
 
     def _object(self, value: dict[Any, Any], depth: int) -> dict[str, Any]:
         safe: dict[str, Any] = {}
@@ -166,32 +192,6 @@ class Redactor:
             hidden = self._by_name and isinstance(item, str) and named_secrets.is_named(field_name, item)
             safe[f"{name}#{len(safe)}" if name in safe else name] = MASK if hidden else self._tree(item, depth + 1)
         return safe
-
-    def _tree(self, value: Any, depth: int) -> Any:
-        match value:
-            case str():
-                return self(value)
-            case None | bool():
-                return value
-            case int() | float():
-                return self._number(value)
-            case dict() | list() | tuple():
-                return self._container(value, depth)
-            case _:
-                return self(str(value))
-
-    def _container(self, value: dict[Any, Any] | list[Any] | tuple[Any, ...], depth: int) -> Any:
-        if depth > MAX_JSON_DEPTH:
-            return self(_as_text(value))
-        if isinstance(value, dict):
-            return self._object(value, depth)
-        return [self._tree(item, depth + 1) for item in value]
-
-    def _number(self, value: float) -> float | SafeText:
-        # A secret may consist of digits.
-        safe = self(str(value))
-        storable = -(2**63) <= value < 2**63 if isinstance(value, int) else math.isfinite(value)
-        return value if storable and safe == str(value) else safe
 
 
 def joined(separator: LiteralString, parts: Iterable[SafeText]) -> SafeText:
@@ -216,16 +216,6 @@ def _overlapping(pattern: Any, data: bytes) -> Iterator[tuple[int, int]]:
         start = match.start() + 1
 
 
-def _masked(data: bytes, spans: list[tuple[int, int]]) -> bytes:
-    pieces: list[bytes] = []
-    end = 0
-    for start, stop in sorted(spans):
-        if start > end or not pieces:
-            pieces += [data[end:start], MASK.encode()]
-        end = max(end, stop)
-    return b"".join([*pieces, data[end:]])
-
-
 def _as_text(value: Any) -> str:
     try:
         return json.dumps(value, default=str)
@@ -243,11 +233,8 @@ def _forms(value: str) -> Iterator[str]:
     for part in {*whole, *re.split(r"[\r\n\ud800-\udfff]+", value)}:
         if len(part.strip()) < MIN_SECRET_LENGTH:
             continue
-        for spelling in (_spellings if len(value) <= LONG_SECRET else _json_spellings)(part):
+        for spelling in _spellings(part, is_long=len(value) > LONG_SECRET):
             yield from _pieces(spelling, MAX_PIECE_LENGTH)
-        for encoded in _base64(part.encode()) if len(value) <= LONG_SECRET else ():
-            yield from _pieces(encoded, MAX_PIECE_LENGTH)
-            yield from _pieces(encoded, BASE64_PIECE) if len(encoded) > BASE64_LINE else ()
 
 
 def _pieces(form: str, longest: int) -> Iterator[str]:
@@ -257,32 +244,25 @@ def _pieces(form: str, longest: int) -> Iterator[str]:
     return (form[start : start + size] for start in range(0, len(form), size))
 
 
-def _spellings(value: str) -> Iterator[str]:
-    """The forms GitHub's own masker knows too, URL and JSON, and those of HTML, Python, a shell and a hex dump."""
-    yield from _json_spellings(value)
-    for escaped in (quote(value, safe=""), quote(value), quote_plus(value)):
-        yield escaped
-        yield re.sub("%[0-9A-F]{2}", lambda code: code[0].lower(), escaped)
-    yield html.escape(value)
-    yield repr(value)[1:-1]
-    yield shlex.quote(value).removeprefix("'").removesuffix("'")
-    yield value.encode().hex()
-    yield value.encode().hex().upper()
+def _spellings(value: str, *, is_long: bool) -> Iterator[str]:
+    """The forms GitHub's own masker knows too, URL and JSON, and those of HTML, Python, a shell, a hex dump and base64.
 
-
-def _json_spellings(value: str) -> Iterator[str]:
+    Base64 in both alphabets at each of three alignments, without the characters that also carry bits of the neighbours.
+    """
     yield value
     for ascii_only in (True, False):
         once = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
-        yield once
-        yield once.replace("/", r"\/")
-        yield json.dumps(once, ensure_ascii=ascii_only)[1:-1]
-
-
-def _base64(raw: bytes) -> Iterator[str]:
-    """Both alphabets at each of three alignments, without the characters that also carry bits of the neighbours."""
+        yield from (once, once.replace("/", r"\/"), json.dumps(once, ensure_ascii=ascii_only)[1:-1])
+    if is_long:
+        return
+    for escaped in (quote(value, safe=""), quote(value), quote_plus(value)):
+        yield from (escaped, re.sub("%[0-9A-F]{2}", lambda code: code[0].lower(), escaped))
+    yield from (html.escape(value), repr(value)[1:-1], shlex.quote(value).removeprefix("'").removesuffix("'"))
+    raw = value.encode()
+    yield from (raw.hex(), raw.hex().upper())
     for shift in range(3):
         encoded = base64.b64encode(b"\0" * shift + raw).decode()
         inner = encoded[(shift * 8 + 5) // 6 : (shift + len(raw)) * 8 // 6]
-        yield inner
-        yield inner.replace("+", "-").replace("/", "_")
+        for form in (inner, inner.replace("+", "-").replace("/", "_")):
+            yield form
+            yield from _pieces(form, BASE64_PIECE) if len(form) > BASE64_LINE else ()

@@ -14,7 +14,7 @@ EXCEPTIONS = {
     "sandbox/launcher/world.py": "a part of a program of its own, it may import nothing of Zelda",
     "pipeline/shards.py": "a whole folder is put in its place",
     "workspace/repositories.py": "a whole folder is put in its place",
-    "workspace/tree_scan.py": "entries of any kind are moved aside for a while",
+    "workspace/staging.py": "entries of any kind are moved aside for a while",
 }
 
 OPENING = {"open", "O_NOFOLLOW", "S_ISREG"}

@@ -3,8 +3,10 @@
 import errno
 import os
 import secrets
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,9 +16,8 @@ from zelda_ci.files import ownership, untrusted
 # Pattern of files that a killed process may leave behind.
 TEMPORARY = ".*.tmp"
 
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
-_IN_THE_WAY = {errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ELOOP}
+# After so long its process has been killed.
+_LEFT_SECONDS = 3600
 
 
 def write_whole(target: Path, chunks: Iterable[bytes], *, durable: bool = True) -> None:
@@ -34,17 +35,17 @@ def write_whole(target: Path, chunks: Iterable[bytes], *, durable: bool = True) 
         ownership.make_folder(target.parent)
         with replacing(target, durable=durable) as file:
             file.writelines(chunks)
-        if durable:
-            _sync_folder(target.parent)
 
 
 @contextmanager
 def replacing(target: Path, *, durable: bool = True, mode: int | None = None) -> Iterator[BinaryIO]:
-    """A new file that takes the place of `target` at the end of the block, and is gone if the block fails.
+    """Open a new file that takes the place of `target` at the end of the block, and is gone if the block fails.
+
+    What a killed process has left of such a file is removed.
 
     Args:
         target: The file; its folder exists.
-        durable: Whether its content is on the disk before it takes that place.
+        durable: Whether it must survive a loss of power; a killed process harms it in no case.
         mode: Its permissions; by default what the umask allows, since results are read by other users too.
 
     Raises:
@@ -52,6 +53,10 @@ def replacing(target: Path, *, durable: bool = True, mode: int | None = None) ->
         OSError: It could not be written; `target` is as it was.
     """
     untrusted.refuse_links(target.parent)
+    for left in target.parent.glob(f".{escape(target.name)}{TEMPORARY}"):
+        with suppress(OSError):
+            if time.time() - left.lstat().st_mtime > _LEFT_SECONDS:
+                left.unlink()
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
         with temporary.open("xb") as file:
@@ -66,6 +71,14 @@ def replacing(target: Path, *, durable: bool = True, mode: int | None = None) ->
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
+    if durable:
+        # Some file systems cannot sync a folder; the file itself is safe by then.
+        with suppress(OSError):
+            folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
 
 
 def sync(file: BinaryIO) -> None:
@@ -75,7 +88,7 @@ def sync(file: BinaryIO) -> None:
 
 
 def read_file(path: Path | str, max_bytes: int | None = None) -> bytes:
-    """A regular file of the results, at most so many bytes of it; links are followed.
+    """Read a regular file of the results, of at most so many bytes; links are followed.
 
     Raises:
         StorageError: It cannot be read, or is larger.
@@ -93,33 +106,24 @@ def storage_errors(path: Path) -> Iterator[None]:
     """Translate what the operating system says of `path` into what the user can do."""
     try:
         yield
+    except untrusted.LinkedFolderError as problem:
+        message = f"{path} would be written through {problem.link}, which is a symbolic link."
+        hint = "Remove the link: Zelda writes through none."
+        raise StorageError(message, hint=hint, code="STORAGE_LINK") from problem
     except OSError as problem:
         raise _explained(problem, path) from problem
 
 
 def _explained(problem: OSError, path: Path) -> StorageError:
-    if isinstance(problem, untrusted.LinkedFolderError):
-        message = f"{path} would be written through {problem.link}, which is a symbolic link."
-        return StorageError(message, hint="Remove the link: Zelda writes through none.", code="STORAGE_LINK")
     match problem.errno:
-        case code if code in _FULL:
+        case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
             hint = "Free some space and start zelda again: what was captured is saved and becomes a result."
             return StorageError(f"There is no space left to write {path}.", hint=hint, code="STORAGE_FULL")
-        case code if code in _FORBIDDEN:
+        case errno.EACCES | errno.EPERM | errno.EROFS:
             hint = "Make its folder writable, or set resultsDir in zelda.config.yaml to one that is."
             return StorageError(f"{path} may not be written: {problem.strerror}.", hint=hint, code="STORAGE_FORBIDDEN")
-        case code if code in _IN_THE_WAY:
+        case errno.ENOTDIR | errno.EEXIST | errno.EISDIR | errno.ELOOP:
             hint = "Move away what is in its place, or set resultsDir in zelda.config.yaml to another folder."
             return StorageError(f"{path} cannot be made: {problem.strerror}.", hint=hint, code="STORAGE_IN_THE_WAY")
         case _:
             return StorageError(f"{path} could not be written: {problem.strerror or problem}.")
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        # Some file systems cannot sync a folder; the file itself is safe by then.
-        with suppress(OSError):
-            os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -1,4 +1,4 @@
-"""Whose files they are that root writes: in a container Zelda is root, and the mounted project is somebody's."""
+"""Owners of the files that root writes: in a container Zelda is root, and the mounted project is somebody's."""
 
 import os
 import stat
@@ -13,7 +13,7 @@ _ROOT = 0
 def hand_over(descriptor: int, folder: Path) -> None:
     """Give a file just made to the owner of the folder it lies in; where Zelda is root, and nowhere else.
 
-    It is held open, and was opened without following a link, because whoever owns the folder may put anything in the
+    It is held open, and was opened without following a link, because the owner of the folder may put anything in the
     place of a path. Where the file system knows no owners, or root may give nothing away, it stays as it is.
     """
     if os.geteuid() != _ROOT:
@@ -34,16 +34,13 @@ def make_folder(path: Path) -> None:
         OSError: It cannot be made, or something else is in its place.
     """
     untrusted.refuse_links(path)
-    if path.is_dir():
-        return
-    if path.parent != path:
-        make_folder(path.parent)
-    try:
-        make_new_folder(path)
-    except FileExistsError:
-        # Another Zelda was quicker; anything else in its place is an obstacle.
-        if not path.is_dir():
-            raise
+    for folder in reversed([each for each in (path, *path.parents) if not each.is_dir()]):
+        try:
+            make_new_folder(folder)
+        except FileExistsError:
+            # Another Zelda was quicker; anything else in its place is an obstacle.
+            if not folder.is_dir():
+                raise
 
 
 def make_new_folder(path: Path) -> None:
@@ -53,11 +50,5 @@ def make_new_folder(path: Path) -> None:
         OSError: It cannot be made, for instance because it exists.
     """
     path.mkdir()
-    if os.geteuid() != _ROOT:
-        return
-    with suppress(OSError):
-        descriptor = untrusted.open_folder(path)
-        try:
-            hand_over(descriptor, path.parent)
-        finally:
-            os.close(descriptor)
+    with suppress(OSError), untrusted.entered(path) as made:
+        hand_over(made, path.parent)

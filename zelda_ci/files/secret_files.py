@@ -82,7 +82,7 @@ def _within(values: Iterable[str], characters: int) -> Iterator[str]:
 def _committed(root: Path) -> Iterator[str]:
     """What files of the tree name a secret, those near its top first: a session may print it without the name."""
     top, room = next(untrusted.repositories(root), root), MAX_TREE_BYTES
-    names = (name for name, _ in untrusted.tree(top, MAX_ENTRIES, leave_out=_FOREIGN).files)
+    names = untrusted.tree(top, MAX_ENTRIES, leave_out=_FOREIGN).files
     likely = (it for it in names if _LIKELY.fullmatch(it.rpartition("/")[2]) and not it.endswith(_EXAMPLES))
     for name in islice(likely, MAX_TREE_FILES):
         text = next(_texts([top / name]), "")

@@ -17,23 +17,17 @@ from pathlib import Path
 # A path, or a name below the descriptor of a folder; bytes where it need not be UTF-8.
 Name = str | bytes | os.PathLike[str]
 
-_CHUNK = 1 << 20
 _SAFE = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NOT_REGULAR = {
-    errno.ELOOP: "a symbolic link",
-    errno.ENXIO: "a socket or a pipe",
-    errno.ENODEV: "a device",
-    errno.EISDIR: "a folder",
-}
+# What opening says of a link, a socket or pipe, a device and a folder.
+_NOT_REGULAR = {errno.ELOOP, errno.ENXIO, errno.ENODEV, errno.EISDIR}
 
 FILE = "a file"
-SOCKET = "a socket"
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFLNK: "a symbolic link",
     stat.S_IFIFO: "a named pipe",
-    stat.S_IFSOCK: SOCKET,
+    stat.S_IFSOCK: "a socket",
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
     stat.S_IFREG: FILE,
@@ -87,7 +81,7 @@ def repositories(folder: Path) -> Iterator[Path]:
 
 
 def read(name: Name, max_bytes: int | None = None, *, folder: int | None = None, follow_link: bool = False) -> bytes:
-    """The whole content of a regular file.
+    """Return the whole content of a regular file.
 
     Args:
         name: Its path; with `folder` its name there.
@@ -98,29 +92,25 @@ def read(name: Name, max_bytes: int | None = None, *, folder: int | None = None,
     Raises:
         OSError: As the module says.
     """
-    descriptor, size = _opened(name, os.O_RDONLY | (0 if follow_link else os.O_NOFOLLOW), folder)
-    try:
+    flags = os.O_RDONLY | (0 if follow_link else os.O_NOFOLLOW)
+    with open(_opened(name, flags, folder), "rb") as file:
         if max_bytes is None:
-            return _content(descriptor, size, None)
-        # Without reading it: a sparse file may claim any size.
-        if size > max_bytes or len(content := _content(descriptor, size, max_bytes + 1)) > max_bytes:
+            return file.read()
+        # A sparse file may claim any size, and one that still grows has more than it said.
+        size = os.fstat(file.fileno()).st_size
+        if size > max_bytes or len(content := file.read(max_bytes + 1)) > max_bytes:
             raise TooLargeError(size, max_bytes)
         return content
-    finally:
-        os.close(descriptor)
 
 
 def read_head(name: Name, max_bytes: int, *, folder: int | None = None) -> bytes:
-    """The first bytes of a regular file, however large it is; arguments and errors as for `read`."""
-    descriptor, size = _opened(name, os.O_RDONLY | os.O_NOFOLLOW, folder)
-    try:
-        return _content(descriptor, size, max_bytes)
-    finally:
-        os.close(descriptor)
+    """Return the first bytes of a regular file, however large it is; arguments and errors as for `read`."""
+    with open(_opened(name, os.O_RDONLY | os.O_NOFOLLOW, folder), "rb") as file:
+        return file.read(max_bytes)
 
 
 def open_regular(name: Name, flags: int = os.O_RDONLY, mode: int = 0o666, *, folder: int | None = None) -> int:
-    """A descriptor of a regular file, to be closed by the caller; usable as an `opener`.
+    """Open a regular file; returns a descriptor, to be closed by the caller. Usable as an `opener`.
 
     Args:
         name: Its path; with `folder` its name there.
@@ -131,11 +121,11 @@ def open_regular(name: Name, flags: int = os.O_RDONLY, mode: int = 0o666, *, fol
     Raises:
         OSError: As the module says.
     """
-    return _opened(name, flags | os.O_NOFOLLOW, folder, mode)[0]
+    return _opened(name, flags | os.O_NOFOLLOW, folder, mode)
 
 
 def open_folder(name: Name, *, folder: int | None = None) -> int:
-    """A descriptor of a real folder, to be closed by the caller.
+    """Open a real folder; returns a descriptor, to be closed by the caller.
 
     Raises:
         OSError: It cannot be opened, or is something else.
@@ -173,9 +163,9 @@ MAX_DEPTH = 100
 class FileTree:
     """What lies below a folder."""
 
-    files: tuple[tuple[str, int], ...] = ()
-    """Regular files by path, with forward slashes, and their sizes: first those that are not deep, each level sorted.
-    Bytes that are no UTF-8 are surrogates in a path, as Python has them."""
+    files: tuple[str, ...] = ()
+    """Regular files by path, with forward slashes: first those that are not deep, each level sorted. Bytes that are no
+    UTF-8 are surrogates in a path, as Python has them."""
     others: tuple[str, ...] = ()
     """What is neither a regular file nor a folder, by path."""
     is_whole: bool = True
@@ -190,9 +180,7 @@ def tree(top: Path, max_entries: int, *, leave_out: Container[str] = ()) -> File
         max_entries: Most that are looked at, of whatever kind.
         leave_out: Names that are passed over, wherever they are.
     """
-    files: list[tuple[str, int]] = []
-    others: list[str] = []
-    waiting: deque[tuple[str, ...]] = deque([()])
+    files, others, waiting = list[str](), list[str](), deque[tuple[str, ...]]([()])
     room, is_whole = max_entries, True
     while waiting:
         parts = waiting.popleft()
@@ -211,7 +199,7 @@ def tree(top: Path, max_entries: int, *, leave_out: Container[str] = ()) -> File
             if entry.name in leave_out:
                 continue
             if is_regular(status):
-                files.append(("/".join(path), status.st_size))
+                files.append("/".join(path))
             elif not stat.S_ISDIR(status.st_mode):
                 others.append("/".join(path))
             elif len(path) <= MAX_DEPTH:
@@ -222,60 +210,43 @@ def tree(top: Path, max_entries: int, *, leave_out: Container[str] = ()) -> File
 
 
 def read_below(top: Path, path: str, max_bytes: int) -> bytes:
-    """The content of a regular file by its path below a folder, at most one byte more than it may have.
+    """Return the whole content of a regular file by its path below a folder.
 
     Raises:
-        OSError: It is not there, no regular file, behind a link, unreadable, or the path leads elsewhere.
+        OSError: As the module says; or it is behind a link, or the path leads elsewhere.
     """
     *folders, name = path.split("/")
     if any(step in {"", ".", ".."} for step in (*folders, name)):
         raise OSError(errno.EINVAL, "not a path inside the tree")
     with entered(top, folders) as folder:
-        return read_head(name, max_bytes + 1, folder=folder)
+        return read(name, max_bytes, folder=folder)
 
 
 def is_regular(status: os.stat_result) -> bool:
-    """Whether it is the status of a regular file."""
+    """Tell whether it is the status of a regular file."""
     return stat.S_ISREG(status.st_mode)
 
 
-def kind_of(path: Path) -> str | None:
-    """What lies at a path, in words; nothing where nothing does, or nobody can tell."""
+def kind_of(name: Name, folder: int | None = None) -> str | None:
+    """Return what lies at a path, in words, or None where nothing does or nobody can tell."""
     try:
-        return _kind(path.lstat())
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except OSError:
         return None
-
-
-def _kind(status: os.stat_result) -> str:
     return _KINDS.get(stat.S_IFMT(status.st_mode), "something unknown")
 
 
-def _opened(name: Name, flags: int, folder: int | None, mode: int = 0o666) -> tuple[int, int]:
-    """Descriptor and size of a regular file."""
+def _opened(name: Name, flags: int, folder: int | None, mode: int = 0o666) -> int:
     with _possible_names():
         try:
             descriptor = os.open(name, flags | _SAFE, mode, dir_fd=folder)
         except OSError as error:
-            kind = _NOT_REGULAR.get(error.errno or 0)
+            kind = kind_of(name, folder) if error.errno in _NOT_REGULAR else None
             raise NotRegularError(kind) if kind else error from None
-    status = os.fstat(descriptor)
-    if not is_regular(status):
+    if not is_regular(status := os.fstat(descriptor)):
         os.close(descriptor)
-        raise NotRegularError(_kind(status))
-    return descriptor, status.st_size
-
-
-def _content(descriptor: int, size: int, max_bytes: int | None) -> bytes:
-    """What is there until the end or the limit; one byte more than the size is asked for, to see the end."""
-    content = bytearray()
-    while max_bytes is None or len(content) < max_bytes:
-        wanted = min(max(size + 1 - len(content), 1 << 12), _CHUNK)
-        chunk = os.read(descriptor, wanted if max_bytes is None else min(wanted, max_bytes - len(content)))
-        if not chunk:
-            break
-        content += chunk
-    return bytes(content)
+        raise NotRegularError(_KINDS.get(stat.S_IFMT(status.st_mode), "something unknown"))
+    return descriptor
 
 
 @contextmanager

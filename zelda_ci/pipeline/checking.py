@@ -171,7 +171,7 @@ class Checker:
             path = usual
             if level == "uid":
                 reaches = partial(is_within_reach, base=prepared.workspaces.location)
-                path = environment.within_reach({"PATH": usual}, reaches)["PATH"]
+                path = environment.search_path(usual, root, reaches)
             planned = planned_commands(suites, self._redact)
             if others := [*found_elsewhere([command for _, command, _ in planned], usual, path)]:
                 closed = next(filter(None, map(barrier, map(Path, usual.split(os.pathsep)))), None)

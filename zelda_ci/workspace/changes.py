@@ -43,13 +43,15 @@ async def write_patch(staged: StagedTree, start: str, raw: Path, target: Path, r
     left_out = staged.left_out | {path: f"{size} bytes before" for path, size in large.items()}
     # Git would print all of a large file that is gone, and what comes after it would not fit any more.
     places = ("--", ":(top)", *(f":(top,exclude,literal){path}" for path in large))
-    complete = await staged.git.into(raw, *PATCH, start, *places, max_bytes=MAX_RAW_BYTES)
+    outcome = await staged.git.attempt(*PATCH, start, *places, to=raw, max_bytes=MAX_RAW_BYTES)
+    if outcome.exit_code and not outcome.truncated:
+        raise staged.git.failure(PATCH, outcome)
 
     def write() -> tuple[dict[str, tuple[int, int]], int, bool]:
         with raw.open("rb") as source, replacing(target) as file:
             file.write(redact("".join(f"# {line}\n" for line in _preface(left_out))).encode())
             counts = read_counts(source)
-            cut = copy_sections(source, file, redact, complete=complete)
+            cut = copy_sections(source, file, redact, complete=not outcome.truncated)
             return counts, file.tell(), cut
 
     counts, size, cut = await anyio.to_thread.run_sync(write)

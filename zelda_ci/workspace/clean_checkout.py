@@ -11,7 +11,7 @@ import shutil
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -121,26 +121,16 @@ NAME = "checked"
 
 
 @dataclass(frozen=True)
-class CleanCheckout:
-    """A fresh checkout."""
-
-    restored: tuple[str, ...]
-    """Protected files that the session had changed, added or removed, relative to the top of the tree."""
-    protection: Protection
-    protected: ProtectedFiles
-    update: tuple[str, ...] | None
-    """The command that brings the session's changes into it, where they are not there yet."""
-
-
-@dataclass(frozen=True)
 class CheckedOut:
     """A workspace with a fresh checkout of what a session changed."""
 
     workspace: Workspace
     restored: tuple[SafeText, ...]
-    """Protected files that the session had changed."""
+    """Protected files that the session had changed, added or removed, relative to the top of the tree."""
     left_out: tuple[SafeText, ...]
     """Changes that are not in it, such as very large files."""
+    protection: Protection
+    protected: ProtectedFiles
     update: tuple[str, ...] | None = None
     """The command that brings the session's changes into it after setup; it runs confined, without a network."""
 
@@ -155,30 +145,32 @@ def is_setup_first(suite: ResolvedSuite) -> bool:
 
 
 async def check_out(
-    folder: WorkspaceFolder, start: Start, suite: ResolvedSuite, prefix: str, staged: StagedTree, git: Git
-) -> CleanCheckout:
-    """Make the checkout in a new folder, where no session could reach.
+    workspace: Workspace, run: WorkspaceFolder, start: Start, suite: ResolvedSuite, staged: StagedTree, git: Git
+) -> CheckedOut:
+    """Make the checkout inside the run's folder, where no session could reach; it is not confined yet.
 
     Args:
-        folder: Where it is to be, with the lock of the run.
+        workspace: The session's.
+        run: Its folder.
         start: The state that was checked out for the session.
         suite: Says what is protected.
-        prefix: The project's folder, relative to the top of the tree.
         staged: The state after the session; its index becomes that of the checkout.
         git: Git of Zelda's own.
 
     Raises:
         WorkspaceError: It cannot be made, for instance because a changed file has an impossible name.
     """
+    folder = WorkspaceFolder(run.path / NAME, run.number)
+    prefix = workspace.path.relative_to(workspace.root)
     await _check_out_start(folder, start, git)
-    protected = protection(suite, prefix, lambda path: (folder.root / path).is_file())
+    protected = protection(suite, prefix.as_posix(), lambda path: (folder.root / path).is_file())
     restored = {path: (it.old_mode, it.old_content) for path, it in staged.changed.items() if protected.covers(path)}
     uncovered = await _shown(start, staged.repository, git)
-    places = {*uncovered, *(place[:-1] for path in uncovered for place in folders_above(path))}
+    above = {*uncovered, *(place[:-1] for path in uncovered for place in folders_above(path))}
     forged = {
         path
         for path, change in staged.changed.items()
-        if path in places and uncovered.get(path) != (change.mode, change.content)
+        if path in above and uncovered.get(path) != (change.mode, change.content)
     }
     # The uncovered win: what the session has put in the place of a suite or criterion must not be run.
     await _restore(staged.git, restored | uncovered)
@@ -190,7 +182,7 @@ async def check_out(
     # What is the same in both is not written again, and so keeps the bytes that the committed attributes give it,
     # whatever the session's own say.
     await inside("read-tree", "-m", "-u", start.commit, tree, inherit=(folder.number,))
-    store.make_folder(folder.root, Path(prefix))
+    store.make_folder(folder.root, prefix)
     tracked = os.fsdecode(await staged.git("ls-files", "-z")).split("\0")[:-1]
     names = [path for path in tracked if path in uncovered or protected.covers(path)]
     copies = await anyio.to_thread.run_sync(ProtectedFiles.over, folder.root, folder.path / "kept", names)
@@ -198,7 +190,17 @@ async def check_out(
     if is_setup_first(suite):
         await inside("read-tree", "-m", "-u", tree, start.commit, inherit=(folder.number,))
         update = ("git", "read-tree", "--reset", "-u", tree)
-    return CleanCheckout(tuple(sorted({*restored, *forged})), protected, copies, update)
+    checked = replace(
+        workspace,
+        base=folder.path,
+        root=folder.root,
+        path=folder.root / prefix,
+        home=folder.home,
+        tmp=folder.tmp,
+        git_dir=folder.git_dir,
+    )
+    back, left_out = (tuple(map(git.redact, sorted(some))) for some in (restored.keys() | forged, staged.left_out))
+    return CheckedOut(checked, back, left_out, protected, copies, update)
 
 
 async def _check_out_start(folder: WorkspaceFolder, start: Start, git: Git) -> None:

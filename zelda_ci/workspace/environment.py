@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from zelda_ci.domain import variables
@@ -39,26 +39,26 @@ def build_environment(
     folder: WorkspaceFolder,
     project: Path,
     environ: Mapping[str, str],
-    names: Iterable[str],
-    given: Mapping[str, str] | None = None,
-    programs: Iterable[Path] = (),
+    execution: ExecutionSettings,
+    tested: Path,
+    reaches: Callable[[Path], bool],
 ) -> dict[str, str]:
-    """The complete environment of a run, and in its HOME the configuration with which git can commit.
+    """Build the complete environment of a run, and in its HOME the configuration with which git can commit.
 
     Args:
         folder: The run's folder, whose `home` exists.
         project: Programs from the project itself, such as those of an activated virtual environment, stay out: they
             would run the user's files in place of the tested ones, and install into them.
         environ: The user's environment.
-        names: Variables of the user's that the suite asks for.
-        given: Variables with the suite's own values.
-        programs: Folders that come first in PATH.
+        execution: What the suite asks for.
+        tested: The folder of the tested tree to which paths in the suite are relative.
+        reaches: Whether a run gets to what lies at a path.
     """
-    check_names(names, given or {})
     configuration = folder.home / ".gitconfig"
     configuration.write_text(GIT_IDENTITY)
-    asked_for = {**{name: environ[name] for name in names if name in environ}, **(given or {})}
-    machine = search_path(environ.get("PATH", os.defpath), project)
+    asked_for = {name: environ[name] for name in execution.passed_on if name in environ} | dict(execution.variables)
+    machine = search_path(environ.get("PATH", os.defpath), project, reaches)
+    programs = (str(place) for place in program_folders(execution, tested) if reaches(place))
     # Claude Code takes SHELL for its commands; the user's may be one that it does not know, such as fish.
     shell = shutil.which("bash", path=machine)
     return {
@@ -66,7 +66,7 @@ def build_environment(
         **_toolchains(environ),
         **asked_for,
         **_around_proxies(asked_for),
-        "PATH": os.pathsep.join(filter(None, [*map(str, programs), machine])),
+        "PATH": os.pathsep.join(filter(None, [*programs, machine])),
         **({"SHELL": shell} if shell else {}),
         "HOME": str(folder.home),
         "TMPDIR": str(folder.tmp),
@@ -79,16 +79,13 @@ def build_environment(
     }
 
 
-def within_reach(environ: Mapping[str, str], reaches: Callable[[Path], bool]) -> Mapping[str, str]:
-    """The user's environment without folders of programs that a run cannot enter: bash would find what it cannot run.
-
-    Args:
-        environ: The user's environment.
-        reaches: Whether a run gets to what lies at a path.
-    """
-    entries = [Path(entry) for entry in environ.get("PATH", os.defpath).split(os.pathsep) if entry]
-    kept = [str(entry) for entry in entries if not entry.is_absolute() or reaches(entry)]
-    return {**environ, "PATH": os.pathsep.join(kept)}
+def check_names(execution: ExecutionSettings) -> None:
+    """Raise WorkspaceError where a variable that the suite names would break the isolation."""
+    for name in execution.env:
+        if why := variables.refusal(name, has_value=name in execution.variables):
+            raise WorkspaceError(
+                f"execution.env lists {name}, which {why}.", hint="Remove it there.", code="ENVIRONMENT_REFUSED"
+            )
 
 
 def program_folders(execution: ExecutionSettings, tested: Path) -> list[Path]:
@@ -96,33 +93,19 @@ def program_folders(execution: ExecutionSettings, tested: Path) -> list[Path]:
     return [Path(os.path.normpath(tested / entry)) for entry in execution.path]
 
 
-def check_names(names: Iterable[str], values: Iterable[str] = ()) -> None:
-    """Refuse names that would break the isolation.
+def search_path(path: str, project: Path, reaches: Callable[[Path], bool] = lambda _: True) -> str:
+    """The folders of PATH that are absolute, lie outside the project, links followed, and that a run can enter.
 
-    Args:
-        names: Of variables that are passed on.
-        values: Names of those that the suite gives a value.
-
-    Raises:
-        WorkspaceError: One of them is Zelda's own business.
+    In others bash would find what it cannot run.
     """
-    for name, has_value in [*((name, False) for name in names), *((name, True) for name in values)]:
-        if why := variables.refusal(name, has_value=has_value):
-            raise WorkspaceError(
-                f"execution.env lists {name}, which {why}.", hint="Remove it there.", code="ENVIRONMENT_REFUSED"
-            )
-
-
-def search_path(path: str, project: Path) -> str:
-    """The folders of PATH that are absolute and lie outside the project, links followed."""
-    entries = (Path(entry) for entry in path.split(os.pathsep) if entry)
     real = Path(os.path.realpath(project))
+    entries = (Path(entry) for entry in path.split(os.pathsep) if entry)
     return os.pathsep.join(
         str(entry)
         for entry in entries
         if entry.is_absolute()
-        and not entry.is_relative_to(real)
-        and not Path(os.path.realpath(entry)).is_relative_to(real)
+        and not any(place.is_relative_to(real) for place in (entry, Path(os.path.realpath(entry))))
+        and reaches(entry)
     )
 
 
@@ -132,10 +115,10 @@ def _toolchains(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: place for name, place in places.items() if place and os.path.isdir(place)}  # noqa: PTH112  # as in `candidates`
 
 
-def _around_proxies(variables: Mapping[str, str]) -> dict[str, str]:
+def _around_proxies(given: Mapping[str, str]) -> dict[str, str]:
     # Where a proxy is passed on, the way to Zelda's own on this machine must not lead through it.
-    if not any(name.lower().endswith("_proxy") for name in variables):
+    if not any(name.lower().endswith("_proxy") for name in given):
         return {}
-    others = [variables[name] for name in ("NO_PROXY", "no_proxy") if name in variables]
+    others = [given[name] for name in ("NO_PROXY", "no_proxy") if name in given]
     value = ",".join(["127.0.0.1", "localhost", *others])
     return {"NO_PROXY": value, "no_proxy": value}

@@ -12,13 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from zelda_ci import process
-from zelda_ci.domain.test_run import CommandResult
-from zelda_ci.domain.workspace import CommandPhase
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import replacing
 from zelda_ci.process import git_settings
-from zelda_ci.process.launches import Launch
 from zelda_ci.redact import Redactor
 
 log = logging.getLogger(__name__)
@@ -38,9 +34,6 @@ DISK_FULL = (
     "could not write",
     "unable to create temporary file",
 )
-
-# Bytes on a disk below which whatever git refuses there may be for want of room.
-MIN_FREE_BYTES = 1 << 20
 
 # Objects, and nothing beside them.
 FETCH = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance")
@@ -111,11 +104,18 @@ class Git:
             raise self.failure(arguments, outcome)
         return outcome.stdout
 
-    async def attempt(self, *arguments: str, stdin: bytes = b"", inherit: Sequence[int] = ()) -> process.Captured:
-        """Run a command that may fail.
+    async def attempt(
+        self,
+        *arguments: str,
+        stdin: bytes = b"",
+        inherit: Sequence[int] = (),
+        to: Path | None = None,
+        max_bytes: int = 256 << 20,
+    ) -> process.Captured:
+        """Run a command that may fail; what it prints goes into the file `to` where one is given.
 
         Raises:
-            WorkspaceError: It could not be started, or did not end in time.
+            WorkspaceError: It could not be started, did not end in time, or there is no room for the file.
         """
         with self._explained(arguments):
             return await process.capture(
@@ -124,28 +124,10 @@ class Git:
                 environment=self.environment,
                 input=stdin,
                 timeout_seconds=self.timeout_seconds,
-                max_bytes=256 << 20,
-                inherit=inherit,
-            )
-
-    async def into(self, file: Path, *arguments: str, max_bytes: int) -> bool:
-        """Write what a command that must succeed prints into a new file; false where that was longer than allowed.
-
-        Raises:
-            WorkspaceError: It failed, or there is no room.
-        """
-        with self._explained(arguments):
-            outcome = await process.capture(
-                [self.program, *arguments],
-                cwd=self.cwd,
-                environment=self.environment,
-                to=file,
-                timeout_seconds=self.timeout_seconds,
                 max_bytes=max_bytes,
+                inherit=inherit,
+                to=to,
             )
-        if outcome.exit_code != 0 and not outcome.truncated:
-            raise self.failure(arguments, outcome)
-        return not outcome.truncated
 
     @contextmanager
     def _explained(self, arguments: Sequence[str]) -> Iterator[None]:
@@ -168,14 +150,8 @@ class Git:
         return WorkspaceError(f"git {_verb(arguments)} failed: {reason}", hint=hint, code=code)
 
 
-def has_room(folder: Path) -> bool:
-    """Whether the disk of a folder has more room than git needs for what is small."""
-    status = os.statvfs(folder)
-    return status.f_bavail * status.f_frsize >= MIN_FREE_BYTES and (status.f_favail > 0 or status.f_files == 0)
-
-
 def prepare(base: Path, environ: Mapping[str, str], redact: Redactor) -> Git:
-    """Git for the plumbing: it knows the user's PATH and nothing else of the user.
+    """Make the git of Zelda's own work: it knows the user's PATH and nothing else of the user.
 
     Raises:
         WorkspaceError: There is no git.
@@ -212,14 +188,14 @@ def _closed(environ: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def for_status(plumbing: Git, environ: Mapping[str, str]) -> Git:
+def for_status(internal_git: Git, environ: Mapping[str, str]) -> Git:
     """Git as the user has configured it, for the one question that depends on it: what is ignored, what is changed."""
-    environment = {name: value for name, value in plumbing.environment.items() if not name.startswith("GIT_CONFIG")}
+    environment = {name: value for name, value in internal_git.environment.items() if not name.startswith("GIT_CONFIG")}
     del environment["GIT_ATTR_NOSYSTEM"]
     home = {name: environ[name] for name in ("HOME", "XDG_CONFIG_HOME") if name in environ}
-    configuration = Path(plumbing.environment["GIT_CONFIG_GLOBAL"]).with_name("gitconfig.status")
+    configuration = Path(internal_git.environment["GIT_CONFIG_GLOBAL"]).with_name("gitconfig.status")
     _keep(configuration, STATUS_CONFIGURATION)
-    return replace(plumbing, environment={**environment, **home, "GIT_CONFIG_SYSTEM": str(configuration)})
+    return replace(internal_git, environment={**environment, **home, "GIT_CONFIG_SYSTEM": str(configuration)})
 
 
 def _keep(file: Path, text: str) -> None:
@@ -320,7 +296,7 @@ def tree_files(listing: bytes) -> Iterator[TreeFile]:
 
 
 class RawChange(NamedTuple):
-    """A file's mode and git's name for its content, before and after; the second is zeros where git did not read it."""
+    """A file's mode and git's name for its content, before and after; zeros where there is no file."""
 
     old_mode: str
     mode: str
@@ -328,7 +304,6 @@ class RawChange(NamedTuple):
     content: str
 
 
-MAX_REASON_LENGTH = 500
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 IN_THE_WAY = {errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.ENXIO}
 FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
@@ -336,59 +311,18 @@ FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """A full disk or a missing permission, told as what it is."""
+    """Raise WorkspaceError, with a hint, for a full disk, a missing permission or what lies in the way."""
     try:
         yield
     except OSError as error:
         path = error.filename2 or error.filename
         where = f"{os.fsdecode(path)}: " if isinstance(path, (str, bytes)) else ""
-        raise WorkspaceError(
-            f"The workspace cannot be used: {where}{error.strerror or error}.", hint=_hint(error)
-        ) from error
-
-
-def check_launch(launch: Launch, result: CommandResult, phase: CommandPhase, limit: str | None) -> None:
-    """See to it that what came back is the command's own doing.
-
-    Raises:
-        WorkspaceError: It never began, or its supervisor did not live to see its end.
-    """
-    note = limit or " ".join(result.output.split())[:MAX_REASON_LENGTH]
-    if not launch.begun:
-        how = "in time" if result.timed_out else f"(exit code {result.exit_code})"
-        raise WorkspaceError(
-            f"The {phase} command did not run, because it could not be confined {how}: {note or 'no reason was given'}",
-            hint="This is no failure of the code. `zelda check` says which isolation there is, and what is missing.",
-            code="COMMAND_NOT_CONFINED",
-        )
-    if not result.timed_out and launch.exit_code != result.exit_code:
-        raise WorkspaceError(
-            f"How the {phase} command ended is not known: its supervisor was ended (code {result.exit_code}). {note}",
-            hint="See whether memory ran out, or whether the command kills processes that are not its own.",
-            code="SUPERVISOR_LOST",
-        )
-
-
-def _hint(error: OSError) -> str | None:
-    match error.errno:
-        case code if code in FULL:
-            return MAKE_ROOM
-        case code if code in IN_THE_WAY:
-            obstacle = _obstacle(error)
-            kind = obstacle and untrusted.kind_of(obstacle)
-            cause = f"{obstacle} is {kind}, and Zelda keeps something else there: " if obstacle else ""
-            advice = f"{cause}move it away and start again, or set ZELDA_WORKSPACES to another folder of your own."
-            return advice[:1].upper() + advice[1:]
-        case code if code in FORBIDDEN:
-            return "Make it writable, or set ZELDA_WORKSPACES to another folder of your own."
-        case _:
-            return None
-
-
-def _obstacle(error: OSError) -> Path | None:
-    """The lowest that exists of what was asked for: of `a/b/c` the file `b`."""
-    name = error.filename2 or error.filename
-    if not isinstance(name, (str, bytes)):
-        return None
-    path = Path(os.fsdecode(name))
-    return next((place for place in (path, *path.parents) if untrusted.kind_of(place)), None)
+        elsewhere = "or set ZELDA_WORKSPACES to another folder of your own."
+        hint = None
+        if error.errno in FULL:
+            hint = MAKE_ROOM
+        elif error.errno in IN_THE_WAY:
+            hint = f"Something else lies there or in place of a folder above: move it away and start again, {elsewhere}"
+        elif error.errno in FORBIDDEN:
+            hint = f"Make it writable, {elsewhere}"
+        raise WorkspaceError(f"The workspace cannot be used: {where}{error.strerror or error}.", hint=hint) from error

@@ -119,7 +119,7 @@ def named_files(command: Command, prefix: str, is_committed: Callable[[str], boo
             is_runner = any(PurePosixPath(word).name in RUNNERS for word in words)
             candidates = _given_to_runner(words) if is_runner else _scripts(words)
             paths = (posixpath.normpath(posixpath.join(folder, word)) for word in candidates)
-            committed = [path for path in paths if is_committed(path)]
+            committed = [path for path in paths if not path.startswith(("/", "../")) and is_committed(path)]
             yield from committed if is_runner else committed[:1]
 
 

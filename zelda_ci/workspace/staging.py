@@ -143,9 +143,9 @@ class StagedTree:
                     hidden.add(entry[2:])
         self.changed, self.ignored = changed, hidden
         # Of a folder, the files in it that git does not ignore.
-        found = await anyio.to_thread.run_sync(read_stamps, root, [name for name in left if name.endswith("/")])
-        names = [*(name for name in found if not is_below(name, hidden)), *(name for name in left if name not in found)]
-        self.left_out = {name.rstrip("/"): _objection(root, name) for name in names}
+        found = await anyio.to_thread.run_sync(read_stamps, root, left)
+        names = (name for name in found if not is_below(name, hidden))
+        self.left_out = {name: _objection(root, name) for name in names}
 
 
 async def stage_tree(folder: WorkspaceFolder, start: Start, before: Stamps, scratch: Path, git: Git) -> StagedTree:
@@ -156,15 +156,14 @@ async def stage_tree(folder: WorkspaceFolder, start: Start, before: Stamps, scra
         start: The state that was checked out.
         before: Stamps of the tree's files after setup, or none where there was no setup. What setup made and the
             session left alone is no change of the session's.
-        scratch: A folder to work in, where no session can reach.
+        scratch: An empty folder to work in.
         git: Git of Zelda's own.
 
     Raises:
         WorkspaceError: Git failed altogether, for instance for want of room.
     """
-    place = scratch / secrets.token_hex(4)
-    repository, nowhere = place / "git", place / "nowhere"
-    nowhere.mkdir(parents=True)
+    repository, nowhere = scratch / "git", scratch / "nowhere"
+    nowhere.mkdir()
     settings = {**start.settings, **CONFIGURATION}
     repositories.create(repository, object_format=start.object_format, settings=settings, borrow=start.store.objects)
     (repository / "HEAD").write_text(f"{start.commit}\n")
@@ -173,7 +172,7 @@ async def stage_tree(folder: WorkspaceFolder, start: Start, before: Stamps, scra
     git = replace(git, timeout_seconds=DEADLINE_SECONDS).within(root, GIT_DIR=str(repository), GIT_WORK_TREE=str(root))
     staged = StagedTree(git.within(root, GIT_CONFIG_GLOBAL=os.devnull), repository)
     scan = await anyio.to_thread.run_sync(scan_tree, root)
-    with set_aside(root, scan.aside, place / "aside") as unmoved:
+    with set_aside(root, scan.aside, scratch / "aside") as unmoved:
         await _exclude(staged, root, before)
         await _add(staged, scan.large)
         await staged.read_status(root)

@@ -21,7 +21,9 @@ from zelda_ci.domain.suite import Command, ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.variables import MARKER
 from zelda_ci.domain.workspace import Changes, CommandPhase, Confinement, SuiteFinder, Workspace, WorkspaceSource
+from zelda_ci.errors import WorkspaceError
 from zelda_ci.process import OutputBuffer, launches
+from zelda_ci.process.launches import Launch
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox import confine, levels, readable_paths, run_folder, users
 from zelda_ci.sandbox.confine import Isolation, Needs
@@ -42,7 +44,7 @@ from zelda_ci.workspace import (
 from zelda_ci.workspace.base_commit import BaseOrder
 from zelda_ci.workspace.changes import write_patch
 from zelda_ci.workspace.clean_checkout import CheckedOut, ProtectedFiles
-from zelda_ci.workspace.git import Git, check_launch, explained
+from zelda_ci.workspace.git import Git, explained
 from zelda_ci.workspace.ignored import Stamps, find_changes, read_stamps
 from zelda_ci.workspace.protection import spec
 from zelda_ci.workspace.source import Project
@@ -53,6 +55,7 @@ from zelda_ci.workspace.store import Start, Store
 KEPT_BYTES = 400_000
 
 MAX_NAMED = 20
+MAX_REASON_LENGTH = 500
 
 NOWHERE = "The working folder is gone, or something else stands in its place."
 
@@ -66,8 +69,10 @@ class OpenRun:
     suite: ResolvedSuite
     prefix: Path
     needs: Needs
-    scratch: Path
-    """A folder that no session has ever seen."""
+    home: Path
+    """The project's folder among the workspaces."""
+    stack: AsyncExitStack
+    """Ends with the run."""
     before: Stamps = field(default_factory=dict)
     """The files of the work tree before the session, where setup made some."""
     staged: StagedTree | None = None
@@ -120,7 +125,7 @@ class Workspaces:
         return self._base
 
     @cached_property
-    def _plumbing(self) -> Git:
+    def _git(self) -> Git:
         return git.prepare(self._base, self._environ, self._redact)
 
     async def inspect(self) -> WorkspaceSource:
@@ -140,20 +145,20 @@ class Workspaces:
 
     async def _found(self) -> Project:
         own, is_base = self._finder.from_disk if self._finder else (), self._commit is not None
-        project = await source.inspect(self.project, self._results, self._plumbing, self._environ, own=own)
+        project = await source.inspect(self.project, self._results, self._git, self._environ, own=own)
         home = location.project_folder(self._base, project.identity)
-        ask = git.for_status(self._plumbing, self._environ).within(project.folder)
+        ask = git.for_status(self._git, self._environ).within(project.folder)
         place, number = await folder.claim(home, folder.TREES)
         weakref.finalize(self, _release, place, number)
         if self._commit:
-            project = await base_commit.at(project, self._commit, place / "base", self._plumbing)
+            project = await base_commit.at(project, self._commit, place / "base", self._git)
         elif project.repository is None:
-            project = await snapshot.of_folder(project, self._results, place / "tree", self._plumbing)
+            project = await snapshot.of_folder(project, self._results, place / "tree", self._git)
         elif self._working_tree:
             tree = place / "tree"
-            project = await snapshot.of_working_tree(project, self._results, tree, self._plumbing, ask, own)
+            project = await snapshot.of_working_tree(project, self._results, tree, self._git, ask, own)
         sides = {"tree_counts": self._working_tree, "is_base": is_base}
-        project = await contents.with_contents(project, place, self._plumbing, ask, **sides)
+        project = await contents.with_contents(project, place, self._git, ask, **sides)
         source.check_folder(project, is_base=is_base)
         return project
 
@@ -186,7 +191,7 @@ class Workspaces:
         Raises:
             WorkspaceError: It could not be made; nothing of it is left then.
         """
-        environment.check_names(suite.execution.passed_on, suite.execution.variables)
+        environment.check_names(suite.execution)
         self._isolation.of(suite)
         project = await self._inspect()
         async with AsyncExitStack() as stack:
@@ -210,8 +215,7 @@ class Workspaces:
             needs = replace(needs, uid=await stack.enter_async_context(users.borrowed(self._base)))
         confinement = await self._confine(run, needs, variables)
         notes = [*project.notes, *start.store.notes, *confine.notes(suite, variables)]
-        scratch = await stack.enter_async_context(folder.scratch(home))
-        self._open[run.path] = OpenRun(run, start, suite, project.prefix, needs, scratch)
+        self._open[run.path] = OpenRun(run, start, suite, project.prefix, needs, home, stack)
         return Workspace(
             run_id=run_id,
             base=run.path,
@@ -227,12 +231,8 @@ class Workspaces:
         )
 
     def _variables(self, run: WorkspaceFolder, suite: ResolvedSuite, prefix: Path, needs: Needs) -> dict[str, str]:
-        execution = suite.execution
-        programs = [*filter(needs.reaches, environment.program_folders(execution, run.root / prefix))]
-        machine = environment.within_reach(self._environ, needs.reaches)
-        return environment.build_environment(
-            run, self.project, machine, execution.passed_on, execution.variables, programs
-        )
+        tested, reaches = run.root / prefix, needs.reaches
+        return environment.build_environment(run, self.project, self._environ, suite.execution, tested, reaches)
 
     def _needs(self, suite: ResolvedSuite, lent: Store, socket: Path | None) -> Needs:
         private = PrivateFolders.of(self.project, self._base, self._environ)
@@ -257,10 +257,10 @@ class Workspaces:
         self, run: WorkspaceFolder, project: Project, home: Path, suite: ResolvedSuite, stack: AsyncExitStack
     ) -> Start:
         order = store.CheckoutOrder(project, suite.history_depth, self._finder)
-        lent = await stack.enter_async_context(store.borrowed(home, order, self._plumbing))
-        everything = store.borrowed(home, store.CheckoutOrder(project), self._plumbing)
+        lent = await stack.enter_async_context(store.borrowed(home, order, self._git))
+        everything = store.borrowed(home, store.CheckoutOrder(project), self._git)
         whole = await stack.enter_async_context(everything) if suite.commands_see_suites else None
-        return await store.check_out(run, project, lent, whole, self._plumbing)
+        return await store.check_out(run, project, lent, whole, self._git)
 
     async def tested_files(self, workspace: Workspace) -> store.TestedFiles:
         """The tested tree as it was before anything ran.
@@ -271,8 +271,8 @@ class Workspaces:
         run = self._open[workspace.base]
         start = run.start
         with explained():
-            files, whole = [await store.files_of(lent, self._plumbing) for lent in (start.store, start.whole)]
-        git = self._plumbing.within(start.store.folder, GIT_DIR=str(start.store.folder))
+            files, whole = [await store.files_of(lent, self._git) for lent in (start.store, start.whole)]
+        git = self._git.within(start.store.folder, GIT_DIR=str(start.store.folder))
         return store.TestedFiles(files, whole, git, "" if run.prefix == Path() else run.prefix.as_posix())
 
     async def remember(self, workspace: Workspace) -> None:
@@ -281,7 +281,9 @@ class Workspaces:
         self._open[workspace.base] = replace(self._open[workspace.base], before=files)
 
     async def _stage(self, run: OpenRun) -> StagedTree:
-        return await stage_tree(run.folder, run.start, run.before, run.scratch, self._plumbing)
+        # In a folder that no session has ever seen.
+        scratch = await run.stack.enter_async_context(folder.scratch(run.home))
+        return await stage_tree(run.folder, run.start, run.before, scratch, self._git)
 
     async def changes(self, workspace: Workspace, patch: Path) -> Changes:
         """Write to `patch` what the session changed, committed or not.
@@ -314,29 +316,17 @@ class Workspaces:
         if run.needs.uid is not None:
             # Elsewhere the system's temporary folders are the checkout's own, or closed.
             await anyio.to_thread.run_sync(users.remove_leftovers, run.needs.uid)
-        place = WorkspaceFolder(run.folder.path / clean_checkout.NAME, run.folder.number)
         with explained():
             staged = run.staged or await self._stage(run)
-            prefix = run.prefix.as_posix()
-            fresh = await clean_checkout.check_out(place, run.start, run.suite, prefix, staged, self._plumbing)
+            checked = await clean_checkout.check_out(workspace, run.folder, run.start, run.suite, staged, self._git)
+            place = WorkspaceFolder(checked.workspace.base, run.folder.number)
             variables = self._variables(place, run.suite, run.prefix, run.needs)
             # Strays are found by the folder of the run.
             variables[MARKER] = str(run.folder.path)
             confinement = await self._confine(place, replace(run.needs, socket=None), variables)
-        kept = tuple(path for path in run.kept if not fresh.protection.covers(path))
-        self._open[place.path] = replace(run, folder=place, protected=fresh.protected, kept=kept)
-        checked = replace(
-            workspace,
-            base=place.path,
-            root=place.root,
-            path=place.root / run.prefix,
-            home=place.home,
-            tmp=place.tmp,
-            git_dir=place.git_dir,
-            confinement=confinement,
-        )
-        restored, left_out = (tuple(map(self._redact, sorted(names))) for names in (fresh.restored, staged.left_out))
-        return CheckedOut(checked, restored, left_out, fresh.update)
+        kept = tuple(path for path in run.kept if not checked.protection.covers(path))
+        self._open[place.path] = replace(run, folder=place, protected=checked.protected, kept=kept)
+        return replace(checked, workspace=replace(checked.workspace, confinement=confinement))
 
     async def bring_ignored(self, workspace: Workspace, checked: Workspace) -> None:
         """Move ignored files that the suite wants build and tests to find from the session's tree to the fresh one."""
@@ -401,7 +391,7 @@ class Workspaces:
         # Masking the output may take a while, and others stream meanwhile.
         done = await anyio.to_thread.run_sync(lambda: result(exit_code, timed_out=exit_code is None))
         limit = self.limit(workspace)
-        check_launch(launch, done, phase, limit)
+        _check_launch(launch, done, phase, limit)
         notes = [*restored, *filter(None, [limit])]
         return done.replace(output=self._redact("\n".join([done.output.rstrip(), *notes, ""]))) if notes else done
 
@@ -431,6 +421,24 @@ class Workspaces:
                 await store.prune(home)
             await anyio.to_thread.run_sync(users.sweep, self._base)
         return tuple(swept)
+
+
+def _check_launch(launch: Launch, result: CommandResult, phase: CommandPhase, limit: str | None) -> None:
+    """Raise WorkspaceError where a command never began, or its supervisor did not live to see its end."""
+    note = limit or " ".join(result.output.split())[:MAX_REASON_LENGTH]
+    if not launch.begun:
+        how = "in time" if result.timed_out else f"(exit code {result.exit_code})"
+        raise WorkspaceError(
+            f"The {phase} command did not run, because it could not be confined {how}: {note or 'no reason was given'}",
+            hint="This is no failure of the code. `zelda check` says which isolation there is, and what is missing.",
+            code="COMMAND_NOT_CONFINED",
+        )
+    if not result.timed_out and launch.exit_code != result.exit_code:
+        raise WorkspaceError(
+            f"How the {phase} command ended is not known: its supervisor was ended (code {result.exit_code}). {note}",
+            hint="See whether memory ran out, or whether the command kills processes that are not its own.",
+            code="SUPERVISOR_LOST",
+        )
 
 
 def _release(place: Path, number: int) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -121,10 +122,9 @@ def test_a_file_that_has_grown_beyond_the_limit_since_it_was_opened_is_too_large
 ) -> None:
     file = tree / "a"
     file.write_bytes(b"x")
-    status = os.fstat
+    before = file.stat()
 
-    def and_then_it_grows(descriptor: int) -> os.stat_result:
-        before = status(descriptor)
+    def and_then_it_grows(_: int) -> os.stat_result:
         file.write_bytes(b"x" * (LIMIT + 1))
         return before
 
@@ -196,13 +196,17 @@ def test_a_file_that_is_replaced_is_never_seen_half_and_leaves_no_litter(tree: P
     with pytest.raises(TypeError), atomic.replacing(target) as file:
         file.writelines([b"half", "no bytes"])  # type: ignore[list-item]
     assert target.read_bytes() == b"old"
+    left, fresh = tree / ".a.0badc0de.tmp", tree / ".a.1badc0de.tmp"
+    for temporary, age in ((left, 7200), (fresh, 0)):
+        temporary.touch()
+        os.utime(temporary, (time.time() - age,) * 2)
     with atomic.replacing(target, mode=0o640) as file:
         file.write(b"new")
         file.flush()
         assert target.read_bytes() == b"old"
     assert target.read_bytes() == b"new"
     assert stat.S_IMODE(target.stat().st_mode) == 0o640
-    assert list(tree.iterdir()) == [target]
+    assert sorted(tree.iterdir()) == [fresh, target]
 
 
 def test_an_entry_that_vanishes_hides_none_of_the_rest(tmp_path: Path) -> None:

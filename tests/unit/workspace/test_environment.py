@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from zelda_ci.domain.suite import ExecutionSettings
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import environment
@@ -17,19 +18,22 @@ def run(tmp_path: Path) -> WorkspaceFolder:
 
 
 def build(run: WorkspaceFolder, environ: dict[str, str], *names: str) -> dict[str, str]:
-    return environment.build_environment(run, run.path.parent / "project", environ, names)
+    execution = ExecutionSettings(env=names)
+    return environment.build_environment(
+        run, run.path.parent / "project", environ, execution, run.root, lambda place: place.name != "closed"
+    )
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        "ANTHROPIC_API_KEY", "HOME", "GIT_SSH_COMMAND", "LD_PRELOAD", "ZELDA_RUN", "BASH_ENV",
+        "HOME", "GIT_SSH_COMMAND", "LD_PRELOAD", "ZELDA_RUN", "BASH_ENV",
         "CLAUDE_CODE_SHELL_PREFIX", "CLAUDE_CODE_USE_VERTEX",
     ],
 )  # fmt: skip
 def test_names_that_would_break_the_isolation_are_refused(name: str) -> None:
     with pytest.raises(WorkspaceError, match=f"execution.env lists {name}") as caught:
-        environment.check_names(["JAVA_OPTS", name])
+        environment.check_names(ExecutionSettings(env=("JAVA_OPTS", name)))
     assert caught.value.code == "ENVIRONMENT_REFUSED"
 
 
@@ -39,6 +43,10 @@ def test_programs_of_the_project_are_not_on_the_path(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(project / ".venv")
     path = f"{project}/.venv/bin:/usr/bin:{tmp_path}/link/bin:./node_modules/.bin::bin:{project}:{tmp_path}/projects"
     assert environment.search_path(path, project) == f"/usr/bin:{tmp_path}/projects"
+
+
+def test_folders_that_a_run_cannot_enter_are_not_on_the_path(run: WorkspaceFolder) -> None:
+    assert build(run, {"PATH": "/closed:/usr/bin"})["PATH"] == "/usr/bin"
 
 
 def test_version_managers_find_what_they_installed(run: WorkspaceFolder, tmp_path: Path) -> None:
