@@ -1,4 +1,4 @@
-"""What one run has used: requests, tokens, cost, errors, retries. Always current, also while an answer streams."""
+"""Counts requests, tokens, cost, errors and retries of one run; current also while an answer streams."""
 
 import time
 from collections import Counter
@@ -82,7 +82,7 @@ class Meter:
         return f"Zelda's cost limit for this run is reached: {spent} of {budget} US dollars are spent"
 
     def usage(self) -> ApiUsage:
-        """Everything counted so far."""
+        """Return all counts so far."""
         models: dict[str, ModelUsage] = {}
         for exchange in self._exchanges:
             if exchange.usage:
