@@ -147,7 +147,7 @@ class MeteredExchange:
         self._is_answer = False
         self._answer_bytes = 0
         self._events = AnswerEvents()
-        self._passed = passed
+        self._passed: PassedAnswer | None = passed
         self._started_at = time.monotonic()
         self._ended_at: float | None = None
 
@@ -203,7 +203,8 @@ class MeteredExchange:
                 self._update(event)
             if not self.is_failed:
                 self._estimate()
-        self._is_answer, self._events = False, AnswerEvents()
+        # A conversation's answers are as long as the conversation.
+        self._is_answer, self._events, self._passed = False, AnswerEvents(), None
 
     def _estimate(self) -> None:
         """Guess the cost of the answer, unless the API reported it or it was free."""
@@ -217,7 +218,8 @@ class MeteredExchange:
         self.estimated_usd = pricing.cost_usd(self.model, estimate)
 
     def _update(self, event: dict[str, Any]) -> None:
-        self._passed.event(event)
+        if self._passed:
+            self._passed.event(event)
         match event:
             case {"type": "message_start", "message": dict(message)}:
                 if isinstance(model := message.get("model"), str) and model:
