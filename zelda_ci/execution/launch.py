@@ -21,6 +21,8 @@ REQUEST_SECONDS, SILENCE_SECONDS = 120, 60
 RETRY_SECONDS, RETRY_SHARE = 120, 0.25
 # Before Claude Code's first retry; each further delay is twice as long, up to 37 s. 15 retries are its own ceiling.
 FIRST_DELAY_SECONDS, MAX_RETRIES = 0.6, 15
+# Of a session's time limit, for the start of its MCP servers.
+MCP_SHARE = 0.5
 # After which Claude Code gives a connecting MCP server up, unless MCP_TIMEOUT says otherwise.
 CLI_MCP_SECONDS = 30
 # Of a `.git` file.
@@ -146,7 +148,10 @@ def _session_variables(request: SessionRequest) -> Mapping[str, str]:
 
     Real behaviour stays: git instructions, background tasks, bundled skills and session files are left as they are.
     """
-    retry_seconds = min(RETRY_SECONDS, request.execution.timeout_seconds * RETRY_SHARE)
+    execution = request.execution
+    retry_seconds = min(RETRY_SECONDS, execution.timeout_seconds * RETRY_SHARE)
+    # A short session must not be spent on waiting.
+    mcp_seconds = min(execution.mcp_startup_seconds, execution.timeout_seconds * MCP_SHARE)
     return {
         # With a socket the address only names the host; an empty one keeps a project from setting its own.
         "ANTHROPIC_BASE_URL": request.base_url,
@@ -160,8 +165,8 @@ def _session_variables(request: SessionRequest) -> Mapping[str, str]:
         "CLAUDE_CODE_SYNC_PLUGIN_INSTALL": "1" if request.pins.installs else "",
         "CLAUDE_CODE_TMPDIR": str(request.workspace.tmp),
         "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1",
-        # Zelda holds the prompt back until the servers are there, for a time that the suite sets; not two seconds more.
-        "CLAUDE_CODE_MCP_STARTUP_WAIT_MS": "0",
+        # Claude Code holds the prompt back until its MCP servers are connected or have failed.
+        "CLAUDE_CODE_MCP_STARTUP_WAIT_MS": str(round(mcp_seconds * 1000)),
         # 13 kB of prompt, and files outside the worktree that the next run would not find.
         "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
         # Names the CLI's build in every request: recordings would differ for nothing.

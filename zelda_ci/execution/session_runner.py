@@ -38,8 +38,6 @@ STATUS_SECONDS = 2.0
 END_SECONDS = 10.0
 # Between two questions for the states of MCP servers: while the prompt waits for them, and while the session works.
 FAST_POLL_SECONDS, SLOW_POLL_SECONDS = 0.1, 1.0
-# Of the time that the session has left, for the start of MCP servers: a short one must not be spent on waiting.
-MAX_SHARE_OF_SESSION = 0.5
 
 
 class Supervisor:
@@ -95,7 +93,7 @@ class SessionRunner:
         self._translator = Translator(redact, self._clock, request.keep_image, request.transcript_check)
         self._supervisor = Supervisor()
         self._attention, self._resting, self._over = anyio.Event(), anyio.Event(), anyio.Event()
-        self._ready, self._input_done = anyio.Event(), anyio.Event()
+        self._input_done = anyio.Event()
         # Cancelled from outside, the SDK would leave the CLI running; `_end` brings the session to an orderly end
         # first.
         self._conversation = anyio.CancelScope(shield=True)
@@ -166,7 +164,6 @@ class SessionRunner:
     async def _input(self) -> AsyncIterator[dict[str, Any]]:
         # The SDK closes the CLI's input once this ends, and until then the session can be interrupted. As at a
         # terminal, a leading `/` calls a command or skill of the project, and `@path` attaches a file.
-        await self._ready.wait()
         message = {"role": "user", "content": self._request.prompt}
         yield {"type": "user", "message": message, "parent_tool_use_id": None, "session_id": "default"}
         self.facts.prompted = True
@@ -243,20 +240,11 @@ class SessionRunner:
     # --- MCP servers ----------------------------------------------------------------------------------------------
 
     async def _watch_servers(self) -> None:
-        """Hold the prompt back until the MCP servers are connected or have failed; then record their states."""
-        execution = self._request.execution
-        seconds = (execution.timeout_seconds - self._clock()) * MAX_SHARE_OF_SESSION
+        """Record the states of MCP servers, more often while one is connecting: the CLI announces no changes."""
         # The CLI may break while it is asked, which the conversation finds out by itself.
-        with suppress(Exception), anyio.move_on_after(min(execution.mcp_startup_seconds, seconds)):
-            while await self._poll_servers():  # noqa: ASYNC110  # the CLI announces no changes
-                await anyio.sleep(FAST_POLL_SECONDS)
-        # The session was ended while it waited for its servers: a prompt now would only cost money.
-        if self._attention.is_set():
-            return
-        self._ready.set()
         with suppress(Exception):
-            while await self._poll_servers():  # noqa: ASYNC110
-                await anyio.sleep(SLOW_POLL_SECONDS)
+            while True:
+                await anyio.sleep(FAST_POLL_SECONDS if await self._poll_servers() else SLOW_POLL_SECONDS)
 
     async def _poll_servers(self) -> bool:
         """Ask once, and record what has changed; returns whether a server is still connecting."""
