@@ -53,7 +53,8 @@ async def run_session(
     runner = SessionRunner(request, listen, redact)
     variables = launch.complete_environment(request, sdk_version=sdk.__version__, as_root=os.geteuid() == 0)
     with launch.prepared(request, cli, variables) as (stub, read_status):
-        await runner.run(sdk.ClaudeSDKClient(_options(request, stub, runner.record_stderr)), explain)
+        client = sdk.ClaudeSDKClient(_options(request, stub, runner.record_stderr))
+        await runner.run(client, explain, read_status)
         status = read_status()
     facts = replace(runner.facts, begun=status.begun)
     if status.exit_code is not None:

@@ -234,7 +234,7 @@ def prepared(
                 [str(cli)], phase="session", environment_file=environment_file, status_file=status_file, secret=TOKEN
             )
             inner = f"/bin/sh -c 'exec \"$@\"' sh {shlex.join(start)}"
-            _write(stub, f'#!/bin/sh\necho "$$" >&2\nexec /usr/bin/env -i {inner} "$@"\n', mode=0o700)
+            _write(stub, f'#!/bin/sh\nexec /usr/bin/env -i {inner} "$@"\n', mode=0o700)
         except OSError as exc:
             raise ExecutionError(
                 f"The session could not be prepared in {base}: {exc.strerror}.",
