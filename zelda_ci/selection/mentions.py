@@ -35,8 +35,6 @@ RUNNERS = {
 # Of these, files that change for many other reasons.
 MANIFESTS = frozenset({"package.json", "pyproject.toml"})
 SHELL_ENDINGS = (".sh", ".bash", ".zsh", ".ps1")
-MAX_WORD_LENGTH = 300
-MAX_TARGETS = 5
 
 
 class Mention(NamedTuple):
@@ -49,8 +47,6 @@ class Mention(NamedTuple):
     """What follows a program of `RUNNERS`: some of these may be targets."""
     is_started: bool = False
     """Whether an interpreter stands right before it, so that it need not look like a path."""
-    is_instruction: bool = False
-    """Whether it stands in a text that tells somebody to run it, and nothing runs it by itself."""
 
 
 def in_document(text: str) -> Iterator[Mention]:
@@ -64,9 +60,7 @@ def in_document(text: str) -> Iterator[Mention]:
             yield from in_program(words)
         else:
             for clause in _CLAUSES.split(words):
-                yield from _in_clause(
-                    _words(clause), is_code=kind != "prose", is_run=kind == "run", is_instruction=True
-                )
+                yield from _in_clause(_words(clause), is_code=kind != "prose", is_run=kind == "run")
 
 
 def in_reading(text: str, *, has_imports: bool) -> Iterator[Mention]:
@@ -127,7 +121,7 @@ def _expanded(text: str) -> str:
 def recipes(text: str, targets: Sequence[str]) -> str:
     """What targets of a Makefile, justfile, Taskfile, package.json or pyproject.toml run, with what they need."""
     known, found = _recipes(text), dict[str, str]()
-    waiting = [target for target in targets[:MAX_TARGETS] if target in known]
+    waiting = [target for target in targets if target in known]
     while waiting:
         target = waiting.pop()
         if target not in found:
@@ -194,15 +188,13 @@ def _segments(body: str) -> Iterator[tuple[str, Literal["prose", "code", "run", 
 
 
 def _words(clause: str) -> list[str]:
-    pieces = (piece for piece in _SPLIT.split(clause) if piece and len(piece) <= MAX_WORD_LENGTH)
+    pieces = (piece for piece in _SPLIT.split(clause) if piece)
     plain = (_BOLD.sub("", piece.rstrip(".,;?")) or piece for piece in pieces)
     bare = (piece.removeprefix("@").partition("#")[0] or piece for piece in plain)
     return [unquote(word) if "%" in word else word for word in bare]
 
 
-def _in_clause(
-    words: list[str], *, is_code: bool, is_run: bool = False, is_instruction: bool = False
-) -> Iterator[Mention]:
+def _in_clause(words: list[str], *, is_code: bool, is_run: bool = False) -> Iterator[Mention]:
     """Words of one command or one line of prose. In prose, only what follows an interpreter at once is run by it."""
     started = running = False
     for number, word in enumerate(words):
@@ -215,7 +207,7 @@ def _in_clause(
         )
         arguments = tuple(words[number + 1 :][: None if is_code else 1]) if word in RUNNERS else ()
         how: Literal["names", "runs"] = "runs" if is_program or (arguments and is_code) else "names"
-        yield Mention(word, how, arguments, started, is_instruction)
+        yield Mention(word, how, arguments, started)
         is_interpreter = word in INTERPRETERS and (is_code or word not in ENGLISH)
         is_between = started and (word.startswith("-") or word == "run")
         started = is_interpreter or is_between

@@ -117,11 +117,12 @@ class Graph:
             if mention.arguments and not how and (not is_code(path) or path.endswith(SHELL_ENDINGS)):
                 self._note_runner(path, mention)
             else:
-                self._note(path, mention, how or f"{_WORDS.get(mention.how)} by {path}")
+                self._note(path, mention, how)
 
     def _note(self, path: str, mention: Mention, how: str) -> None:
-        # Whether a trial did what a text tells, its commands say.
-        is_named = mention.how == "names" or (mention.is_instruction and path in self._memory)
+        # Whether a trial did what a CLAUDE.md file asks for, its commands say.
+        is_advice = path in self._memory and mention.how != "imports" and not how
+        is_named, how = mention.how == "names" or is_advice, how or f"{_WORDS.get(mention.how)} by {path}"
         is_settings = path.endswith(".json") and self.steers(path)
         if PATTERN.search(mention.word):
             # Code that a pattern means is the project's own work.
@@ -178,8 +179,8 @@ class Graph:
         if place in (path, ".", "", self.tree.folder):
             return
         # What a recipe runs: of a text, and not by Claude Code itself.
-        is_instruction = path in self._memory and not how.startswith("imported")
-        (self._start if is_instruction else self._follows[path]).setdefault(place, how)
+        is_recipe = path in self._memory and not how.startswith("imported")
+        (self._start if is_recipe else self._follows[path]).setdefault(place, how)
 
     def _name(self, path: str, place: str, *, is_listed: bool = False) -> None:
         """Note what is only named; of what is in a list, whether the list is all that names it."""

@@ -147,7 +147,6 @@ class Workspaces:
         own, is_base = self._finder.from_disk if self._finder else (), self._commit is not None
         project = await source.inspect(self.project, self._results, self._git, self._environ, own=own)
         home = location.project_folder(self._base, project.identity)
-        ask = git.for_status(self._git, self._environ).within(project.folder)
         place, number = await folder.claim(home, folder.TREES)
         weakref.finalize(self, _release, place, number)
         if self._commit:
@@ -155,10 +154,10 @@ class Workspaces:
         elif project.repository is None:
             project = await snapshot.of_folder(project, self._results, place / "tree", self._git)
         elif self._working_tree:
-            tree = place / "tree"
-            project = await snapshot.of_working_tree(project, self._results, tree, self._git, ask, own)
+            places = self._results, place / "tree"
+            project = await snapshot.of_working_tree(project, *places, self._git, self._environ, own)
         sides = {"tree_counts": self._working_tree, "is_base": is_base}
-        project = await contents.with_contents(project, place, self._git, ask, **sides)
+        project = await contents.with_contents(project, place, self._git, self._environ, **sides)
         source.check_folder(project, is_base=is_base)
         return project
 
@@ -256,9 +255,9 @@ class Workspaces:
     async def _check_out(
         self, run: WorkspaceFolder, project: Project, home: Path, suite: ResolvedSuite, stack: AsyncExitStack
     ) -> Start:
-        order = store.CheckoutOrder(project, suite.history_depth, self._finder)
-        lent = await stack.enter_async_context(store.borrowed(home, order, self._git))
-        everything = store.borrowed(home, store.CheckoutOrder(project), self._git)
+        borrowed = store.borrowed(home, project, self._git, suite.history_depth, self._finder)
+        lent = await stack.enter_async_context(borrowed)
+        everything = store.borrowed(home, project, self._git)
         whole = await stack.enter_async_context(everything) if suite.commands_see_suites else None
         return await store.check_out(run, project, lent, whole, self._git)
 

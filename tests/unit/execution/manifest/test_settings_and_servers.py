@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.steered import named, problems, scanned, workspace_in, write
 from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.errors import ExecutionError
 from zelda_ci.execution.agent import NO_PINS, Pins
 from zelda_ci.execution.manifest.pins import find_pins
 from zelda_ci.redact import Redactor, Secret
@@ -129,6 +130,12 @@ def test_variables_on_the_way_to_the_model_are_found_and_pinned(tmp_path: Path) 
 )
 def test_what_steers_or_means_nothing_is_the_projects_own(tmp_path: Path, settings: Any) -> None:
     assert find(tmp_path, settings) == NO_PINS
+
+
+@pytest.mark.parametrize("value", ["[" * 2000 + "]" * 2000, "1" * 5000])
+def test_settings_that_claude_code_reads_and_zelda_cannot_end_the_run(tmp_path: Path, value: str) -> None:
+    with pytest.raises(ExecutionError, match="holds a number of thousands of digits"):
+        find(tmp_path, f'{{"env": {{"CLAUDE_CODE_OF_TOMORROW": "1"}}, "x": {value}}}')
 
 
 def test_helpers_of_local_settings_are_found_without_a_variable_to_pin(tmp_path: Path) -> None:
