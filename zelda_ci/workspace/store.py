@@ -244,18 +244,22 @@ async def check_out(
     """
     repository = project.repository
     assert repository  # noqa: S101  # a folder without one has become a snapshot
-    repositories.create(
-        folder.git_dir,
-        object_format=repository.object_format,
-        settings=repository.settings,
-        borrow=store.objects,
-        shallow=store.shallow,
-    )
-    git = plumbing.within(folder.git_dir, GIT_DIR=str(folder.git_dir))
-    await git("worktree", "add", "-q", "--detach", str(folder.root), store.commit, inherit=(folder.number,))
+    await add_worktree(folder, store, repository.object_format, repository.settings, plumbing)
     make_folder(folder.root, project.prefix)
     index = CheckoutIndex(folder.session_index.read_bytes(), folder.session_index.stat().st_mtime_ns)
     return Start(store.commit, index, store, repository.object_format, repository.settings, whole)
+
+
+async def add_worktree(
+    folder: WorkspaceFolder, store: Store, object_format: str, settings: Mapping[str, str], plumbing: Git
+) -> None:
+    """Make a repository that borrows from a store, and check out the store's commit in a worktree of it."""
+    shallow = store.shallow
+    repositories.create(
+        folder.git_dir, object_format=object_format, settings=settings, borrow=store.objects, shallow=shallow
+    )
+    git = plumbing.within(folder.git_dir, GIT_DIR=str(folder.git_dir))
+    await git("worktree", "add", "-q", "--detach", str(folder.root), store.commit, inherit=(folder.number,))
 
 
 def make_folder(root: Path, inside: Path) -> None:
