@@ -12,7 +12,7 @@ import anyio
 
 from zelda_ci import metrics
 from zelda_ci.config import project
-from zelda_ci.config.environment import AWS_KEYS, HOW, EnvironmentSettings
+from zelda_ci.config.environment import HOW, EnvironmentSettings
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.domain.arms import Forecast
 from zelda_ci.domain.check import CheckReport
@@ -24,7 +24,7 @@ from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.events import Emit, Warned
 from zelda_ci.execution import claude_code
 from zelda_ci.model_proxy import proxy
-from zelda_ci.model_proxy.platforms import OAUTH_BETA, AnthropicApi, AwsKeys, Bedrock, Platform, Vertex
+from zelda_ci.model_proxy.platforms import OAUTH_BETA, AnthropicApi, Bedrock, Platform, Vertex
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.model_proxy.rate_limits import RateLimits
 from zelda_ci.model_proxy.upstream import LiveMode, Mode, RecordMode, ReplayMode, Upstream, portkey
@@ -147,20 +147,18 @@ def direct(settings: EnvironmentSettings, who: str) -> Upstream:
     credential = settings.credential()
     if credential is None:
         raise ConfigError(f"ANTHROPIC_API_KEY is not set, and {who} needs it.", hint=HOW, code="API_KEY_MISSING")
-    secret = credential.secrets[credential.variable]
+    variable, secret = credential.variable, credential.secret
+    headers = {"authorization": secret.as_bearer()} if secret else {}
+    platform: Platform
     match credential.platform:
         case "bedrock":
-            key, its_secret, token = map(credential.secrets.get, AWS_KEYS)
-            keys = AwsKeys(key, its_secret, token) if key and its_secret else None
-            headers = {} if keys else {"authorization": secret.as_bearer()}
-            platform: Platform = Bedrock(credential.region, keys)
+            platform = Bedrock(credential.region, finds_credentials=not secret)
         case "vertex":
-            headers, platform = {"authorization": secret.as_bearer()}, Vertex(credential.project, credential.region)
-        case "anthropic" if credential.variable == "ANTHROPIC_API_KEY":
-            headers, platform = {"x-api-key": secret}, AnthropicApi()
-        case _:
-            betas = [OAUTH_BETA] if credential.variable == "CLAUDE_CODE_OAUTH_TOKEN" else []
-            headers, platform = {"authorization": secret.as_bearer()}, AnthropicApi(betas)
+            platform = Vertex(credential.project, credential.region, finds_credentials=not secret)
+        case "anthropic":
+            platform = AnthropicApi([OAUTH_BETA] if variable == "CLAUDE_CODE_OAUTH_TOKEN" else [])
+            if secret and variable == "ANTHROPIC_API_KEY":
+                headers = {"x-api-key": secret}
     return Upstream(headers, credential.base_url or platform.default_url, settings.environ, platform=platform)
 
 

@@ -12,7 +12,6 @@ DOORS = ("cli", "ci", "pipeline", "app.py", "overrides.py")
 
 SENDERS = {
     "model_proxy/live.py": 1,  # the key, to the API
-    "model_proxy/platforms.py": 3,  # the keys that sign, and the token beside them, to Amazon
     "github/api.py": 1,  # the workflow's token, to GitHub
     "github/artifacts.py": 1,  # the job's token, to GitHub's artifact service
     "ci/base.py": 1,  # the workflow's token, to GitHub's git

@@ -430,7 +430,7 @@ def confined() -> BatchResult:
     """Everything that can be told of isolation."""
     report = IsolationReport(
         level="landlock",
-        reasons=("bubblewrap is not installed: install the package bubblewrap.",),
+        reasons=("Namespaces cannot be made here (namespaces: Operation not permitted): this system forbids them.",),
         network=NetworkSettings(session="none", test="none"),
         findings=tuple(
             SettingFinding(file=safe(".claude/settings.json"), setting=safe(name), effect="It did not take effect.")

@@ -12,6 +12,7 @@ import pytest
 from tests.support.claude_sessions import Session, make_workspace, shebang
 from zelda_ci.errors import ExecutionError
 from zelda_ci.execution import launch
+from zelda_ci.process.launches import Launch
 
 SHOW = "import json, os, sys; print(json.dumps([sys.argv[1:], dict(os.environ)]))"
 
@@ -50,10 +51,11 @@ def test_the_stub_passes_arguments_on_and_replaces_the_environment(tmp_path: Pat
     program = tmp_path / "show = it"
     program.write_text(f"{shebang()}\n{SHOW}\n")
     program.chmod(0o755)
-    stub = launch.prepare(request, program, {"ONLY": "this one", "NOT_UTF8": "\udcff"})
     arguments = ["--flag", "two words", "", "quo'te\n"]
-
-    done = subprocess.run([stub, *arguments], capture_output=True, check=True, env={"OF_ZELDA": "secret"})
+    with launch.prepared(request, program, {"ONLY": "this one", "NOT_UTF8": "\udcff"}) as (stub, read_status):
+        assert read_status() == Launch(begun=False)
+        done = subprocess.run([stub, *arguments], capture_output=True, check=True, env={"OF_ZELDA": "secret"})
+        assert read_status() == Launch(begun=True, exit_code=0)
 
     assert done.stderr.strip().isdigit()
     given, environment = json.loads(done.stdout)
@@ -65,8 +67,9 @@ def test_the_stub_passes_arguments_on_and_replaces_the_environment(tmp_path: Pat
 
 def test_the_environment_is_written_for_the_owner_only(tmp_path: Path) -> None:
     request = Session(make_workspace(tmp_path), "http://127.0.0.1:9").request()
-    launch.prepare(request, Path("/bin/true"), {"TOKEN": "x"})
-    launch.prepare(request, Path("/bin/true"), {"TOKEN": "y"})
+    for token in "xy":
+        with launch.prepared(request, Path("/bin/true"), {"TOKEN": token}):
+            pass
     file = request.workspace.base / "claude.environment.json"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert json.loads(file.read_text()) == {"TOKEN": "y"}
@@ -78,7 +81,8 @@ def test_a_link_in_place_of_the_config_folder_is_not_followed(tmp_path: Path) ->
     mine.mkdir()
     (mine / ".claude.json").write_text("mine")
     (request.workspace.home / ".claude").symlink_to(mine)
-    launch.prepare(request, Path("/bin/true"), {})
+    with launch.prepared(request, Path("/bin/true"), {}):
+        pass
     assert (mine / ".claude.json").read_text() == "mine"
     assert "hasTrustDialogAccepted" in (request.workspace.home / ".claude" / ".claude.json").read_text()
 
@@ -86,7 +90,7 @@ def test_a_link_in_place_of_the_config_folder_is_not_followed(tmp_path: Path) ->
 def test_a_folder_that_cannot_be_written_is_explained(tmp_path: Path) -> None:
     request = Session(make_workspace(tmp_path), "http://127.0.0.1:9").request()
     (request.workspace.home / ".claude").write_text("a file in the way")
-    with pytest.raises(ExecutionError) as caught:
-        launch.prepare(request, Path("/bin/true"), {})
+    with pytest.raises(ExecutionError) as caught, launch.prepared(request, Path("/bin/true"), {}):
+        pass
     assert caught.value.code == "SESSION_START_FAILED"
     assert caught.value.hint

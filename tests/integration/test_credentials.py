@@ -1,7 +1,8 @@
 """The credentials that people have, each through the real command against an endpoint of its form."""
 
 import json
-from datetime import UTC, datetime
+import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,10 @@ from tests.support.command import environment, results, run
 from tests.support.judging import answer, verdict
 from tests.support.projects import repository
 from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, http_error, text, tool_call
-from tests.support.scripted_clouds import chunk, frame
-from zelda_ci.model_proxy.platforms import AwsKeys, BrokenStreamError, EventStream
-from zelda_ci.redact import Secret
+from tests.support.scripted_clouds import chunk, frame, signature
+from zelda_ci.errors import ConfigError
+from zelda_ci.model_proxy.platforms import Bedrock, BrokenStreamError, CredentialError, EventStream, Vertex
+from zelda_ci.model_proxy.wire import Call
 
 SUITE = """\
 prompt: Look around.
@@ -32,6 +34,7 @@ WAYS = {
     "token": ({"ANTHROPIC_AUTH_TOKEN": TOKEN}, "ANTHROPIC_BASE_URL", "claude-sonnet-5-5"),
     "subscription": ({"CLAUDE_CODE_OAUTH_TOKEN": TOKEN}, "ANTHROPIC_BASE_URL", "claude-sonnet-5-5"),
     "signed": ({**AWS, **BEDROCK}, "ANTHROPIC_BEDROCK_BASE_URL", ON_BEDROCK),
+    "profile": ({"AWS_PROFILE": "work", **BEDROCK}, "ANTHROPIC_BEDROCK_BASE_URL", ON_BEDROCK),
     "vertex": (
         {"CLOUDSDK_AUTH_ACCESS_TOKEN": TOKEN, **VERTEX},
         "ANTHROPIC_VERTEX_BASE_URL",
@@ -51,16 +54,14 @@ def is_proven(way: str, request: ApiRequest, host: str) -> bool:
     """Whether a request carries the credential as that endpoint wants it, and no other."""
     headers = dict(request.headers)
     key, authorization = headers.get("x-api-key"), headers.get("authorization")
-    if way == "signed":
-        assert authorization
-        moment = datetime.strptime(headers["x-amz-date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
-        keys = AwsKeys(Secret(AWS["AWS_ACCESS_KEY_ID"]), Secret(TOKEN), Secret(f"{TOKEN}-2"))
+    if way in {"signed", "profile"}:
         sent = json.loads(request.raw_body)
         # What was signed is the body that the endpoint got: the test's server has added model and stream.
         body = {key: value for key, value in sent.items() if key not in {"model", "stream"}}
         compact = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
-        again = dict(keys.sign(f"http://{host}{request.path}", compact, "eu-west-1", at=moment))
-        return again[b"authorization"].decode() == authorization and headers["x-amz-security-token"] == f"{TOKEN}-2"
+        proof = signature(request.path, {**headers, "host": host}, compact, TOKEN)
+        assert f"{AWS['AWS_ACCESS_KEY_ID']}/" in str(authorization)
+        return str(authorization).endswith(proof) and headers["x-amz-security-token"] == f"{TOKEN}-2"
     is_beta = "oauth-2025-04-20" in headers.get("anthropic-beta", "").split(",")
     return (key, authorization) == (None, f"Bearer {TOKEN}") and is_beta == (way == "subscription")
 
@@ -68,6 +69,11 @@ def is_proven(way: str, request: ApiRequest, host: str) -> bool:
 @pytest.mark.parametrize("way", WAYS)
 def test_a_session_and_its_judge_are_paid_with_it_and_the_session_never_sees_it(tmp_path: Path, way: str) -> None:
     variables, address, model = WAYS[way]
+    if way == "profile":
+        profile = "".join(f"{name.lower()} = {value}\n" for name, value in AWS.items())
+        file = tmp_path / "aws-credentials"
+        file.write_text(f"[work]\n{profile}")
+        variables = {**variables, "AWS_SHARED_CREDENTIALS_FILE": str(file)}
     files = {"README.md": "all is well\n", "zelda/test-look.yaml": SUITE.replace("MODEL", f"'{model}'")}
     project = repository(tmp_path, files)
     with ScriptedApi(script) as api:
@@ -87,15 +93,15 @@ def test_a_session_and_its_judge_are_paid_with_it_and_the_session_never_sees_it(
 REFUSED = {
     "nothing": ({}, "ANTHROPIC_API_KEY is not set, and a session needs it.", "CLAUDE_CODE_OAUTH_TOKEN"),
     "no region": ({"CLAUDE_CODE_USE_BEDROCK": "1"}, "but not AWS_REGION", "Set AWS_REGION"),
-    "a profile": (
+    "no profile": (
         {**BEDROCK, "AWS_PROFILE": "work"},
-        "but neither AWS_BEARER_TOKEN_BEDROCK nor AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY",
-        'eval "$(aws configure export-credentials --format env)"',
+        "The config profile (work) could not be found",
+        "Set AWS_BEARER",
     ),
-    "a file": (
-        {**VERTEX, "GOOGLE_APPLICATION_CREDENTIALS": "/tmp/key.json"},
-        "but not CLOUDSDK_AUTH_ACCESS_TOKEN",
-        "gcloud auth print-access-token",
+    "no file": (
+        {**VERTEX, "GOOGLE_APPLICATION_CREDENTIALS": "/no/key.json"},
+        "Google Cloud's credentials cannot be used: File /no/key.json was not found",
+        "gcloud auth application-default login",
     ),
     "another cloud": ({"CLAUDE_CODE_USE_FOUNDRY": "1"}, "does not know that platform", "CLAUDE_CODE_USE_BEDROCK=1"),
 }
@@ -111,17 +117,23 @@ def test_what_cannot_be_had_is_said_with_the_way_out_before_anything_is_made(tmp
         assert not list(project.results.glob("runs/*"))
 
 
+def stream_of_bedrock() -> EventStream:
+    stream = Bedrock("eu-west-1").events("application/vnd.amazon.eventstream")
+    assert stream
+    return stream
+
+
 def test_a_failure_inside_amazons_stream_becomes_an_event_and_broken_bytes_are_refused() -> None:
     failure = frame({":message-type": "exception", ":exception-type": "throttlingException"}, b'{"message": "Slow."}')
     event = chunk(b'{"type": "ping"}')
     whole = frame({":message-type": "event"}, event) + failure
-    stream = EventStream()
+    stream = stream_of_bedrock()
     written = b"".join(piece for at in range(len(whole)) for piece in stream.feed(whole[at : at + 1]))
     assert written.count(b"event: ") == 2
     assert b'"rate_limit_error","message":"Slow."' in written
     for broken in (b"HTTP/1.1 500 Oops, an error page", whole[:20] + b"x" + whole[21:]):
         with pytest.raises(BrokenStreamError):
-            list(EventStream().feed(broken))
+            list(stream_of_bedrock().feed(broken))
 
 
 def test_a_credential_of_a_cloud_is_not_passed_on_to_the_session_that_it_pays_for(tmp_path: Path) -> None:
@@ -149,3 +161,31 @@ def test_a_subscription_that_is_for_claude_code_alone_runs_sessions_and_no_judge
     )
     assert "set ANTHROPIC_API_KEY" in judge["hint"]
     assert done.returncode == 2
+
+
+def test_a_cloud_whose_library_is_not_installed_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "botocore.eventstream", None)
+    with pytest.raises(ConfigError) as caught:
+        Bedrock("eu-west-1")
+    assert (caught.value.code, caught.value.hint) == ("EXTRA_MISSING", "pip install 'zelda-ci[bedrock]'")
+
+
+def test_credentials_of_google_are_renewed_and_its_failure_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    google, errors = import_module("google.auth"), import_module("google.auth.exceptions")
+
+    class Renewing:
+        token = 0
+
+        def before_request(self, request: object, method: str, url: str, headers: dict[str, str]) -> None:
+            self.token += 1
+            if self.token > 1:
+                raise errors.RefreshError("the login has expired")
+            headers["authorization"] = f"Bearer {TOKEN}-{self.token}"
+
+    monkeypatch.setattr(google, "default", lambda _: (Renewing(), None))
+    vertex = Vertex("p-1", "us-east5", finds_credentials=True)
+    call = Call("/v1/messages", [], b"{}", {"model": "claude-sonnet-5-5@20260101"})
+    assert (b"authorization", f"Bearer {TOKEN}-1".encode()) in vertex.wired("https://x", call, []).headers
+    assert vertex.secrets[0].mask(f"no: {TOKEN}-1") == "no: ***"
+    with pytest.raises(CredentialError, match="cannot be renewed: the login has expired"):
+        vertex.wired("https://x", call, [])

@@ -25,7 +25,7 @@ def reasons(*before: str) -> str:
 
 
 def can_make_namespaces() -> bool:
-    trial = [*programs.inside({"world": [*bubblewrap.TRIAL]}), "true"]
+    trial = [*programs.inside({}, world=bubblewrap.TRIAL), "true"]
     return subprocess.run(trial, capture_output=True, check=False, timeout=PATIENCE).returncode == 0
 
 

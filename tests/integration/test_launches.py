@@ -17,7 +17,6 @@ from tests.support.scripted_api import ScriptedApi, text
 from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.workspace import PHASES, Confinement, Workspace
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.process import launches
 from zelda_ci.workspace.workspaces import Workspaces
 
 WALLS = ["full", "uid", "landlock"]
@@ -68,17 +67,6 @@ def exit_code(found: CommandResult | WorkspaceError) -> int | None:
 def failure(found: CommandResult | WorkspaceError) -> tuple[str, int]:
     assert isinstance(found, WorkspaceError), found
     return found.code, found.exit_code
-
-
-@pytest.mark.timeout(30)
-def test_a_pipe_or_link_in_the_place_of_what_was_said_says_nothing(tmp_path: Path) -> None:
-    """Where nothing is confined, a session may have put it there, and nobody would ever write into the pipe."""
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "said").write_text(f"{launches.BEGUN}\n")
-    (tmp_path / "link").symlink_to("said")
-    assert launches.read(tmp_path / "said").begun
-    assert not launches.read(tmp_path / "pipe").begun
-    assert not launches.read(tmp_path / "link").begun
 
 
 def test_whatever_number_a_command_ends_with_is_its_own(project: Project) -> None:

@@ -1,6 +1,7 @@
 """No session finds the suites: not in its files, its history or its store. Commands do, where a suite asks for it."""
 
 import base64
+import shutil
 import zlib
 from pathlib import Path
 from typing import Any
@@ -164,6 +165,23 @@ def test_signed_merged_and_oddly_encoded_commits_keep_all_that_is_still_true(tmp
         assert after.count(b"parent ") == before.count(b"parent ")
         assert not any(name.encode() in after for name in (left, right, tip))
     assert seen(project, historyDepth=9) == ""
+
+
+def test_each_commit_of_a_history_keeps_all_but_the_suites(tmp_path: Path) -> None:
+    project = repository(tmp_path, {**CODE, "zelda/test-a.yaml": SUITE, "file": "1", "folder/a": "2", "x y\té": "3"})
+    (project.path / "file").unlink()
+    shutil.rmtree(project.path / "folder")
+    project.write({"file/x": "new", "folder": "new", "zelda/test-b.yaml": SUITE})
+    (project.path / "x y\té").chmod(0o755)
+    project.commit()
+    shutil.rmtree(project.path / "file")
+    (project.path / "file").symlink_to("folder")
+    project.commit()
+    script = "for n in HEAD HEAD~1 HEAD~2; do git ls-tree -r $n; done; git rev-parse --is-shallow-repository"
+    *listed, is_shallow = seen(project, script, historyDepth=9).splitlines()
+    own = [line for n in range(3) for line in project.git("ls-tree", "-r", f"HEAD~{n}").splitlines()]
+    assert listed == [line for line in own if "\tzelda/" not in line]
+    assert is_shallow == "false"
 
 
 def _body(project: Project, name: str) -> bytes:

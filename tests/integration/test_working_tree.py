@@ -2,10 +2,12 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import anyio
 
+from tests.integration.test_workspace_submodules import files_of
 from tests.support.command import environment, run, the_result
 from tests.support.named_contents import use_lfs
 from tests.support.projects import Project, repository
@@ -131,3 +133,22 @@ def test_files_that_only_a_filter_makes_look_changed_are_as_committed(tmp_path: 
     assert (source.commit, source.dirty, source.left_out) == (head, False, ("a.key",))
     project.write({"big.bin": b"other" * 1000})
     assert inspected().parent == head
+
+
+def test_files_folders_and_links_take_each_others_place(tmp_path: Path) -> None:
+    project = repository(tmp_path, {"file": "1", "folder/a": "2", "moved/b": "3", "staged": "4", "kept/c": "5"})
+    (project.path / "file").unlink()
+    shutil.rmtree(project.path / "folder")
+    (project.path / "moved").rename(project.path / "other")
+    (project.path / "moved").symlink_to("other")
+    project.write({"file/x": "new", "folder": "new", "staged": "new"})
+    project.git("add", "staged")
+    project.git("rm", "-q", "--cached", "kept/c")
+
+    async def main() -> dict[str, bytes]:
+        places = Workspaces(project.path, Path(".zelda"), project.environ, Redactor(), working_tree=True)
+        async with places.open("run-1", project.suite()) as workspace:
+            assert (workspace.root / "moved").is_symlink()
+            return files_of(workspace.root)
+
+    assert anyio.run(main) == files_of(project.path)

@@ -121,12 +121,36 @@ def test_cancelling_at_any_moment_leaves_nothing(tmp_path: Path, make: Callable[
     assert project.fingerprint() == before
 
 
-def test_a_run_takes_few_git_processes(tmp_path: Path) -> None:
-    project, counted, program = repository(tmp_path), tmp_path / "counted", tmp_path / "bin/git"
+def counted_git(project: Project, tmp_path: Path) -> Path:
+    """The file in which each call of git by Zelda itself is a line."""
+    counted, program = tmp_path / "counted", tmp_path / "bin/git"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\necho "$*" >> {counted}\nexec {shutil.which("git")} "$@"\n')
     program.chmod(0o755)
     project.environ["PATH"] = f"{program.parent}:{project.environ['PATH']}"
+    return counted
+
+
+def test_a_workspace_takes_few_git_processes(tmp_path: Path) -> None:
+    project = repository(tmp_path, {"README.md": "hello\n", "zelda/test-a.yaml": "prompt: x\n"})
+    counted = counted_git(project, tmp_path)
+
+    async def main(workspaces: Workspaces) -> list[int]:
+        found = [0]
+        for name in ("one", "two"):
+            async with workspaces.open(name, suite()):
+                found.append(len(counted.read_text().splitlines()) - sum(found))
+        counted.unlink()
+        return found[1:]
+
+    # Looking at the checkout, fetching and rewriting the commit, checking it out; then only what is not known yet.
+    assert anyio.run(main, project.workspaces()) == [11, 1]
+    assert anyio.run(main, project.workspaces()) == [5, 1]
+
+
+def test_a_run_takes_few_git_processes(tmp_path: Path) -> None:
+    project = repository(tmp_path)
+    counted = counted_git(project, tmp_path)
     project.level = "none"
 
     async def work(workspaces: Workspaces, workspace: Workspace) -> list[str]:
@@ -247,32 +271,6 @@ def test_the_sessions_processes_are_gone_with_the_workspace(tmp_path: Path) -> N
 
     project.work(work)
     assert not is_running(pids.read_text())
-
-
-def test_git_is_started_a_few_times_only(tmp_path: Path) -> None:
-    project = repository(tmp_path, {"README.md": "hello\n", "zelda/test-a.yaml": "prompt: x\n"})
-    calls, program = tmp_path / "calls", tmp_path / "bin/git"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\necho . >> {calls}\nexec {shutil.which("git")} "$@"\n')
-    program.chmod(0o755)
-    project.environ["PATH"] = f"{program.parent}:{project.environ['PATH']}"
-
-    def count() -> int:
-        """Processes since the last time."""
-        number = len(calls.read_text().split())
-        calls.unlink()
-        return number
-
-    async def main(workspaces: Workspaces) -> list[int]:
-        found = []
-        for name in ("one", "two"):
-            async with workspaces.open(name, suite()):
-                found.append(count())
-        return found
-
-    # Looking at the checkout, fetching and rewriting the commit, checking it out; then only what is not known yet.
-    assert anyio.run(main, project.workspaces()) == [11, 1]
-    assert anyio.run(main, project.workspaces()) == [5, 1]
 
 
 def test_git_is_missing_or_too_old(tmp_path: Path) -> None:

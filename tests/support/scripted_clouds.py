@@ -1,6 +1,8 @@
 """The forms of Amazon Bedrock and Vertex AI around a scripted Messages API: their paths in, their streams out."""
 
 import base64
+import hashlib
+import hmac
 import json
 import re
 import struct
@@ -8,7 +10,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from tests.support.scripted_replies import Wire
 
@@ -68,3 +70,17 @@ def frame(headers: dict[str, str], payload: bytes) -> bytes:
     lengths = struct.pack(">II", 16 + len(coded) + len(payload), len(coded))
     message = lengths + struct.pack(">I", zlib.crc32(lengths)) + coded + payload
     return message + struct.pack(">I", zlib.crc32(message))
+
+
+def signature(path: str, headers: Mapping[str, str], body: bytes, secret: str) -> str:
+    """AWS's Signature Version 4 of a request, by its description, over the headers that its `authorization` names."""
+    found = re.search(r"Credential=[^/]+/(?P<scope>[^,]+), SignedHeaders=(?P<names>[^,]+)", headers["authorization"])
+    assert found
+    scope, names = found["scope"], found["names"]
+    signed = "".join(f"{name}:{headers[name]}\n" for name in names.split(";"))
+    request = "\n".join(("POST", quote(path), "", signed, names, hashlib.sha256(body).hexdigest()))
+    digest = hashlib.sha256(request.encode()).hexdigest()
+    key = f"AWS4{secret}".encode()
+    for part in scope.split("/"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    return hmac.digest(key, f"AWS4-HMAC-SHA256\n{headers['x-amz-date']}\n{scope}\n{digest}".encode(), "sha256").hex()

@@ -25,6 +25,7 @@ API_TOKENS = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TO
 BEDROCK_TOKEN = "AWS_BEARER_TOKEN_BEDROCK"  # noqa: S105  # the name of its variable
 AWS_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 GOOGLE_TOKENS = ("CLOUDSDK_AUTH_ACCESS_TOKEN", "GOOGLE_OAUTH_ACCESS_TOKEN")
+GOOGLE_FILES = ("GOOGLE_APPLICATION_CREDENTIALS",)
 ADDRESSES = ("ANTHROPIC_BASE_URL", "ANTHROPIC_BEDROCK_BASE_URL", "ANTHROPIC_VERTEX_BASE_URL")
 OTHER_PLATFORMS = ("CLAUDE_CODE_USE_FOUNDRY", "CLAUDE_CODE_USE_ANTHROPIC_AWS", "CLAUDE_CODE_USE_MANTLE")
 
@@ -37,18 +38,21 @@ HOW = (
 
 @dataclass(frozen=True)
 class ModelCredential:
-    """One way to the models: whose API, and the secrets for it by the variables that held them."""
+    """One way to the models: whose API, and the key or token for it."""
 
     platform: Platform
-    secrets: Mapping[str, Secret] = field(repr=False)
+    variable: str = ""
+    """Which held the secret."""
+    secret: Secret | None = field(default=None, repr=False)
+    """None where the cloud's own library finds the credentials."""
     base_url: str | None = None
     region: str = ""
     project: str = ""
 
     @property
-    def variable(self) -> str:
-        """The variable that a message about it names."""
-        return next(iter(self.secrets))
+    def variables(self) -> frozenset[str]:
+        """Variables that pay, as far as they are known."""
+        return frozenset([self.variable] if self.secret else AWS_KEYS if self.platform == "bedrock" else GOOGLE_FILES)
 
 
 def find_credential(environ: Mapping[str, str], passed: Mapping[str, Secret]) -> ModelCredential | None:
@@ -58,8 +62,9 @@ def find_credential(environ: Mapping[str, str], passed: Mapping[str, Secret]) ->
         ConfigError: The one that was asked for cannot be had, or lacks something.
     """
 
-    def found(*names: str) -> dict[str, Secret]:
-        return {name: Secret(environ[name]) for name in names if environ.get(name)}
+    def found(*names: str) -> tuple[str, Secret | None]:
+        name = next((name for name in names if environ.get(name)), "")
+        return name, Secret(environ[name]) if name else None
 
     def missing(what: str, hint: str) -> ConfigError:
         return ConfigError(f"{what}.", hint=hint, code="CREDENTIAL_MISSING")
@@ -68,36 +73,23 @@ def find_credential(environ: Mapping[str, str], passed: Mapping[str, Secret]) ->
     # As Claude Code reads a switch.
     on = {name for name, value in environ.items() if value.strip().lower() in {"1", "true", "yes", "on"}}
     if key := passed.get("ANTHROPIC_API_KEY"):
-        return ModelCredential("anthropic", {"ANTHROPIC_API_KEY": key}, direct)
+        return ModelCredential("anthropic", "ANTHROPIC_API_KEY", key, direct)
     if other := next((name for name in OTHER_PLATFORMS if name in on), None):
         raise missing(f"{other} is set, and Zelda does not know that platform", HOW)
     if BEDROCK in on:
         region = environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
-        secrets = found(BEDROCK_TOKEN) or found(*AWS_KEYS)
         if not region:
             raise missing(f"{BEDROCK} is set, but not AWS_REGION", "Set AWS_REGION to the region of your models.")
-        if BEDROCK_TOKEN not in secrets and not secrets.keys() >= set(AWS_KEYS[:2]):
-            raise missing(
-                f"{BEDROCK} is set, but neither {BEDROCK_TOKEN} nor AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY",
-                "Zelda reads AWS credentials from variables only, not from profiles, SSO or roles: "
-                'eval "$(aws configure export-credentials --format env)" sets them.',
-            )
-        return ModelCredential("bedrock", secrets, bedrock, region=region)
+        return ModelCredential("bedrock", *found(BEDROCK_TOKEN), bedrock, region=region)
     if VERTEX in on:
         project = environ.get("ANTHROPIC_VERTEX_PROJECT_ID") or environ.get("GOOGLE_CLOUD_PROJECT")
-        region, secrets = environ.get("CLOUD_ML_REGION"), found(*GOOGLE_TOKENS)
+        region = environ.get("CLOUD_ML_REGION")
         if not (project and region):
             lacking = "CLOUD_ML_REGION" if project else "ANTHROPIC_VERTEX_PROJECT_ID"
             raise missing(f"{VERTEX} is set, but not {lacking}", f"Set {lacking} as Claude Code wants it.")
-        if not secrets:
-            raise missing(
-                f"{VERTEX} is set, but not CLOUDSDK_AUTH_ACCESS_TOKEN",
-                "Zelda takes an access token (good for an hour), not credential files of Google Cloud: "
-                'export CLOUDSDK_AUTH_ACCESS_TOKEN="$(gcloud auth print-access-token)"',
-            )
-        return ModelCredential("vertex", secrets, vertex, region=region, project=project)
-    secrets = found(*API_TOKENS)
-    return ModelCredential("anthropic", dict([*secrets.items()][:1]), direct) if secrets else None
+        return ModelCredential("vertex", *found(*GOOGLE_TOKENS), vertex, region=region, project=project)
+    variable, secret = found(*API_TOKENS)
+    return ModelCredential("anthropic", variable, secret, direct) if secret else None
 
 
 _AWS_HARMLESS = re.compile(

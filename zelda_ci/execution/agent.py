@@ -77,6 +77,6 @@ class SessionRequest:
     time_limit: TimeLimit = anyio.move_on_after
     """Limits the session's time; it may know of waiting that is none of the session's doing."""
     wait_seconds: float = 0.0
-    """For which a model request may be held back on its way, beyond what the model takes."""
+    """Seconds for which a model request may be held back on its way, beyond what the model takes."""
     keep_image: KeepImage | None = None
     """Without it, images that tools return are only named."""

@@ -51,8 +51,14 @@ async def run_session(
     # In a thread, because the loop also serves the model proxy of other runs.
     sdk = await anyio.to_thread.run_sync(import_sdk)
     runner = SessionRunner(request, listen, redact)
-    await runner.run(sdk.ClaudeSDKClient(_options(request, cli, runner.record_stderr)), explain)
-    return replace(judge(runner.facts), wall_seconds=runner.wall_seconds)
+    variables = launch.complete_environment(request, sdk_version=sdk.__version__, as_root=os.geteuid() == 0)
+    with launch.prepared(request, cli, variables) as (stub, read_status):
+        await runner.run(sdk.ClaudeSDKClient(_options(request, stub, runner.record_stderr)), explain)
+        status = read_status()
+    facts = replace(runner.facts, begun=status.begun)
+    if status.exit_code is not None:
+        facts.exit_code = status.exit_code
+    return replace(judge(facts), wall_seconds=runner.wall_seconds)
 
 
 @cache
@@ -76,11 +82,10 @@ class _Hollow(ModuleType):
         return sys.modules.get(f"{self.__name__}.{name}") or type(name, (BaseModel,), {})
 
 
-def _options(request: SessionRequest, cli: Path, record_stderr: Callable[[str], None]) -> Any:
-    sdk, execution = import_sdk(), request.execution
-    variables = launch.complete_environment(request, sdk_version=sdk.__version__, as_root=os.geteuid() == 0)
-    return sdk.ClaudeAgentOptions(
-        cli_path=launch.prepare(request, cli, variables),
+def _options(request: SessionRequest, stub: Path, record_stderr: Callable[[str], None]) -> Any:
+    execution = request.execution
+    return import_sdk().ClaudeAgentOptions(
+        cli_path=stub,
         cwd=request.workspace.path,
         session_id=request.session_id,
         model=execution.model,

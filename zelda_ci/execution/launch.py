@@ -3,8 +3,8 @@
 import json
 import os
 import shlex
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,6 +12,8 @@ from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import ExecutionError
 from zelda_ci.execution.agent import SessionRequest
 from zelda_ci.files import untrusted
+from zelda_ci.process import launches
+from zelda_ci.process.launches import Launch
 
 # Most that the API may take for the headers of a response, and that a streamed response may be silent.
 REQUEST_SECONDS, SILENCE_SECONDS = 120, 60
@@ -197,40 +199,44 @@ def find_cli(package: str = "claude_agent_sdk") -> Path:
     )
 
 
-def prepare(request: SessionRequest, cli: Path, variables: Mapping[str, str]) -> Path:
-    """Write the stub, the environment and the trusted folder; return the stub.
+@contextmanager
+def prepared(
+    request: SessionRequest, cli: Path, variables: Mapping[str, str]
+) -> Iterator[tuple[Path, Callable[[], Launch]]]:
+    """Write the stub, the environment and the trusted folder; yield the stub and the reader of its start's status.
 
     Raises:
         ExecutionError: The run's folder cannot be written (`SESSION_START_FAILED`).
     """
-    base = request.workspace.base
+    base, confinement = request.workspace.base, request.workspace.confinement
     stub, environment_file = base / "claude", base / "claude.environment.json"
-    try:
-        config_dir = request.workspace.home / ".claude"
-        # The setup command ran before: a link it left there must not lead our writing out of the workspace.
-        if config_dir.is_symlink():
-            config_dir.unlink()
-        config_dir.mkdir(parents=True, exist_ok=True)
-        _write(config_dir / ".claude.json", trust(request), mode=0o600)
-        if (uid := request.workspace.confinement.uid) is not None:
-            for place in (config_dir, config_dir / ".claude.json"):
-                os.chown(place, uid, uid, follow_symlinks=False)
-        _write(environment_file, json.dumps(dict(variables)), mode=0o600)
-        status_file = request.workspace.status_file("session")
-        status_file.unlink(missing_ok=True)
-        # The inner shell is there because `env` would take a path with "=" in it for a variable.
-        start = request.workspace.confinement.command(
-            [str(cli)], phase="session", environment_file=environment_file, status_file=status_file, secret=TOKEN
-        )
-        inner = f"/bin/sh -c 'exec \"$@\"' sh {shlex.join(start)}"
-        _write(stub, f'#!/bin/sh\necho "$$" >&2\nexec /usr/bin/env -i {inner} "$@"\n', mode=0o700)
-    except OSError as exc:
-        raise ExecutionError(
-            f"The session could not be prepared in {base}: {exc.strerror}.",
-            hint="Check that the folder is writable and its disk is not full.",
-            code="SESSION_START_FAILED",
-        ) from exc
-    return stub
+    status_file = request.workspace.status_file("session")
+    with ExitStack() as stack:
+        try:
+            config_dir = request.workspace.home / ".claude"
+            # The setup command ran before: a link it left there must not lead our writing out of the workspace.
+            if config_dir.is_symlink():
+                config_dir.unlink()
+            config_dir.mkdir(parents=True, exist_ok=True)
+            _write(config_dir / ".claude.json", trust(request), mode=0o600)
+            if confinement.uid is not None:
+                for place in (config_dir, config_dir / ".claude.json"):
+                    os.chown(place, confinement.uid, confinement.uid, follow_symlinks=False)
+            _write(environment_file, json.dumps(dict(variables)), mode=0o600)
+            read_status = stack.enter_context(launches.followed(status_file))
+            # The inner shell is there because `env` would take a path with "=" in it for a variable.
+            start = confinement.command(
+                [str(cli)], phase="session", environment_file=environment_file, status_file=status_file, secret=TOKEN
+            )
+            inner = f"/bin/sh -c 'exec \"$@\"' sh {shlex.join(start)}"
+            _write(stub, f'#!/bin/sh\necho "$$" >&2\nexec /usr/bin/env -i {inner} "$@"\n', mode=0o700)
+        except OSError as exc:
+            raise ExecutionError(
+                f"The session could not be prepared in {base}: {exc.strerror}.",
+                hint="Check that the folder is writable and its disk is not full.",
+                code="SESSION_START_FAILED",
+            ) from exc
+        yield stub, read_status
 
 
 def _write(path: Path, content: str, *, mode: int) -> None:

@@ -19,7 +19,6 @@ from zelda_ci.errors import ZeldaError
 from zelda_ci.execution.agent import Listen, SessionRequest
 from zelda_ci.execution.messages import SYNTHETIC, Translator, server_states
 from zelda_ci.execution.outcome import BUDGET, CANCELLED, SessionFacts, SessionOutcome, failed
-from zelda_ci.process import launches
 from zelda_ci.redact import Redactor
 
 log = logging.getLogger(__name__)
@@ -108,7 +107,7 @@ class SessionRunner:
         self._can_record = True
         self.facts = SessionFacts(is_command=request.prompt.lstrip().startswith("/"))
         self.wall_seconds = 0.0
-        """Until the session came to rest; waiting for the background in vain and closing it are not counted."""
+        """Seconds until the session came to rest; waiting for the background in vain and closing it are not counted."""
 
     async def run(self, client: Any, explain: Callable[[Exception], SessionOutcome | None]) -> None:
         """Have the conversation, and end it if it does not end by itself.
@@ -132,10 +131,6 @@ class SessionRunner:
                     with anyio.CancelScope(shield=True):
                         await self._end()
                     tasks.cancel_scope.cancel()
-        launch = launches.read(self._request.workspace.status_file("session"))
-        self.facts.begun = launch.begun
-        if launch.exit_code is not None:
-            self.facts.exit_code = launch.exit_code
 
     def record_stderr(self, line: str) -> None:
         """Record a line on the CLI's standard error; the first one is its supervisor's."""

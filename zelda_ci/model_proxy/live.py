@@ -11,11 +11,12 @@ from contextlib import aclosing, asynccontextmanager
 from urllib.parse import urlsplit
 
 import anyio
+import anyio.to_thread
 import httpx2
 
 from zelda_ci.errors import ProxyError
 from zelda_ci.model_proxy.limits import Limits, in_mib
-from zelda_ci.model_proxy.platforms import BrokenStreamError
+from zelda_ci.model_proxy.platforms import BrokenStreamError, CredentialError
 from zelda_ci.model_proxy.rate_limits import Throttled, is_throttled
 from zelda_ci.model_proxy.upstream import Upstream, shown
 from zelda_ci.model_proxy.wire import (
@@ -137,7 +138,11 @@ class _LiveSource(AnswerSource):
         given |= {name.lower().encode(): value.encode() for name, value in self._upstream.routing.items()}
         given |= {name.lower().encode(): key.reveal().encode() for name, key in self._upstream.headers.items()}
         headers = [*((name, value) for name, value in call.headers if name not in given), *given.items()]
-        wired = self._upstream.platform.wired(self._upstream.base_url.rstrip("/"), call, headers)
+        try:
+            base_url = self._upstream.base_url.rstrip("/")
+            wired = await anyio.to_thread.run_sync(self._upstream.platform.wired, base_url, call, headers)
+        except CredentialError as exc:
+            raise Unreachable(f"Zelda's model proxy cannot ask {self.address}: {exc}", again=False) from exc
         request = self._client.build_request("POST", wired.url, headers=wired.headers, content=wired.body)
         began, seconds = time.monotonic(), self._limits.head_seconds if call.body.get("stream") else math.inf
         try:

@@ -1,33 +1,31 @@
 """What a request to the Messages API looks like at Anthropic, on Amazon Bedrock and on Google Cloud's Vertex AI.
 
 Sessions and judges speak Anthropic's own dialect; it is translated here, and the answer back, so that metering, limits
-and recordings are the same everywhere.
+and recordings are the same everywhere. Credentials, signatures and streams of the clouds are their own libraries' work,
+which only those need who use that cloud.
 """
 
 import base64
-import hashlib
-import hmac
-import struct
-import zlib
+import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
+from zelda_ci.errors import ConfigError
 from zelda_ci.model_proxy import wire
 from zelda_ci.model_proxy.wire import Call, Headers, RefusedHereError
 from zelda_ci.redact import Secret
 
-BETA = b"anthropic-beta"
-VERSION = b"anthropic-version"
-# The version that both clouds name in their own way; later ones have the same name everywhere.
-FIRST_VERSION = "2023-06-01"
 API_URL = "https://api.anthropic.com"
+BETA, VERSION = b"anthropic-beta", b"anthropic-version"
 # Without it the API does not take the token of a subscription.
 OAUTH_BETA = "oauth-2025-04-20"
+# The version that both clouds name in their own way; later ones have the same name everywhere.
+FIRST_VERSION = "2023-06-01"
 EVENT_STREAM = "application/vnd.amazon.eventstream"
+GOOGLE_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
 
 @dataclass(frozen=True)
@@ -42,22 +40,18 @@ class Wired:
 class Platform(ABC):
     """Where models are served."""
 
-    @property
-    def secrets(self) -> Sequence[Secret]:
-        """Those that are in no header."""
-        return ()
-
-    @property
-    @abstractmethod
-    def default_url(self) -> str:
-        """The address where the environment gives none."""
+    default_url: str
+    """The address where the environment gives none."""
+    secrets: Sequence[Secret] = ()
+    """Credentials that requests carry beside those of the upstream's headers."""
 
     @abstractmethod
     def wired(self, base_url: str, call: Call, headers: Headers) -> Wired:
-        """The request; `headers` are those that go on, credentials included.
+        """The request; `headers` are those that go on. May wait for new credentials, so it runs in a thread.
 
         Raises:
             RefusedHereError: The platform does not offer this.
+            CredentialError: The credentials have expired, and there are no new ones.
         """
 
     def events(self, content_type: str) -> "EventStream | None":
@@ -66,97 +60,148 @@ class Platform(ABC):
 
     def error(self, body: bytes) -> bytes:
         """The body of an error in Anthropic's form."""
-        return body
+        found = wire.read_object(body.strip().removeprefix(b"[").removesuffix(b"]")) or {}
+        place = inner if isinstance(inner := found.get("error"), dict) else found
+        message = place.get("message") or place.get("Message")
+        if found.get("type") == "error" or not isinstance(message, str):
+            return body
+        return wire.error_body("api_error", message)
 
 
-@dataclass(frozen=True)
+class CredentialError(Exception):
+    """A cloud's credentials cannot be renewed; the message says why."""
+
+
 class AnthropicApi(Platform):
-    """The API itself, or a gateway that speaks as it does."""
-
-    betas: Sequence[str] = ()
-    """What requests must name beside what the session names."""
+    """The API itself, or a gateway that speaks as it does; `betas` are named beside what the session names."""
 
     default_url = API_URL
 
+    def __init__(self, betas: Sequence[str] = ()) -> None:
+        self._betas = betas
+
     def wired(self, base_url: str, call: Call, headers: Headers) -> Wired:
-        return Wired(base_url + call.path, _with_betas(headers, self.betas), call.raw_body)
+        if self._betas:
+            both = ",".join(dict.fromkeys([*_betas(headers), *self._betas]))
+            headers = [*(each for each in headers if each[0] != BETA), (BETA, both.encode())]
+        return Wired(base_url + call.path, headers, call.raw_body)
+
+    def error(self, body: bytes) -> bytes:
+        return body
 
 
-@dataclass(frozen=True)
 class Vertex(Platform):
-    """Vertex AI: model and method in the path, the version in the body."""
+    """Vertex AI: model and method in the path, the version in the body.
 
-    project: str
-    region: str
+    Args:
+        project: The project that pays.
+        region: Where the models are.
+        finds_credentials: Whether Google's library finds and renews them (a credential file, workload identity, the
+            login of `gcloud`); else a bearer token stands in the upstream's headers.
+    """
 
-    @property
-    def default_url(self) -> str:
+    def __init__(self, project: str, region: str, *, finds_credentials: bool = False) -> None:
+        self._place = f"/projects/{quote(project)}/locations/{quote(region)}/publishers/anthropic/models"
         hosts = {"global": "aiplatform", "us": "aiplatform.us.rep", "eu": "aiplatform.eu.rep"}
-        return f"https://{hosts.get(self.region, f'{self.region}-aiplatform')}.googleapis.com/v1"
+        self.default_url = f"https://{hosts.get(region, f'{region}-aiplatform')}.googleapis.com/v1"
+        self._credentials: Any = None
+        if finds_credentials:
+            google = _library("google.auth", "vertex")
+            self._exceptions = _library("google.auth.exceptions", "vertex")
+            try:
+                self._credentials, _ = google.default([GOOGLE_SCOPE])
+            except self._exceptions.GoogleAuthError as exc:
+                hint = "Log in with `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS."
+                message = f"Google Cloud's credentials cannot be used: {exc}"
+                raise ConfigError(message, hint=hint, code="CREDENTIAL_MISSING") from exc
 
     def wired(self, base_url: str, call: Call, headers: Headers) -> Wired:
-        version = _version(call, "vertex-2023-10-16")
-        models = f"{base_url}/projects/{quote(self.project)}/locations/{quote(self.region)}/publishers/anthropic/models"
-        remaining = _without(headers, VERSION)
+        headers = [(name, value) for name, value in headers if name != VERSION]
+        if self._credentials:
+            headers.append((b"authorization", self._bearer().encode()))
+        models, version = base_url + self._place, _version(call, "vertex-2023-10-16")
         if call.counts_tokens:
             body = wire.write({**call.body, "anthropic_version": version})
-            return Wired(f"{models}/count-tokens:rawPredict", remaining, body)
+            return Wired(f"{models}/count-tokens:rawPredict", headers, body)
         method = "streamRawPredict" if call.body.get("stream") else "rawPredict"
-        body = wire.write({"anthropic_version": version, **_less(call.body, "model")})
-        return Wired(f"{models}/{_name(call)}:{method}", remaining, body)
+        body = wire.write({"anthropic_version": version, **_without(call.body, "model")})
+        return Wired(f"{models}/{_model(call)}:{method}", headers, body)
 
-    def error(self, body: bytes) -> bytes:
-        return _translated(body)
+    def _bearer(self) -> str:
+        sent: dict[str, str] = {}
+        try:
+            request = _library("google.auth.transport.requests", "vertex").Request()
+            self._credentials.before_request(request, "POST", self.default_url, sent)
+        except self._exceptions.GoogleAuthError as exc:
+            raise CredentialError(f"Google Cloud's credentials cannot be renewed: {exc}") from exc
+        bearer = sent["authorization"]
+        self.secrets = [Secret(bearer)]
+        return bearer
 
 
-@dataclass(frozen=True)
 class Bedrock(Platform):
-    """Amazon Bedrock's runtime: model and streaming in the path, version and betas in the body."""
+    """Amazon Bedrock's runtime: model and streaming in the path, version and betas in the body.
 
-    region: str
-    keys: "AwsKeys | None" = None
-    """Where requests are signed; else a bearer token stands in a header."""
+    Args:
+        region: Where the models are.
+        finds_credentials: Whether Amazon's library finds and renews keys (variables, a profile, SSO, a role) that sign
+            requests; else a bearer token stands in the upstream's headers.
+    """
 
-    @property
-    def default_url(self) -> str:
-        return f"https://bedrock-runtime.{self.region}.amazonaws.com"
-
-    @property
-    def secrets(self) -> Sequence[Secret]:
-        return [secret for secret in (self.keys.secret, self.keys.token) if secret] if self.keys else []
+    def __init__(self, region: str, *, finds_credentials: bool = False) -> None:
+        self.default_url, self._region = f"https://bedrock-runtime.{region}.amazonaws.com", region
+        self._stream = _library("botocore.eventstream", "bedrock")
+        self._credentials: Any = None
+        if finds_credentials:
+            problem: object = "there are none"
+            self._error = _library("botocore.exceptions", "bedrock").BotoCoreError
+            try:
+                self._credentials = _library("botocore.session", "bedrock").Session().get_credentials()
+            except self._error as exc:
+                problem = exc
+            if self._credentials is None:
+                hint = "Set AWS_BEARER_TOKEN_BEDROCK, AWS_PROFILE, or AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY."
+                raise ConfigError(f"AWS credentials cannot be used: {problem}.", hint=hint, code="CREDENTIAL_MISSING")
 
     def wired(self, base_url: str, call: Call, headers: Headers) -> Wired:
         if call.counts_tokens:
-            why = "tokens are not counted on Amazon Bedrock"
-            raise RefusedHereError(404, "not_found_error", why)
-        betas = [beta for name, value in headers if name == BETA for beta in value.decode("latin-1").split(",")]
-        more = {"anthropic_version": _version(call, "bedrock-2023-05-31")}
-        body = wire.write(
-            {**more, **({"anthropic_beta": betas} if betas else {}), **_less(call.body, "model", "stream")}
-        )
+            raise RefusedHereError(404, "not_found_error", "tokens are not counted on Amazon Bedrock")
+        content: dict[str, Any] = {"anthropic_version": _version(call, "bedrock-2023-05-31")}
+        if betas := _betas(headers):
+            content["anthropic_beta"] = betas
+        body = wire.write({**content, **_without(call.body, "model", "stream")})
         method = "invoke-with-response-stream" if call.body.get("stream") else "invoke"
-        url = f"{base_url}/model/{_name(call)}/{method}"
+        url = f"{base_url}/model/{_model(call)}/{method}"
         # Those of Anthropic mean nothing there, and what is signed must arrive as it was.
         plain = [(name, value) for name, value in headers if not name.startswith((b"anthropic-", b"x-stainless-"))]
-        return Wired(url, [*plain, *(self.keys.sign(url, body, self.region) if self.keys else [])], body)
+        return Wired(url, [*plain, *(self._signature(url, body) if self._credentials else [])], body)
+
+    def _signature(self, url: str, body: bytes) -> Headers:
+        request = _library("botocore.awsrequest", "bedrock").AWSRequest("POST", url, data=body)
+        try:
+            keys = self._credentials.get_frozen_credentials()
+        except self._error as exc:
+            raise CredentialError(f"AWS credentials cannot be renewed: {exc}") from exc
+        self.secrets = [Secret(key) for key in (keys.secret_key, keys.token) if key]
+        _library("botocore.auth", "bedrock").SigV4Auth(keys, "bedrock", self._region).add_auth(request)
+        return [(name.lower().encode(), value.encode()) for name, value in request.headers.items()]
 
     def events(self, content_type: str) -> "EventStream | None":
-        return EventStream() if content_type.startswith(EVENT_STREAM) else None
-
-    def error(self, body: bytes) -> bytes:
-        return _translated(body)
+        return EventStream(self._stream) if content_type.startswith(EVENT_STREAM) else None
 
 
-def _with_betas(headers: Headers, betas: Sequence[str]) -> Headers:
-    if not betas:
-        return headers
+def _library(module: str, extra: str) -> Any:
+    """A module of a cloud's library, which is no part of a plain installation."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        message = f"{module.partition('.')[0]} is not installed, which this cloud needs."
+        raise ConfigError(message, hint=f"pip install 'zelda-ci[{extra}]'", code="EXTRA_MISSING") from None
+
+
+def _betas(headers: Headers) -> list[str]:
     named = [value.decode("latin-1") for name, value in headers if name == BETA]
-    both = dict.fromkeys([*(beta.strip() for value in named for beta in value.split(",")), *betas])
-    return [*_without(headers, BETA), (BETA, ",".join(both).encode())]
-
-
-def _without(headers: Headers, name: bytes) -> Headers:
-    return [(other, value) for other, value in headers if other != name]
+    return [beta.strip() for value in named for beta in value.split(",")]
 
 
 def _version(call: Call, first: str) -> str:
@@ -164,11 +209,11 @@ def _version(call: Call, first: str) -> str:
     return first if version == FIRST_VERSION else version
 
 
-def _less(body: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+def _without(body: Mapping[str, Any], *keys: str) -> dict[str, Any]:
     return {key: value for key, value in body.items() if key not in keys}
 
 
-def _name(call: Call) -> str:
+def _model(call: Call) -> str:
     """The model as one segment of a path."""
     name = str(call.body.get("model", ""))
     if name.strip(".") == "":
@@ -176,110 +221,8 @@ def _name(call: Call) -> str:
     return quote(name, safe="@")
 
 
-def _translated(body: bytes) -> bytes:
-    """An error of the cloud, whose message lies at the top or in `error`, in Anthropic's form."""
-    found = wire.read_object(body.strip().removeprefix(b"[").removesuffix(b"]")) or {}
-    inner = found.get("error")
-    if found.get("type") == "error":
-        return body
-    place = inner if isinstance(inner, dict) else found
-    message = place.get("message") or place.get("Message")
-    return wire.error_body("api_error", message) if isinstance(message, str) else body
-
-
-@dataclass(frozen=True)
-class AwsKeys:
-    """Signs requests by AWS Signature Version 4."""
-
-    identity: Secret
-    secret: Secret
-    token: Secret | None = None
-    """Of a session with temporary keys."""
-
-    def sign(
-        self, url: str, body: bytes, region: str, *, service: str = "bedrock", at: datetime | None = None
-    ) -> Headers:
-        """The headers that prove who sent a POST; the host is signed, too."""
-        moment = (at or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
-        signed = {"host": _host(url), "x-amz-date": moment}
-        if self.token:
-            signed["x-amz-security-token"] = self.token.reveal()
-        names = ";".join(sorted(signed))
-        # What is escaped in the path once is escaped for the signature once more.
-        path = quote(urlsplit(url).path or "/", safe="/~")
-        lines = [f"{name}:{signed[name]}" for name in sorted(signed)]
-        request = "\n".join(["POST", path, "", *lines, "", names, hashlib.sha256(body).hexdigest()])
-        scope = f"{moment[:8]}/{region}/{service}/aws4_request"
-        text = "\n".join(["AWS4-HMAC-SHA256", moment, scope, hashlib.sha256(request.encode()).hexdigest()])
-        key = f"AWS4{self.secret.reveal()}".encode()
-        for part in (moment[:8], region, service, "aws4_request"):
-            key = hmac.digest(key, part.encode(), "sha256")
-        signature = hmac.digest(key, text.encode(), "sha256").hex()
-        who = f"Credential={self.identity.reveal()}/{scope}"
-        proof = f"AWS4-HMAC-SHA256 {who}, SignedHeaders={names}, Signature={signature}"
-        sent = {"authorization": proof, **_less(signed, "host")}
-        return [(name.encode(), str(value).encode()) for name, value in sent.items()]
-
-
-def _host(url: str) -> str:
-    """As HTTP clients write it: without the port that the scheme means anyway."""
-    parts = urlsplit(url)
-    standard = {"http": 80, "https": 443}.get(parts.scheme)
-    return parts.hostname or "" if parts.port in (None, standard) else f"{parts.hostname}:{parts.port}"
-
-
-MAX_MESSAGE_BYTES = 24 << 20
-PRELUDE = struct.Struct(">III")
-# Bytes that a header's value takes, by its type; of the others the first two bytes tell.
-VALUE_SIZES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
-TEXT = 7
-
-
 class BrokenStreamError(ValueError):
     """Bytes that are no message of an event stream."""
-
-
-class EventStream:
-    """Turns Amazon's event stream into server-sent events, however the network has cut it."""
-
-    def __init__(self) -> None:
-        self._buffer = bytearray()
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """The events of every message that is complete now.
-
-        Raises:
-            BrokenStreamError: The bytes are no such stream.
-        """
-        self._buffer += data
-        while len(self._buffer) >= PRELUDE.size:
-            total, header_size, check = PRELUDE.unpack_from(self._buffer)
-            if zlib.crc32(self._buffer[:8]) != check or not 16 + header_size <= total <= MAX_MESSAGE_BYTES:
-                raise BrokenStreamError
-            if len(self._buffer) < total:
-                return
-            message = bytes(self._buffer[:total])
-            del self._buffer[:total]
-            if zlib.crc32(message[:-4]) != int.from_bytes(message[-4:], "big"):
-                raise BrokenStreamError
-            yield from _event(_headers(message[12 : 12 + header_size]), message[12 + header_size : -4])
-
-
-def _headers(data: bytes) -> dict[str, str]:
-    found, at = dict[str, str](), 0
-    try:
-        while at < len(data):
-            end = at + 1 + data[at]
-            name, kind = data[at + 1 : end].decode(), data[end]
-            start = end + 1
-            size = VALUE_SIZES.get(kind)
-            if size is None:
-                size, start = int.from_bytes(data[start : start + 2], "big"), start + 2
-            found[name] = data[start : start + size].decode() if kind == TEXT else ""
-            at = start + size
-    except (IndexError, UnicodeDecodeError):
-        raise BrokenStreamError from None
-    return found
 
 
 # What Bedrock calls a failure inside a stream, in Anthropic's words.
@@ -291,17 +234,32 @@ FAILURES = {
 }
 
 
-def _event(headers: Mapping[str, str], payload: bytes) -> Iterator[bytes]:
+class EventStream:
+    """Turns Amazon's event stream into server-sent events, however the network has cut it; `library` reads it."""
+
+    def __init__(self, library: Any) -> None:
+        self._buffer, self._error = library.EventStreamBuffer(), library.ParserError
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The events of every message that is complete now.
+
+        Raises:
+            BrokenStreamError: The bytes are no such stream.
+        """
+        self._buffer.add_data(data)
+        try:
+            for message in self._buffer:
+                if event := _event(message.headers, message.payload):
+                    yield wire.written(event)
+        except (self._error, ValueError) as exc:
+            raise BrokenStreamError from exc
+
+
+def _event(headers: Mapping[str, Any], payload: bytes) -> dict[str, Any] | None:
     content = wire.read_object(payload) or {}
     if headers.get(":message-type") in {"exception", "error"}:
-        name = headers.get(":exception-type") or headers.get(":error-code") or ""
+        name = str(headers.get(":exception-type") or headers.get(":error-code") or "")
         said = content.get("message") or headers.get(":error-message") or name
-        error = {"type": FAILURES.get(name, "api_error"), "message": str(said)}
-        yield wire.written({"type": "error", "error": error})
-    elif isinstance(encoded := content.get("bytes"), str):
-        try:
-            event = wire.read_object(base64.b64decode(encoded, validate=True))
-        except ValueError:
-            raise BrokenStreamError from None
-        if event:
-            yield wire.written(event)
+        return {"type": "error", "error": {"type": FAILURES.get(name, "api_error"), "message": str(said)}}
+    encoded = content.get("bytes")
+    return wire.read_object(base64.b64decode(encoded, validate=True)) if isinstance(encoded, str) else None

@@ -27,11 +27,11 @@ from zelda_ci.redact import Redactor
 
 def preload(*, live: bool) -> None:
     """Import server and client, which most commands need not."""
-    with one_at_a_time("uvicorn"):
-        import zelda_ci.model_proxy.server  # noqa: PLC0415 - 60 ms
+    with one_at_a_time("h11"):
+        import zelda_ci.model_proxy.server  # noqa: PLC0415 - 15 ms
     if live:
         with one_at_a_time("httpx2"):
-            import zelda_ci.model_proxy.live  # noqa: F401, PLC0415 - 20 ms
+            import zelda_ci.model_proxy.live  # noqa: F401, PLC0415 - 40 ms
 
 
 class ModelProxy:
@@ -74,7 +74,7 @@ class ModelProxy:
 
                 self._live = await stack.enter_async_context(live_source(self._mode.upstream, self._limits))
             self.socket = stack.enter_context(socket_path())
-            self._base_url = await stack.enter_async_context(serving(self._runs, self.socket))
+            self._base_url = await stack.enter_async_context(serving(self._runs, self._limits, self.socket))
             self._stack = stack.pop_all()
         return self
 

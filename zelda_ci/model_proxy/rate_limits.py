@@ -8,7 +8,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
@@ -35,9 +35,6 @@ JITTER, MAX_JITTER_SECONDS = 0.2, 10.0
 # Length of a pause that is worth a line, the first time, and while refusals go on.
 NOTICE_SECONDS, MORE_NOTICE_SECONDS = 1.0, 10.0
 
-# A header that is longer holds no time.
-MAX_HEADER_LENGTH = 64
-
 
 class Throttled(Exception):  # noqa: N818 - an answer, and no error of ours
     """The API's refusal of a request that may be sent again; nothing was passed on to the session."""
@@ -55,32 +52,15 @@ def is_throttled(status: int, headers: Headers) -> bool:
 
 
 def _seconds(headers: Headers) -> float | None:
-    named = {name.decode("latin-1"): value.decode("latin-1").strip() for name, value in headers}
-    milliseconds, value = _number(named.get("retry-after-ms", "")), named.get("retry-after", "")
-    if milliseconds is not None:
-        return milliseconds / 1000
-    if (seconds := _number(value)) is not None:
-        return seconds
-    # Against the server's own clock: ours may differ.
-    date, now = _date(value), _date(named.get("date", "")) or datetime.now(UTC)
-    return max(0.0, (date - now).total_seconds()) if date else None
-
-
-def _number(value: str) -> float | None:
-    """Seconds, if it is a number of them that makes sense."""
-    try:
-        number = float(value) if len(value) <= MAX_HEADER_LENGTH else math.nan
-    except ValueError:
-        return None
-    return number if 0 <= number < math.inf else None
-
-
-def _date(value: str) -> datetime | None:
-    try:
-        date = parsedate_to_datetime(value[:MAX_HEADER_LENGTH])
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
-    return date if date.tzinfo else date.replace(tzinfo=UTC)
+    named = dict(headers)
+    for name, unit in ((b"retry-after-ms", 0.001), (b"retry-after", 1.0)):
+        with suppress(KeyError, ValueError):
+            if 0 <= (seconds := float(named[name]) * unit) < math.inf:
+                return seconds
+    with suppress(KeyError, ValueError, TypeError, OverflowError):
+        date = parsedate_to_datetime(named[b"retry-after"].decode("latin-1"))
+        return max(0.0, (date - datetime.now(UTC)).total_seconds())
+    return None
 
 
 class RateLimitWait:

@@ -1,4 +1,7 @@
-"""The HTTP server: uvicorn on loopback and on a socket in the file system; who may ask, and what."""
+"""The HTTP server: h11 on loopback and on a socket in the file system; who may ask, and what.
+
+No framework: importing one costs more than all requests of a session.
+"""
 
 import asyncio
 import logging
@@ -11,11 +14,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import anyio
-import uvicorn
-from starlette.requests import ClientDisconnect, Request
-from starlette.types import Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
-from uvicorn.server import ServerState
+import h11
 
 from zelda_ci.model_proxy.limits import Limits, in_mib
 from zelda_ci.model_proxy.run import ProxyRun
@@ -35,17 +34,20 @@ log = logging.getLogger(__name__)
 MAX_CONNECTIONS = 1024
 # Each request has a connection on both sides, and sessions have pipes.
 MAX_DESCRIPTORS = 1 << 16
-# An idle connection that the server closes can meet the session's next request half-way, and cost a retry.
-KEEP_ALIVE_SECONDS = 24 * 3600
 # Bytes of a socket's path that every kernel takes; Linux takes four more.
 MAX_ADDRESS_LENGTH = 103
+READ_BYTES = 1 << 16
+# For a client to read the answer to a request that was not read to its end.
+LINGER_SECONDS, LINGER_READS = 1.0, 256
 
 PATHS = ("/v1/messages", "/v1/messages/count_tokens")
 LOCAL_NAMES = ("127.0.0.1", "localhost")
+# The rest of such a request is not read.
+CLOSE: Headers = [(b"connection", b"close"), *DO_NOT_RETRY]
 
 
 @asynccontextmanager
-async def serving(runs: Mapping[str, ProxyRun], place: Path) -> AsyncIterator[str]:
+async def serving(runs: Mapping[str, ProxyRun], limits: Limits, place: Path) -> AsyncIterator[str]:
     """Serve the runs that are open at any time, by token, on 127.0.0.1, and on a socket at `place`.
 
     The value is the base URL. The end waits for nobody.
@@ -55,43 +57,33 @@ async def serving(runs: Mapping[str, ProxyRun], place: Path) -> AsyncIterator[st
     if soft != resource.RLIM_INFINITY and soft < wanted:
         with suppress(OSError, ValueError):  # a sandbox around Zelda may refuse it
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    config = uvicorn.Config(
-        Endpoint(runs),
-        http=H11Protocol,
-        ws="none",
-        lifespan="off",
-        interface="asgi3",
-        log_config=None,
-        log_level="critical",  # what goes wrong in a request is logged by the endpoint, in its own words
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        date_header=False,
-        limit_concurrency=MAX_CONNECTIONS,
-        timeout_keep_alive=KEEP_ALIVE_SECONDS,
-    )
-    config.load()
-    state, loop = ServerState(), asyncio.get_running_loop()
+    tasks: set[asyncio.Task[None]] = set()
 
-    def protocol() -> H11Protocol:
-        return H11Protocol(config, state, {})
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if task := asyncio.current_task():
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+        try:
+            await _Connection(reader, writer, is_full=len(tasks) > MAX_CONNECTIONS).serve(runs, limits)
+        except (ConnectionError, h11.RemoteProtocolError):
+            log.debug("a session left, or did not speak HTTP")
+        except asyncio.CancelledError:
+            writer.transport.abort()
+        finally:
+            writer.close()
 
-    # Our own start and end instead of uvicorn's `serve`: that one takes over the process's signal handlers, looks ten
-    # times a second whether to end, and then waits for open streams.
-    listener = await loop.create_server(protocol, "127.0.0.1", 0, backlog=MAX_CONNECTIONS)
-    local = await loop.create_unix_server(protocol, place, backlog=MAX_CONNECTIONS)
+    listener = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=MAX_CONNECTIONS)
+    local = await asyncio.start_unix_server(serve, place, backlog=MAX_CONNECTIONS)
     os.chmod(place, 0o666)  # noqa: PTH101, S103 - runs have tokens; a path of anyio's would do it in a thread
     try:
         yield f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
     finally:
         listener.close()
         local.close()
-        for connection in list(state.connections):
-            connection.transport.abort()
-        for task in state.tasks:
+        for task in tasks:
             task.cancel()
         with anyio.CancelScope(shield=True):
-            await asyncio.gather(*state.tasks, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @contextmanager
@@ -108,120 +100,147 @@ def socket_path() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-class Endpoint:
-    """An ASGI application over the runs that are open now, by token."""
+class _Connection:
+    """One connection of a session, and the sink of the answers on it."""
 
-    def __init__(self, runs: Mapping[str, ProxyRun]) -> None:
-        self._runs = runs
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_full: bool) -> None:
+        self._reader, self._writer, self._http = reader, writer, h11.Connection(h11.SERVER)
+        self._is_full = is_full
+        self._is_head = self._has_started = False
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one HTTP request."""
-        request, client = Request(scope, receive), _Client(send)
-        try:
-            run = self._admitted(request)
-            call = await run.call(scope["path"], request.headers.raw, await _whole(request, run.limits))
-            await _serve_until_it_leaves(receive, run, call, client)
-        except ClientDisconnect:
-            log.debug("a session left before it had sent its request")
-        except RefusedHereError as exc:
-            await send_error(client, exc.status, exc.kind, exc.message, exc.headers)
-        except BrokenOff as exc:
-            if client.started:
-                raise  # the server then cuts the connection, as the API's side did
-            why, again = str(exc) or "the answer broke off before it began", not isinstance(exc, OverLimitError)
-            await send_error(client, 502, "api_error", why, [] if again else DO_NOT_RETRY)
-        except Exception:
-            log.exception("the model proxy failed on a request")
-            if client.started:
+    async def serve(self, runs: Mapping[str, ProxyRun], limits: Limits) -> None:
+        """Answer one request after the other."""
+        while isinstance(request := await self._event(), h11.Request):
+            self._is_head, self._has_started = request.method == b"HEAD", False
+            try:
+                await self._answer(request, runs, limits)
+            except RefusedHereError as exc:
+                await send_error(self, exc.status, exc.kind, exc.message, exc.headers)
+            except BrokenOff as exc:
+                if self._has_started:
+                    return  # the connection is cut, as the API's side did
+                why, again = str(exc) or "the answer broke off before it began", not isinstance(exc, OverLimitError)
+                await send_error(self, 502, "api_error", why, [] if again else DO_NOT_RETRY)
+            except (ConnectionError, h11.RemoteProtocolError):
                 raise
-            await send_error(client, 500, "api_error", "Zelda's model proxy failed; see its debug log", DO_NOT_RETRY)
-        await client.end()
+            except Exception:
+                log.exception("the model proxy failed on a request")
+                if self._has_started:
+                    return
+                await send_error(self, 500, "api_error", "Zelda's model proxy failed; see its debug log", DO_NOT_RETRY)
+            if not self._has_started:
+                return  # the session has left
+            await self._send(h11.EndOfMessage())
+            if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
+                with anyio.move_on_after(LINGER_SECONDS):
+                    for _ in range(LINGER_READS):
+                        await self._reader.read(READ_BYTES)
+                return
+            self._http.start_next_cycle()
 
-    def _admitted(self, request: Request) -> ProxyRun:
-        """The run that asks.
+    async def _answer(self, request: h11.Request, runs: Mapping[str, ProxyRun], limits: Limits) -> None:
+        headers, path = list(request.headers), request.target.decode("latin-1").partition("?")[0]
+        if self._is_full:
+            raise RefusedHereError(503, "overloaded_error", "too many connections", [(b"connection", b"close")])
+        body = await self._body(headers, limits)
+        run = _admitted(request.method, path, dict(headers), runs)
+        call = await run.call(path, headers, body)
+        del body
+        await self._serve_until_it_leaves(run, call)
+
+    async def _event(self) -> object:
+        while (event := self._http.next_event()) is h11.NEED_DATA:
+            if self._http.they_are_waiting_for_100_continue:
+                await self._send(h11.InformationalResponse(status_code=100, headers=[]))
+            self._http.receive_data(await self._reader.read(READ_BYTES))
+        return event
+
+    async def _body(self, headers: Headers, limits: Limits) -> bytes:
+        """The body of a request.
 
         Raises:
-            RefusedHereError: Nobody may ask this, or not this one.
+            RefusedHereError: It is too large, takes too long or is compressed.
         """
-        # A web page in the user's browser could have a name resolve to this address (DNS rebinding); its name gives
-        # it away.
-        if request.headers.get("host", "").rsplit(":", 1)[0] not in LOCAL_NAMES:
-            raise RefusedHereError(403, "permission_error", "this host name is not served here")
-        if request.scope["path"] not in PATHS:
-            raise RefusedHereError(404, "not_found_error", "only the Messages API is served here")
-        if request.method != "POST":
-            raise RefusedHereError(405, "invalid_request_error", "use POST", [(b"allow", b"POST")])
-        scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
-        tokens = (request.headers.get("x-api-key", ""), bearer.strip() if scheme.lower() == "bearer" else "")
-        # A token is 256 random bits: the time of a look-up tells nothing about it.
-        run = next((self._runs[token] for token in tokens if token in self._runs), None)
-        if run is None:
-            raise RefusedHereError(401, "authentication_error", "this is not the token of a running session")
-        return run
-
-
-async def _whole(request: Request, limits: Limits) -> bytes:
-    """The body.
-
-    Raises:
-        RefusedHereError: It is too large, takes too long or is compressed; the rest is not read.
-    """
-    rest_unread = [(b"connection", b"close"), *DO_NOT_RETRY]
-    # A few kilobytes could unpack to gigabytes before any limit sees them.
-    if (encoding := request.headers.get("content-encoding", "identity")) != "identity":
-        message = f"compressed requests ({encoding[:20]}) are not taken"
-        raise RefusedHereError(415, "invalid_request_error", message, rest_unread)
-    parts, size = [], 0
-    try:
-        with anyio.fail_after(limits.request_seconds):
-            async for part in request.stream():
-                parts.append(part)
-                size += len(part)
-                if size > limits.request_bytes:
-                    message = (
-                        f"the request is larger than the {in_mib(limits.request_bytes)} that Zelda's model proxy takes"
-                    )
-                    raise RefusedHereError(413, "request_too_large", message, rest_unread)
-    except TimeoutError:
-        message = f"the request did not arrive within {limits.request_seconds:g} s"
-        raise RefusedHereError(408, "timeout_error", message, rest_unread) from None
-    return b"".join(parts)
-
-
-async def _serve_until_it_leaves(receive: Receive, run: ProxyRun, call: Call, client: "_Client") -> None:
-    """Serve the call; when the session goes away, so does the request to the API, which would still be paid for."""
-
-    async def cancel_when_gone(scope: anyio.CancelScope) -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        scope.cancel()
-
-    failure: Exception | None = None
-    async with anyio.create_task_group() as group:
-        group.start_soon(cancel_when_gone, group.cancel_scope)
+        # A few kilobytes could unpack to gigabytes before any limit sees them.
+        encoding = dict(headers).get(b"content-encoding", b"identity")
+        if encoding != b"identity":
+            message = f"compressed requests ({encoding[:20].decode('latin-1')}) are not taken"
+            raise RefusedHereError(415, "invalid_request_error", message, CLOSE)
+        body = bytearray()
         try:
-            await run.serve(call, client)
-        except Exception as exc:  # noqa: BLE001 - raised again below, outside the group, which would wrap it
-            failure = exc
-        group.cancel_scope.cancel()
-    if failure:
-        raise failure
+            with anyio.fail_after(limits.request_seconds):
+                while isinstance(event := await self._event(), h11.Data):
+                    body += event.data
+                    if len(body) > limits.request_bytes:
+                        most = in_mib(limits.request_bytes)
+                        message = f"the request is larger than the {most} that Zelda's model proxy takes"
+                        raise RefusedHereError(413, "request_too_large", message, CLOSE)
+        except TimeoutError:
+            message = f"the request did not arrive within {limits.request_seconds:g} s"
+            raise RefusedHereError(408, "timeout_error", message, CLOSE) from None
+        return bytes(body)
 
+    async def _serve_until_it_leaves(self, run: ProxyRun, call: Call) -> None:
+        """Serve the call; when the session goes away, so does the request to the API, which would still be paid for."""
+        failure: Exception | None = None
 
-class _Client:
-    """The session's side of an answer, as a sink."""
+        async def cancel_when_gone(scope: anyio.CancelScope) -> None:
+            nonlocal failure
+            # Nobody sends the next request before the answer to this one; more of it than this is not kept.
+            data, size = b"-", 0
+            with suppress(ConnectionError):
+                while data and size < READ_BYTES:
+                    data = await self._reader.read(READ_BYTES)
+                    self._http.receive_data(data)
+                    size += len(data)
+            failure = ConnectionResetError()
+            scope.cancel()
 
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self.started = False
+        async with anyio.create_task_group() as group:
+            group.start_soon(cancel_when_gone, group.cancel_scope)
+            try:
+                await run.serve(call, self)
+            except Exception as exc:  # noqa: BLE001 - raised again below, outside the group, which would wrap it
+                failure = exc
+            group.cancel_scope.cancel()
+        if failure:
+            raise failure
 
     async def start(self, status: int, headers: Headers) -> None:
-        self.started = True
-        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+        self._has_started = True
+        await self._send(h11.Response(status_code=status, headers=headers))
 
     async def chunk(self, data: bytes) -> None:
-        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+        if not self._is_head:
+            await self._send(h11.Data(data=data))
 
-    async def end(self) -> None:
-        if self.started:
-            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+    async def _send(self, event: h11.Event) -> None:
+        if data := self._http.send(event):
+            self._writer.write(data)
+            await self._writer.drain()
+
+
+def _admitted(method: bytes, path: str, headers: Mapping[bytes, bytes], runs: Mapping[str, ProxyRun]) -> ProxyRun:
+    """The run that asks.
+
+    Raises:
+        RefusedHereError: Nobody may ask this, or not this one.
+    """
+
+    def header(name: bytes) -> str:
+        return headers.get(name, b"").decode("latin-1")
+
+    # A web page in the user's browser could have a name resolve to this address (DNS rebinding): that name is refused.
+    if header(b"host").rsplit(":", 1)[0] not in LOCAL_NAMES:
+        raise RefusedHereError(403, "permission_error", "this host name is not served here")
+    if path not in PATHS:
+        raise RefusedHereError(404, "not_found_error", "only the Messages API is served here")
+    if method != b"POST":
+        raise RefusedHereError(405, "invalid_request_error", "use POST", [(b"allow", b"POST")])
+    scheme, _, bearer = header(b"authorization").partition(" ")
+    tokens = (header(b"x-api-key"), bearer.strip() if scheme.lower() == "bearer" else "")
+    # A token is 256 random bits: the time of a look-up tells nothing about it.
+    run = next((runs[token] for token in tokens if token in runs), None)
+    if run is None:
+        raise RefusedHereError(401, "authentication_error", "this is not the token of a running session")
+    return run

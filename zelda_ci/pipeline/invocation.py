@@ -197,9 +197,9 @@ class Prepared:
         credential = None
         with suppress(ConfigError):  # whoever wants to use it will say so
             credential = self.settings.credential()
-        paying = credential.secrets if credential else {}
+        paying = credential.variables if credential else frozenset()
         for suite in self.suites:
-            for name in paying.keys() & suite.execution.env:
+            for name in paying.intersection(suite.execution.env):
                 raise ConfigError(
                     f"{suite.file}: execution.env: {name} must not be passed on: it pays for the models here, and "
                     "sessions never hold such a credential.",

@@ -4,11 +4,9 @@ An exit code cannot tell: a program may end with any number, 125 included, and s
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-
-from zelda_ci.files import untrusted
 
 MAX_MESSAGE_LENGTH = 200
 BEGUN, ENDED = "begun", "ended"
@@ -32,21 +30,10 @@ def followed(file: Path) -> Iterator[Callable[[], Launch]]:
     file.unlink(missing_ok=True)
     with file.open("x+b", buffering=0) as opened:
 
-        def read_opened() -> Launch:
+        def read() -> Launch:
             opened.seek(0)
-            return _parse(opened.read(MAX_MESSAGE_LENGTH) or b"")
+            words = (opened.read(MAX_MESSAGE_LENGTH) or b"").decode("ascii", "replace").split()
+            has_ended = len(words) == 3 and words[1] == ENDED and words[2].isascii() and words[2].isdigit()
+            return Launch(words[:1] == [BEGUN], int(words[2]) if has_ended else None)
 
-        yield read_opened
-
-
-def read(file: Path) -> Launch:
-    """Read the status; without such a file, nothing has begun."""
-    with suppress(OSError):
-        return _parse(untrusted.read_head(file, MAX_MESSAGE_LENGTH))
-    return Launch(begun=False)
-
-
-def _parse(message: bytes) -> Launch:
-    words = message.decode("ascii", "replace").split()
-    has_ended = len(words) == 3 and words[1] == ENDED and words[2].isascii() and words[2].isdigit()
-    return Launch(words[:1] == [BEGUN], int(words[2]) if has_ended else None)
+        yield read

@@ -154,7 +154,7 @@ def _start(phase: CommandPhase, needs: Needs, mounts: SandboxMounts, maker: str 
     visible = mounts if phase == "session" else replace(mounts, socket=None)
     options = bubblewrap.bubblewrap_options(visible, internet=internet)
     if maker == levels.OWN:
-        return programs.inside({**policy, "world": options})
+        return programs.inside(policy, world=options)
     return [maker, *options, "--", *programs.inside(policy)]
 
 

@@ -160,7 +160,7 @@ OWN = "own"
 @cache
 def _refused() -> str | None:
     """Which step towards namespaces the kernel refuses Zelda itself, and why."""
-    problem = _tried([*programs.inside({"world": [*bubblewrap.TRIAL]}), "true"])
+    problem = _tried([*programs.inside({}, world=bubblewrap.TRIAL), "true"])
     return problem and problem.rpartition("could not be confined: ")[2]
 
 

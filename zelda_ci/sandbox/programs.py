@@ -5,7 +5,7 @@ import binascii
 import marshal
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,14 +36,17 @@ def python(*, anybody: bool = False) -> list[str]:
     return [base, "-I", "-S"]
 
 
-def inside(policy: Mapping[str, Any], *, anybody: bool = False) -> list[str]:
-    """What starts a program that first gives up rights; `anybody` as in `python`."""
-    return [*python(anybody=anybody), str(INSIDE), _packed(policy), "--"]
+def inside(policy: Mapping[str, Any], *, anybody: bool = False, world: Sequence[str] = ()) -> list[str]:
+    """What starts a program that first gives up rights.
 
-
-def _packed(policy: Mapping[str, Any]) -> str:
-    """As one argument, which may not be long, and in a form that is read fast."""
-    return binascii.b2a_base64(marshal.dumps(dict(policy), 2), newline=False).decode()
+    Args:
+        policy: Which rights.
+        anybody: As in `python`.
+        world: Options for namespaces of its own, where bubblewrap does not make them.
+    """
+    # As one argument, which may not be longer than 128 KiB, and in a form that is read fast.
+    packed = binascii.b2a_base64(marshal.dumps(dict(policy), 2), newline=False).decode()
+    return [*python(anybody=anybody), str(INSIDE), packed, *world, "--"]
 
 
 def unreadable() -> str:

@@ -94,8 +94,7 @@ def chown_to_run_user(run: WorkspaceFolder, base: Path, objects: Sequence[Path],
     Raises:
         WorkspaceError: A folder above them, which is not ours to change, is closed.
     """
-    for folder in (*objects, run.path / "inner"):
-        _make_readable(folder)
+    _change(["chmod", "-R", "a+rX"], [*objects, run.path / "inner"])
     # To be run, not to be written: Claude Code starts every command through it.
     if (shell := run.path / "shell").exists():
         _allow(shell, 0o555)
@@ -105,23 +104,16 @@ def chown_to_run_user(run: WorkspaceFolder, base: Path, objects: Sequence[Path],
     # The owner stays root, so that the run cannot rename or replace what lies in its own folder.
     os.chown(run.path, -1, uid)
     run.path.chmod(0o710)
-    for top in (run.root, run.git_dir, run.home, run.tmp, run.private):
-        if top.exists():
-            _chown_tree(top, uid)
+    _change(["chown", "-hR", f"{uid}:{uid}"], [run.root, run.git_dir, run.home, run.tmp, run.private])
 
 
-def _chown_tree(top: Path, uid: int) -> None:
-    os.chown(top, uid, uid, follow_symlinks=False)
-    for folder, names, files in os.walk(top):
-        for name in (*names, *files):
-            os.chown(os.path.join(folder, name), uid, uid, follow_symlinks=False)  # noqa: PTH118  # many thousand
-
-
-def _make_readable(top: Path) -> None:
-    for folder, _, files in os.walk(top):
-        _allow(Path(folder), 0o555)
-        for name in files:
-            _allow(Path(folder, name), 0o444)
+def _change(argv: Sequence[str], places: Sequence[Path]) -> None:
+    """Change mode or owner of all that lies in the places."""
+    done = process.answer(
+        [*argv, "--", *map(str, filter(Path.exists, places))], timeout_seconds=removal.DEADLINE_SECONDS
+    )
+    if done.exit_code:
+        raise OSError(done.stderr.decode("utf-8", "replace").strip())
 
 
 def _allow(place: Path, bits: int) -> None:

@@ -46,7 +46,7 @@ async def at(project: Project, order: BaseOrder, folder: Path, plumbing: Git) ->
         raise WorkspaceError(message, hint="Make it one with git init, and commit.", code=UNAVAILABLE)
     commit = await _resolve(order, plumbing.within(project.folder))
     source = project.source.replace(commit=commit, branch=None, dirty=False, changed=(), parent=None, left_out=())
-    based = replace(project, source=source, objects=None, commit=commit)
+    based = replace(project, source=source, commit=commit)
     if await repositories.whole_tree(plumbing.within(project.folder), commit):
         return based
     if order.bring is None:

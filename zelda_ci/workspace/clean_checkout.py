@@ -23,7 +23,7 @@ from zelda_ci.errors import WorkspaceError
 from zelda_ci.files import moving, untrusted
 from zelda_ci.redact import SafeText
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
-from zelda_ci.workspace import repositories, store
+from zelda_ci.workspace import store
 from zelda_ci.workspace.git import ABSENT, SUBMODULE, Git, list_tree
 from zelda_ci.workspace.ignored import folders_above, is_below
 from zelda_ci.workspace.protection import Protection, protection
@@ -162,7 +162,11 @@ async def check_out(
     """
     folder = WorkspaceFolder(run.path / NAME, run.number)
     prefix = workspace.path.relative_to(workspace.root)
-    await _check_out_start(folder, start, git)
+    for place in (folder.path, folder.home, folder.tmp):
+        place.mkdir(mode=0o700)
+    await store.add_worktree(folder, start.store, start.object_format, start.settings, git)
+    if not folder.is_intact():
+        raise WorkspaceError("The fresh checkout is not where it should be.")
     protected = protection(suite, prefix.as_posix(), lambda path: (folder.root / path).is_file())
     restored = {path: (it.old_mode, it.old_content) for path, it in staged.changed.items() if protected.covers(path)}
     uncovered = await _shown(start, staged.repository, git)
@@ -201,22 +205,6 @@ async def check_out(
     )
     back, left_out = (tuple(map(git.redact, sorted(some))) for some in (restored.keys() | forged, staged.left_out))
     return CheckedOut(checked, back, left_out, protected, copies, update)
-
-
-async def _check_out_start(folder: WorkspaceFolder, start: Start, git: Git) -> None:
-    for place in (folder.path, folder.home, folder.tmp):
-        place.mkdir(mode=0o700)
-    repositories.create(
-        folder.git_dir,
-        object_format=start.object_format,
-        settings=start.settings,
-        borrow=start.store.objects,
-        shallow=start.store.shallow,
-    )
-    git = git.within(folder.git_dir, GIT_DIR=str(folder.git_dir))
-    await git("worktree", "add", "-q", "--detach", str(folder.root), start.commit, inherit=(folder.number,))
-    if not folder.is_intact():
-        raise WorkspaceError("The fresh checkout is not where it should be.")
 
 
 async def _shown(start: Start, repository: Path, git: Git) -> dict[str, tuple[str, str]]:

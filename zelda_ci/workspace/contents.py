@@ -8,7 +8,7 @@ there: what a session changes in it is in the patch like everything else.
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -24,7 +24,7 @@ from zelda_ci.workspace import history, large_files, repositories, snapshot, sou
 from zelda_ci.workspace.git import SUBMODULE, Git, TreeFile, list_tree
 from zelda_ci.workspace.history import Replacement, modify
 from zelda_ci.workspace.large_files import LargeFile
-from zelda_ci.workspace.source import Project, Repository, Submodule
+from zelda_ci.workspace.source import Project, Submodule
 
 RESULTS = ".zelda"
 LFS = "lfs"
@@ -53,27 +53,15 @@ async def replacements(git: Git, parts: Sequence[Submodule | LargeFile]) -> dict
     return found
 
 
-@dataclass(frozen=True)
-class RepositoryCheckout:
-    """A repository as it is checked out: the tested one, or that of a submodule."""
-
-    top: Path
-    folder: Path
-    """Its own, in which Git LFS keeps contents, too."""
-    prefix: str = ""
-    """Its place in the tested tree, with a slash at the end; empty at the top."""
-
-
 @dataclass
 class ContentsFinder:
     """Finds what a checkout has, and notes on the way what it lacks."""
 
     project: Project
-    repository: Repository
     place: Path
     """An empty folder for repositories of Zelda's own."""
     plumbing: Git
-    ask: Git
+    environ: Mapping[str, str]
     tree_counts: bool
     is_base: bool
     parts: list[Submodule | LargeFile] = field(default_factory=list)
@@ -89,114 +77,101 @@ class ContentsFinder:
     """Files that git calls changed only because no filter is run."""
     numbers: Iterator[int] = field(default_factory=count)
 
-    async def find(self, checkout: RepositoryCheckout, repository: Path, commit: str) -> tuple[TreeFile, ...]:
-        """Find what the checkout has of what a commit names; returns the commit's files."""
-        git = self.plumbing.within(self.place, GIT_DIR=str(repository))
-        files = tuple(await list_tree(git, commit))
+    async def find(self, project: Project, prefix: str = "") -> tuple[TreeFile, ...]:
+        """Find what the checkout of a project, or of a submodule with its place, has; returns the commit's files."""
+        objects = self._git(project)
+        files = tuple(await list_tree(objects, project.commit))
         attributes = [file.content for file in files if file.path.rpartition("/")[2] == ".gitattributes"]
-        texts = await history.read_objects(git, attributes)
+        texts = await history.read_objects(objects, attributes)
         filters = {name for text in texts.values() for name in FILTER.findall(text.decode("utf-8", "surrogateescape"))}
         self.filters |= filters
         if LFS in filters:
-            await self._find_large_files(checkout, repository, commit)
+            await self._find_large_files(project, prefix)
         for file in files:
             if file.mode == SUBMODULE:
-                await self._find_submodule(checkout, file)
+                await self._find_submodule(project, prefix, file)
         return files
 
-    async def _find_large_files(self, checkout: RepositoryCheckout, repository: Path, commit: str) -> None:
-        async with self._staged(repository, commit) as staged:
+    async def _find_large_files(self, project: Project, prefix: str) -> None:
+        repository = project.repository
+        assert repository  # noqa: S101  # only a commit has such files
+        async with self._staged(project) as staged:
             pointers = await large_files.pointers(staged)
         for pointer in pointers:
-            path = checkout.prefix + pointer.path
-            found = await anyio.to_thread.run_sync(large_files.at_hand, pointer, path, checkout.folder, checkout.top)
+            path, top = prefix + pointer.path, repository.top
+            found = await anyio.to_thread.run_sync(large_files.at_hand, pointer, path, repository.common_dir, top)
             if found:
                 self.parts.append(found)
             else:
                 self.pointers[path] = ""
             if path in self.project.source.changed:
-                is_same = await anyio.to_thread.run_sync(large_files.is_content, pointer, checkout.top)
+                is_same = await anyio.to_thread.run_sync(large_files.is_content, pointer, top)
                 self.unchanged |= {path} if is_same else set()
 
-    async def _find_submodule(self, around: RepositoryCheckout, link: TreeFile) -> None:
-        place, known = around.prefix + link.path, len(self.parts)
+    async def _find_submodule(self, around: Project, prefix: str, link: TreeFile) -> None:
+        place, known = prefix + link.path, len(self.parts)
         try:
-            top = _place_of(around, link.path)
-            answer = await self.plumbing.within(top)("rev-parse", "--path-format=absolute", "--git-common-dir")
-            checkout = RepositoryCheckout(top, _inside(around, top, answer), f"{place}/")
-            commit, repository, state = link.content, checkout.folder, None
-            if self.tree_counts:
-                tested = await self._as_it_lies(checkout)
-                commit, repository = tested.commit, tested.objects or repository
-            tree = await self._whole_tree(repository, commit)
-            if not (self.tree_counts or self.is_base):
-                state = (await self._inspected(checkout))[0].source
-            if commit != link.content or (state and (state.commit != commit or state.dirty)):
-                self.changed.append(place)
-            files = await self.find(checkout, repository, commit)
+            submodule, tree = await self._inspected(around, prefix, link)
+            async with self._staged(submodule):  # git refuses some names
+                files = await self.find(submodule, f"{place}/")
         except WorkspaceError as problem:
             self.absent[place] = problem.message.rstrip(".")
             del self.parts[known:]
         else:
-            self.parts.append(Submodule(place, link.content, commit, tree, files, repository))
+            self.parts.append(Submodule(place, link.content, submodule.commit, tree, files, submodule.objects))
 
-    async def _inspected(self, checkout: RepositoryCheckout) -> tuple[Project, Git]:
-        """The state of a submodule's checkout, and git that asks there."""
-        # What its `.git` says, and what its configuration says of its place, is not asked again.
-        ask = self.ask.within(checkout.top, GIT_DIR=str(checkout.folder), GIT_WORK_TREE=str(checkout.top))
-        settings = await source.read_settings(ask)
-        inner = Repository(checkout.folder, checkout.top, self.repository.object_format, *settings)
-        state = await source.state_of(inner, checkout.top / RESULTS, ask, ())
-        return Project(checkout.top, state, inner, commit=state.commit or ""), ask
-
-    async def _as_it_lies(self, checkout: RepositoryCheckout) -> Project:
-        """The submodule with a commit of its files as they are."""
-        project, ask = await self._inspected(checkout)
-        tested = await snapshot.of_working_tree(project, checkout.top / RESULTS, self._folder(), self.plumbing, ask)
-        self.left_out += [f"{checkout.prefix}{path}" for path in tested.source.left_out]
-        return tested
-
-    async def _whole_tree(self, repository: Path, commit: str) -> str:
-        """The commit's tree, if all of it is there and git takes its names."""
-        tree = await repositories.whole_tree(self.plumbing.within(self.place, GIT_DIR=str(repository)), commit)
+    async def _inspected(self, around: Project, prefix: str, link: TreeFile) -> tuple[Project, str]:
+        """A submodule at the commit that is tested of it, and the commit's tree, if the checkout is a proper one."""
+        outer = around.repository
+        assert outer  # noqa: S101  # only a commit has submodules
+        top = outer.top / link.path
+        _check_place(top, link.path)
+        submodule = await source.inspect(top, top / RESULTS, self.plumbing, self.environ)
+        inner, state = submodule.repository, submodule.source
+        folders = {*inner.common_dir.parents, inner.common_dir} if inner else set[Path]()
+        if (
+            not inner
+            or inner.top != top
+            or inner.common_dir == outer.common_dir
+            or not folders & {outer.common_dir, top / ".git"}
+        ):
+            raise WorkspaceError("its repository lies outside that of the project")
+        if self.tree_counts:
+            tools = self.plumbing, self.environ
+            submodule = await snapshot.of_working_tree(submodule, top / RESULTS, self._folder(), *tools)
+            self.left_out += [f"{prefix}{link.path}/{path}" for path in submodule.source.left_out]
+        if not self.is_base and (submodule.commit != link.content or (state.dirty and not self.tree_counts)):
+            self.changed.append(prefix + link.path)
+        submodule = submodule if self.tree_counts else replace(submodule, commit=link.content)
+        tree = await repositories.whole_tree(self._git(submodule), submodule.commit)
         if tree is None:
-            raise WorkspaceError(f"its repository lacks {commit[:12]}")
-        try:
-            async with self._staged(repository, commit):
-                return tree
-        except WorkspaceError as problem:
-            raise WorkspaceError("it has names that git refuses") from problem
+            raise WorkspaceError(f"its repository lacks {submodule.commit[:12]}")
+        return submodule, tree
 
-    def _staged(self, repository: Path, commit: str) -> AbstractAsyncContextManager[Git]:
-        return repositories.staged(self.plumbing, self._folder(), repository, self.repository.object_format, commit)
+    def _git(self, project: Project) -> Git:
+        """Git on the repository that has the commit; nothing is asked of it that could run a command."""
+        return self.plumbing.within(self.place, GIT_DIR=str(project.objects))
+
+    def _staged(self, project: Project) -> AbstractAsyncContextManager[Git]:
+        object_format = "sha1" if len(project.commit) == 40 else "sha256"
+        return repositories.staged(self.plumbing, self._folder(), project.objects, object_format, project.commit)
 
     def _folder(self) -> Path:
         return self.place / f"part-{next(self.numbers)}"
 
 
-def _place_of(around: RepositoryCheckout, path: str) -> Path:
-    """The folder of a submodule, if git itself would take it; the error says nothing where it is not checked out."""
-    top = around.top / path
+def _check_place(top: Path, path: str) -> None:
+    """Refuse a folder that git would not take for a submodule; the error says nothing where it is not checked out."""
     if {"", ".", "..", ".git"} & {*path.lower().split("/")}:
         raise WorkspaceError("a name that git refuses")
     if os.path.realpath(top) != str(top):
         raise WorkspaceError("a link is in its place")
     if not os.path.lexists(top / ".git"):
         raise WorkspaceError("")
-    return top
-
-
-def _inside(around: RepositoryCheckout, top: Path, answer: bytes) -> Path:
-    """The repository that git names for a submodule; it must be one of those that git itself makes."""
-    repository = Path(os.path.realpath(os.fsdecode(answer.removesuffix(b"\n"))))
-    inside = [around.folder, top / ".git"]
-    if not any(repository.is_relative_to(place) and repository != around.folder for place in inside):
-        raise WorkspaceError("its repository lies outside that of the project")
-    return repository
 
 
 async def with_contents(
-    project: Project, place: Path, plumbing: Git, ask: Git, *, tree_counts: bool = False, is_base: bool = False
+    project: Project, place: Path, plumbing: Git, environ: Mapping[str, str], *, tree_counts: bool, is_base: bool
 ) -> Project:
     """The project with its files, and with what its checkout has of submodules and files of Git LFS.
 
@@ -204,19 +179,17 @@ async def with_contents(
         project: With the commit that is tested.
         place: An empty folder for repositories of Zelda's own.
         plumbing: Git of Zelda's own.
-        ask: Git as the user has configured it, which says what differs from a commit.
+        environ: The user's environment.
         tree_counts: Whether files count as they are, and not as they were committed.
         is_base: Whether the tested commit is not the one that is checked out.
 
     Raises:
         WorkspaceError: Git refuses the tested commit, or there is no room.
     """
-    repository = project.repository
-    if repository is None or project.source.commit is None:
+    if project.source.commit is None:
         return project
-    finder = ContentsFinder(project, repository, place, plumbing, ask, tree_counts, is_base)
-    checkout = RepositoryCheckout(repository.top, repository.common_dir)
-    files = await finder.find(checkout, project.objects or repository.common_dir, project.commit)
+    finder = ContentsFinder(project, place, plumbing, environ, tree_counts, is_base)
+    files = await finder.find(project)
     parts = tuple(sorted(finder.parts, key=lambda part: part.path))
     found = replace(project, files=files, parts=parts, source=_with_findings(project.source, finder, parts))
     return replace(found, notes=(*project.notes, *_notes(found, finder.filters - {LFS})))

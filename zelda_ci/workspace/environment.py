@@ -7,7 +7,6 @@ from pathlib import Path
 
 from zelda_ci.domain import variables
 from zelda_ci.domain.suite import ExecutionSettings
-from zelda_ci.domain.variables import MARKER
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.sandbox.readable_paths import TOOLCHAINS
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
@@ -75,7 +74,6 @@ def build_environment(
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CEILING_DIRECTORIES": str(folder.path),
         "GIT_TERMINAL_PROMPT": "0",
-        MARKER: str(folder.path),
     }
 
 

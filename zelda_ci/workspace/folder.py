@@ -6,7 +6,6 @@ import secrets
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,7 +22,7 @@ TIMEOUT_SECONDS = 2.0
 # Longer than any run lives.
 DOUBTFUL_SECONDS = 86_400.0
 
-# Folders of runs and of single measurements; repositories that hold what is tested for as long as their Zelda lives.
+# Folders of runs; repositories of Zelda's own, which hold what is tested and what is measured.
 RUNS, TREES = "runs", "trees"
 
 
@@ -67,27 +66,6 @@ def _signal(number: int, is_meant: Callable[[Path], bool]) -> int:
     return count
 
 
-@dataclass(frozen=True)
-class CheckoutIndex:
-    """A git index, with the time at which git wrote it.
-
-    The time matters: git trusts a file's own times only where they are older than the index's.
-    """
-
-    content: bytes
-    written_ns: int
-
-    @classmethod
-    def read(cls, file: Path) -> "CheckoutIndex":
-        """Read a file of ours."""
-        return cls(file.read_bytes(), file.stat().st_mtime_ns)
-
-    def write(self, file: Path) -> None:
-        """Write it to a file, with its time."""
-        file.write_bytes(self.content)
-        os.utime(file, ns=(self.written_ns, self.written_ns))
-
-
 @asynccontextmanager
 async def claimed(project_home: Path, run_id: str) -> AsyncIterator[WorkspaceFolder]:
     """Make the folder of a run; on leaving it is removed together with every process that bears its mark."""
@@ -108,7 +86,7 @@ async def claimed(project_home: Path, run_id: str) -> AsyncIterator[WorkspaceFol
 @asynccontextmanager
 async def scratch(project_home: Path) -> AsyncIterator[Path]:
     """Make a folder for a short while, which no session has ever seen."""
-    path, number = await claim(project_home, RUNS)
+    path, number = await claim(project_home, TREES)
     try:
         yield path
     finally:

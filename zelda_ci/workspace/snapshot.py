@@ -6,7 +6,7 @@ index.
 
 import os
 import shutil
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from zelda_ci.domain.numbers import some_of
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.process import git_settings
 from zelda_ci.workspace import credential_files, large_files, repositories, source
-from zelda_ci.workspace.git import Git
+from zelda_ci.workspace.git import Git, for_status
 from zelda_ci.workspace.source import Project, Repository
 
 MAX_FILES = 200_000
@@ -34,7 +34,12 @@ RAW = "* -text -ident -filter -working-tree-encoding\n"
 
 
 async def of_working_tree(
-    project: Project, results_dir: Path, folder: Path, plumbing: Git, ask: Git, own: Collection[str] = ()
+    project: Project,
+    results_dir: Path,
+    folder: Path,
+    plumbing: Git,
+    environ: Mapping[str, str],
+    own: Collection[str] = (),
 ) -> Project:
     """The project with its working tree in place of its last commit, where they differ.
 
@@ -43,7 +48,7 @@ async def of_working_tree(
         results_dir: Zelda's own, which is no part of it.
         folder: For a repository of the new commit; made then.
         plumbing: Git of Zelda's own.
-        ask: Git as the user has configured it but for commands, which says what is ignored.
+        environ: The user's environment.
         own: Files of the project that no session sees: they stay as they were committed.
 
     Raises:
@@ -57,6 +62,7 @@ async def of_working_tree(
         folder, object_format=repository.object_format, shallow=shallow.read_bytes() if shallow.exists() else b""
     )
     settings = git_settings.variables({**repository.overrides, **OVERRIDES})
+    ask = for_status(plumbing.within(repository.top), environ)
     git = ask.within(repository.top, GIT_INDEX_FILE=str(folder / "index"), **settings)
     index = repository.top / os.fsdecode((await ask("rev-parse", "--git-path", "index")).removesuffix(b"\n"))
     with suppress(FileNotFoundError):
@@ -71,18 +77,18 @@ async def of_working_tree(
     tracked = [name for name in project.source.changed if not name.endswith("/") and name not in new]
     gone = {name for name in tracked if _is_gone(repository.top, name)}
     there = [name for name in tracked if name not in gone]
-    kept, decrypted = await _kept(git, there, repository.top)
-    left_out = tuple(sorted({*private, *decrypted}))
+    kept, decrypted = await _kept(git, there, repository)
+    left_out, there = tuple(sorted({*private, *decrypted})), [name for name in there if name not in kept]
+    if not (gone or there or chosen):
+        return replace(project, source=project.source.replace(dirty=False, changed=(), left_out=left_out))
     # Of no other object folder: what git would write, and finds there, it gives a new time.
     staging = git.within(repository.top, GIT_OBJECT_DIRECTORY=str(folder / "objects"))
     await _update(staging, gone, "--force-remove")
-    await _update(staging, [*(name for name in there if name not in kept), *chosen])
+    await _update(staging, [*there, *chosen])
     ours = plumbing.within(folder, GIT_DIR=str(folder), **IDENTITY)
     tree = (await ours("write-tree", "--missing-ok")).decode().strip()
     # Not earlier, for the same reason.
     repositories.borrow_from(folder, repository.common_dir / "objects")
-    if tree == (await ours("rev-parse", f"{head}^{{tree}}")).decode().strip():
-        return replace(project, source=project.source.replace(dirty=False, changed=(), left_out=left_out))
     commit = await _commit(ours, tree, "The working tree as it was found", "-p", head)
     tested = project.source.replace(commit=commit, parent=head, dirty=False, left_out=left_out)
     return replace(project, source=tested, objects=folder, commit=commit)
@@ -141,21 +147,21 @@ def _is_gone(top: Path, name: str) -> bool:
     return not os.path.lexists(place) or os.path.realpath(place.parent) != str(place.parent)
 
 
-async def _kept(git: Git, names: Sequence[str], top: Path) -> tuple[set[str], list[str]]:
+async def _kept(git: Git, names: Sequence[str], repository: Repository) -> tuple[set[str], list[str]]:
     """Find changed files that stay as they are in the index, and which of them a filter has decrypted.
 
     The others are those of Git LFS that differ only because no filter was run.
     """
-    if not names:
+    if not names or not any(setting.startswith("filter.") for setting in repository.overrides):
         return set(), []
     stdin = b"".join(os.fsencode(name) + b"\0" for name in names)
     fields = (await git("check-attr", "-z", "--stdin", "filter", stdin=stdin)).split(b"\0")
     filters = {os.fsdecode(name): value for name, value in zip(fields[::3], fields[2::3], strict=False)}
     decrypted = [name for name in names if b"crypt" in filters[name]]
-    if b"lfs" not in filters.values():
-        return {*decrypted}, decrypted
-    pointers = [it for it in await large_files.pointers(git) if it.path in names]
-    same = await anyio.to_thread.run_sync(lambda: {it.path for it in pointers if large_files.is_content(it, top)})
+    pointers = await large_files.pointers(git) if b"lfs" in filters.values() else []
+    same = await anyio.to_thread.run_sync(
+        lambda: {it.path for it in pointers if it.path in filters and large_files.is_content(it, repository.top)}
+    )
     return {*decrypted, *same}, decrypted
 
 

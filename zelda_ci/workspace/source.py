@@ -58,8 +58,8 @@ class Project:
     folder: Path
     source: WorkspaceSource
     repository: Repository | None = None
-    objects: Path | None = None
-    """The repository of Zelda's own that holds the tested commit, where the user's does not."""
+    objects: Path = Path()
+    """The repository that holds the tested commit: the user's, or one of Zelda's own."""
     commit: str = ""
     """The commit that workspaces check out: the tested one, or of a folder without Git one of Zelda's own."""
     files: tuple[TreeFile, ...] = ()
@@ -106,7 +106,7 @@ async def inspect(
     if not folder.is_relative_to(repository.top):
         raise WorkspaceError(f"{folder} lies outside the work tree of its repository, {repository.top}.")
     state = await state_of(repository, results_dir, status, own)
-    return Project(folder, state, repository, commit=state.commit or "")
+    return Project(folder, state, repository, repository.common_dir, state.commit or "")
 
 
 def _real(path: Path) -> Path:

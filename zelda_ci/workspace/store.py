@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
-import anyio.to_thread
-
 from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.workspace import SuiteFinder, Withheld
 from zelda_ci.errors import LockError, WorkspaceError
@@ -22,7 +20,7 @@ from zelda_ci.files import locks, untrusted
 from zelda_ci.process import removal
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import contents, history, repositories
-from zelda_ci.workspace.folder import CheckoutIndex, scratch
+from zelda_ci.workspace.folder import scratch
 from zelda_ci.workspace.git import FETCH, Git, TreeFile, list_tree
 from zelda_ci.workspace.source import Project, Submodule
 
@@ -67,41 +65,36 @@ class Store:
         return [f"Not in the workspace, since they lie in a folder of suites: {some_of(beside)}."] if beside else []
 
 
-@dataclass(frozen=True)
-class CheckoutOrder:
-    """What a store is to hold."""
-
-    project: Project
-    depth: int = 1
-    finder: SuiteFinder | None = None
-    """Finds what to withhold; without it nothing is."""
-
-    @property
-    def name(self) -> str:
-        parts = [self.project.commit, str(self.depth)]
-        if self.finder:
-            identity = f"{self.finder.key} {self.project.prefix}".encode("utf-8", "surrogateescape")
-            parts.append(sha256(identity).hexdigest()[:12])
-        return "-".join(filter(None, [*parts, self.project.source.contents.key]))
-
-
 @asynccontextmanager
-async def borrowed(project_home: Path, order: CheckoutOrder, plumbing: Git) -> AsyncIterator[Store]:
+async def borrowed(
+    project_home: Path, project: Project, plumbing: Git, depth: int = 1, finder: SuiteFinder | None = None
+) -> AsyncIterator[Store]:
     """The store of a commit, kept from removal while in use.
+
+    Args:
+        project_home: The project's folder among the workspaces.
+        project: With the commit.
+        plumbing: Git of Zelda's own.
+        depth: How many commits of the history it holds.
+        finder: Finds what to withhold; without it nothing is.
 
     Raises:
         WorkspaceError: The user's repository lacks objects of the commit, or there is no room.
     """
-    stores = project_home / "stores"
-    folder = stores / order.name
+    stores, name = project_home / "stores", [project.commit, str(depth), project.source.contents.key]
+    if finder:
+        identity = f"{finder.key} {project.prefix}".encode("utf-8", "surrogateescape")
+        name.append(sha256(identity).hexdigest()[:12])
+    folder = stores / "-".join(filter(None, name))
     async with _locked(stores) as number:
-        store = _read(folder, order)
+        store = _read(folder, project)
         if store is None:
             await removal.discard(folder, project_home / "trash")
             async with scratch(project_home) as place:
-                await _make(order, place / "store", plumbing, number)
+                git = plumbing.within(place, GIT_DIR=str(place / "store"))
+                await _make(git, project, depth, finder, number)
                 (place / "store").rename(folder)
-            store = _read(folder, order)
+            store = _read(folder, project)
         if store is None:
             raise WorkspaceError(f"{folder} is incomplete although it was just made.")
         used = locks.try_lock(folder / "used", shared=True)
@@ -130,19 +123,17 @@ async def _locked(stores: Path) -> AsyncIterator[int]:
         yield number
 
 
-async def _make(order: CheckoutOrder, folder: Path, plumbing: Git, number: int) -> None:
-    project = order.project
-    repository = project.repository
+async def _make(git: Git, project: Project, depth: int, finder: SuiteFinder | None, number: int) -> None:
+    repository, folder = project.repository, Path(git.environment["GIT_DIR"])
     assert repository  # noqa: S101  # a folder without one has become a snapshot
     repositories.create(folder, object_format=repository.object_format)
-    git, place = plumbing.within(folder, GIT_DIR=str(folder)), project.objects or repository.common_dir
-    await _fetch(git, place, project.commit, order.depth, number)
+    await _fetch(git, project.objects, project.commit, depth, number)
     withheld = Withheld()
-    if order.finder or project.parts:
+    if finder or project.parts:
         git = repositories.borrowing(git, *(it.repository for it in project.parts if isinstance(it, Submodule)))
         replacements = await contents.replacements(git, project.parts)
         prefix = "" if project.prefix == Path() else project.prefix.as_posix()
-        withheld = await history.rewrite(git, START, replacements, order.finder, prefix)
+        withheld = await history.rewrite(git, START, replacements, finder, prefix)
     about = {"paths": sorted(withheld.paths), "beside": withheld.beside}
     (folder / "about.json").write_text(json.dumps(about))
     (folder / "used").touch(mode=0o600)
@@ -161,7 +152,7 @@ async def _fetch(git: Git, place: Path, commit: str, depth: int, number: int) ->
         raise git.failure(arguments, outcome)
 
 
-def _read(folder: Path, order: CheckoutOrder) -> Store | None:
+def _read(folder: Path, project: Project) -> Store | None:
     """A store that is there and not damaged."""
     try:
         about = json.loads(untrusted.read(folder / "about.json"))
@@ -170,28 +161,29 @@ def _read(folder: Path, order: CheckoutOrder) -> Store | None:
         packs = {file.suffix for file in (folder / "objects" / "pack").iterdir()}
     except (OSError, ValueError, LookupError, TypeError):
         return None
-    return Store(folder, commit, withheld, order.project.empty_submodules) if {".pack", ".idx"} <= packs else None
+    return Store(folder, commit, withheld, project.empty_submodules) if {".pack", ".idx"} <= packs else None
 
 
-def _folders(stores: Path) -> list[Path]:
-    return [entry for entry in stores.iterdir() if entry.is_dir()]
+async def _retire(stores: Path) -> None:
+    """Remove stores that are old, or not among the few that were used last; none that is in use."""
+    for folder in _outdated(stores):
+        with suppress(OSError, LockError):  # whoever borrows it next makes it anew
+            if (number := locks.try_lock(folder / "used")) is not None:
+                await removal.discard(folder, stores.parent / "trash")
+                os.close(number)
+
+
+def _outdated(stores: Path) -> list[Path]:
+    folders = sorted(filter(Path.is_dir, stores.iterdir()), key=lambda folder: _time_of(folder / "used"))
+    limit = time.time() - KEPT_SECONDS
+    old = {folder for folder in folders if _time_of(folder / "about.json") < limit}
+    return [folder for folder in folders if folder in old or folder in folders[:-KEPT]]
 
 
 def _time_of(file: Path) -> float:
     with suppress(OSError):
         return file.lstat().st_mtime
     return 0.0
-
-
-async def _retire(stores: Path) -> None:
-    """Remove the stores that are old, and more than a few; none that is in use."""
-    old = time.time() - KEPT_SECONDS
-    by_use = sorted((_time_of(folder / "used"), folder) for folder in _folders(stores))
-    for _, folder in [*by_use[:-KEPT], *(it for it in by_use[-KEPT:] if _time_of(it[1] / "about.json") < old)]:
-        with suppress(OSError, LockError):  # whoever borrows it next makes it anew
-            if (number := locks.try_lock(folder / "used")) is not None:
-                await removal.discard(folder, stores.parent / "trash")
-                os.close(number)
 
 
 @dataclass(frozen=True)
@@ -213,6 +205,19 @@ class TestedFiles:
 async def files_of(store: Store | None, plumbing: Git) -> list[TreeFile]:
     """List the files of its commit from a repository that no session can write."""
     return await list_tree(plumbing.within(store.folder, GIT_DIR=str(store.folder)), store.commit) if store else []
+
+
+@dataclass(frozen=True)
+class CheckoutIndex:
+    """A git index with the time at which git wrote it: git trusts a file's own times only where they are older."""
+
+    content: bytes
+    written_ns: int
+
+    def write(self, file: Path) -> None:
+        """Write it to a file, with its time."""
+        file.write_bytes(self.content)
+        os.utime(file, ns=(self.written_ns, self.written_ns))
 
 
 @dataclass(frozen=True)
@@ -239,18 +244,22 @@ async def check_out(
     """
     repository = project.repository
     assert repository  # noqa: S101  # a folder without one has become a snapshot
+    await add_worktree(folder, store, repository.object_format, repository.settings, plumbing)
+    make_folder(folder.root, project.prefix)
+    index = CheckoutIndex(folder.session_index.read_bytes(), folder.session_index.stat().st_mtime_ns)
+    return Start(store.commit, index, store, repository.object_format, repository.settings, whole)
+
+
+async def add_worktree(
+    folder: WorkspaceFolder, store: Store, object_format: str, settings: Mapping[str, str], plumbing: Git
+) -> None:
+    """Make a repository that borrows from a store, and check out the store's commit in a worktree of it."""
+    shallow = store.shallow
     repositories.create(
-        folder.git_dir,
-        object_format=repository.object_format,
-        settings=repository.settings,
-        borrow=store.objects,
-        shallow=store.shallow,
+        folder.git_dir, object_format=object_format, settings=settings, borrow=store.objects, shallow=shallow
     )
     git = plumbing.within(folder.git_dir, GIT_DIR=str(folder.git_dir))
     await git("worktree", "add", "-q", "--detach", str(folder.root), store.commit, inherit=(folder.number,))
-    make_folder(folder.root, project.prefix)
-    index = await anyio.to_thread.run_sync(CheckoutIndex.read, folder.session_index)
-    return Start(store.commit, index, store, repository.object_format, repository.settings, whole)
 
 
 def make_folder(root: Path, inside: Path) -> None:

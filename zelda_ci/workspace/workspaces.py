@@ -29,27 +29,18 @@ from zelda_ci.sandbox import confine, levels, readable_paths, run_folder, users
 from zelda_ci.sandbox.confine import Isolation, Needs
 from zelda_ci.sandbox.readable_paths import PrivateFolders
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
-from zelda_ci.workspace import (
-    base_commit,
-    clean_checkout,
-    contents,
-    environment,
-    folder,
-    git,
-    location,
-    snapshot,
-    source,
-    store,
-)
+from zelda_ci.workspace import base_commit, clean_checkout, contents, folder, git, snapshot, source, store
 from zelda_ci.workspace.base_commit import BaseOrder
 from zelda_ci.workspace.changes import write_patch
 from zelda_ci.workspace.clean_checkout import CheckedOut, ProtectedFiles
+from zelda_ci.workspace.environment import build_environment, check_names
 from zelda_ci.workspace.git import Git, explained
 from zelda_ci.workspace.ignored import Stamps, find_changes, read_stamps
+from zelda_ci.workspace.location import choose_location, project_folder, project_folders
 from zelda_ci.workspace.protection import spec
 from zelda_ci.workspace.source import Project
 from zelda_ci.workspace.staging import StagedTree, stage_tree
-from zelda_ci.workspace.store import Start, Store
+from zelda_ci.workspace.store import Start
 
 # Of a command's output, what its result and its log keep: half from its head, half from its tail.
 KEPT_BYTES = 400_000
@@ -115,18 +106,14 @@ class Workspaces:
         self._open: dict[Path, OpenRun] = {}
 
     @cached_property
-    def _base(self) -> Path:
-        uid = self._isolation.offered.level == "uid"
-        return location.choose_location(self.project, self._environ, passable=uid)
-
-    @property
     def location(self) -> Path:
         """The folder below which workspaces are made."""
-        return self._base
+        uid = self._isolation.offered.level == "uid"
+        return choose_location(self.project, self._environ, passable=uid)
 
     @cached_property
     def _git(self) -> Git:
-        return git.prepare(self._base, self._environ, self._redact)
+        return git.prepare(self.location, self._environ, self._redact)
 
     async def inspect(self) -> WorkspaceSource:
         """What is tested: settled by the first call.
@@ -146,8 +133,7 @@ class Workspaces:
     async def _found(self) -> Project:
         own, is_base = self._finder.from_disk if self._finder else (), self._commit is not None
         project = await source.inspect(self.project, self._results, self._git, self._environ, own=own)
-        home = location.project_folder(self._base, project.identity)
-        ask = git.for_status(self._git, self._environ).within(project.folder)
+        home = project_folder(self.location, project.identity)
         place, number = await folder.claim(home, folder.TREES)
         weakref.finalize(self, _release, place, number)
         if self._commit:
@@ -155,10 +141,10 @@ class Workspaces:
         elif project.repository is None:
             project = await snapshot.of_folder(project, self._results, place / "tree", self._git)
         elif self._working_tree:
-            tree = place / "tree"
-            project = await snapshot.of_working_tree(project, self._results, tree, self._git, ask, own)
+            places = self._results, place / "tree"
+            project = await snapshot.of_working_tree(project, *places, self._git, self._environ, own)
         sides = {"tree_counts": self._working_tree, "is_base": is_base}
-        project = await contents.with_contents(project, place, self._git, ask, **sides)
+        project = await contents.with_contents(project, place, self._git, self._environ, **sides)
         source.check_folder(project, is_base=is_base)
         return project
 
@@ -191,7 +177,7 @@ class Workspaces:
         Raises:
             WorkspaceError: It could not be made; nothing of it is left then.
         """
-        environment.check_names(suite.execution)
+        check_names(suite.execution)
         self._isolation.of(suite)
         project = await self._inspect()
         async with AsyncExitStack() as stack:
@@ -206,16 +192,16 @@ class Workspaces:
     async def _make(
         self, run_id: str, suite: ResolvedSuite, project: Project, socket: Path | None, stack: AsyncExitStack
     ) -> Workspace:
-        home = location.project_folder(self._base, project.identity)
+        home = project_folder(self.location, project.identity)
         run = await stack.enter_async_context(folder.claimed(home, run_id))
         start = await self._check_out(run, project, home, suite, stack)
-        needs = await anyio.to_thread.run_sync(self._needs, suite, start.store, socket)
-        variables = self._variables(run, suite, project.prefix, needs)
+        needs = await anyio.to_thread.run_sync(self._needs, suite, start.store.objects, socket)
         if needs.level == "uid":
-            needs = replace(needs, uid=await stack.enter_async_context(users.borrowed(self._base)))
-        confinement = await self._confine(run, needs, variables)
-        notes = [*project.notes, *start.store.notes, *confine.notes(suite, variables)]
-        self._open[run.path] = OpenRun(run, start, suite, project.prefix, needs, home, stack)
+            needs = replace(needs, uid=await stack.enter_async_context(users.borrowed(self.location)))
+        opened = OpenRun(run, start, suite, project.prefix, needs, home, stack)
+        confinement = await self._confine(opened, run, needs)
+        self._open[run.path] = opened
+        notes = [*project.notes, *start.store.notes, *confine.notes(suite, confinement.environment)]
         return Workspace(
             run_id=run_id,
             base=run.path,
@@ -230,35 +216,36 @@ class Workspaces:
             notes=tuple(map(self._redact, notes)),
         )
 
-    def _variables(self, run: WorkspaceFolder, suite: ResolvedSuite, prefix: Path, needs: Needs) -> dict[str, str]:
-        tested, reaches = run.root / prefix, needs.reaches
-        return environment.build_environment(run, self.project, self._environ, suite.execution, tested, reaches)
-
-    def _needs(self, suite: ResolvedSuite, lent: Store, socket: Path | None) -> Needs:
-        private = PrivateFolders.of(self.project, self._base, self._environ)
+    def _needs(self, suite: ResolvedSuite, objects: Path, socket: Path | None) -> Needs:
+        private = PrivateFolders.of(self.project, self.location, self._environ)
         readable_paths.check_readable(suite, private)
         return Needs(
             level=self._isolation.of(suite),
             settings=suite.isolation,
             private=private,
             programs=self._isolation.programs,
-            objects=[lent.objects],
+            objects=[objects],
             given=frozenset(suite.execution.variables),
             socket=socket,
         )
 
-    async def _confine(self, run: WorkspaceFolder, needs: Needs, variables: Mapping[str, str]) -> Confinement:
-        confinement = await anyio.to_thread.run_sync(confine.confine, run, variables, needs)
+    async def _confine(self, run: OpenRun, place: WorkspaceFolder, needs: Needs) -> Confinement:
+        """Say how programs are started in a folder of the run, and hand it to the run's user."""
+        tested, execution = place.root / run.prefix, run.suite.execution
+        variables = build_environment(place, self.project, self._environ, execution, tested, needs.reaches)
+        # Strays are found by the folder of the run.
+        variables[MARKER] = str(run.folder.path)
+        confinement = await anyio.to_thread.run_sync(confine.confine, place, variables, needs)
         if needs.uid is not None:
-            await anyio.to_thread.run_sync(users.chown_to_run_user, run, self._base, needs.objects, needs.uid)
+            await anyio.to_thread.run_sync(users.chown_to_run_user, place, self.location, needs.objects, needs.uid)
         return confinement
 
     async def _check_out(
         self, run: WorkspaceFolder, project: Project, home: Path, suite: ResolvedSuite, stack: AsyncExitStack
     ) -> Start:
-        order = store.CheckoutOrder(project, suite.history_depth, self._finder)
-        lent = await stack.enter_async_context(store.borrowed(home, order, self._git))
-        everything = store.borrowed(home, store.CheckoutOrder(project), self._git)
+        borrowed = store.borrowed(home, project, self._git, suite.history_depth, self._finder)
+        lent = await stack.enter_async_context(borrowed)
+        everything = store.borrowed(home, project, self._git)
         whole = await stack.enter_async_context(everything) if suite.commands_see_suites else None
         return await store.check_out(run, project, lent, whole, self._git)
 
@@ -320,10 +307,7 @@ class Workspaces:
             staged = run.staged or await self._stage(run)
             checked = await clean_checkout.check_out(workspace, run.folder, run.start, run.suite, staged, self._git)
             place = WorkspaceFolder(checked.workspace.base, run.folder.number)
-            variables = self._variables(place, run.suite, run.prefix, run.needs)
-            # Strays are found by the folder of the run.
-            variables[MARKER] = str(run.folder.path)
-            confinement = await self._confine(place, replace(run.needs, socket=None), variables)
+            confinement = await self._confine(run, place, replace(run.needs, socket=None))
         kept = tuple(path for path in run.kept if not checked.protection.covers(path))
         self._open[place.path] = replace(run, folder=place, protected=checked.protected, kept=kept)
         return replace(checked, workspace=replace(checked.workspace, confinement=confinement))
@@ -416,10 +400,10 @@ class Workspaces:
         """
         with explained():
             swept = list[str]()
-            for home in location.project_folders(self._base):
+            for home in project_folders(self.location):
                 swept += await folder.sweep(home)
                 await store.prune(home)
-            await anyio.to_thread.run_sync(users.sweep, self._base)
+            await anyio.to_thread.run_sync(users.sweep, self.location)
         return tuple(swept)
 
 

@@ -15,7 +15,7 @@ def said(*words: str) -> tuple[str, int]:
 @pytest.mark.parametrize("spelled", ["CREDENTIAL_MISSING", "credential-missing", "credential missing"])
 def test_a_code_is_explained_with_addresses_that_can_be_opened(spelled: str) -> None:
     page = "https://github.com/zelda-ci/zelda-ci/blob/main/docs/configuration.md#credentials"
-    means = "CREDENTIAL_MISSING: A cloud was chosen, and a part of its credential is not set."
+    means = "CREDENTIAL_MISSING: A cloud was chosen, and a part of its credential is not set or cannot be used."
     assert said(*spelled.split()) == (f"{means}\n  Set the variables of your kind of credential ({page}).\n", 0)
 
 

@@ -22,7 +22,8 @@ def test_values_are_read():
         }
     )
     assert (found := read.credential())
-    assert found.secrets["ANTHROPIC_API_KEY"].reveal() == KEY
+    assert found.secret
+    assert (found.variable, found.secret.reveal()) == ("ANTHROPIC_API_KEY", KEY)
     assert read.portkey_api_key is not None
     assert read.portkey_api_key.reveal() == "pk-fake-1234"
     assert (found.base_url, read.unsafe) == ("http://127.0.0.1:8080", True)
@@ -31,7 +32,8 @@ def test_values_are_read():
 def test_a_credential_that_came_in_another_way_stands_for_its_variable():
     read = environment.read_environment({"ANTHROPIC_API_KEY": "'old-key-1234'"}, {"ANTHROPIC_API_KEY": Secret(KEY)})
     assert (found := read.credential())
-    assert found.secrets["ANTHROPIC_API_KEY"].mask(f"{KEY} is sent") == "*** is sent"
+    assert found.secret
+    assert found.secret.mask(f"{KEY} is sent") == "*** is sent"
     assert Redactor(read.secrets())(f"{KEY} 'old-key-1234'") == "*** ***"
 
 

@@ -172,7 +172,7 @@ def test_credentials_go_where_zelda_looks_and_never_print(tmp_path: Path) -> Non
     assert TOKEN not in repr(found)
     passed = environment(variables, found)
     assert (credential := passed.credential())
-    assert credential.secrets["ANTHROPIC_API_KEY"] is found.anthropic_api_key
+    assert credential.secret is found.anthropic_api_key
     assert not [name for name in passed.environ if name.startswith("INPUT_")]
     assert Redactor(passed.secrets())(f"{TOKEN} sk-ant-fake-from-input sk-ant-fake-from-environment") == "*** *** ***"
     assert "sk-ant-fake" not in repr(passed)

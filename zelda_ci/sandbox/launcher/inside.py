@@ -1,9 +1,9 @@
 """A program of its own: gives up rights as it is told, then becomes another program.
 
-Run as `python -I -S inside.py POLICY -- PROGRAM ARGUMENT…` with a dictionary as `marshal` writes it, in Base64. It
-imports nothing of Zelda but `world` where that is ordered, and little of the standard library, since every command
-waits for it. A right that cannot be given up ends it with exit code 125 and a sentence: what runs is confined as
-ordered, or does not run.
+Run as `python -I -S inside.py POLICY OPTION… -- PROGRAM ARGUMENT…` with a dictionary as `marshal` writes it, in Base64,
+and options for a `world` of its own. It imports nothing of Zelda but that, and little of the standard library, since
+every command waits for it. A right that cannot be given up ends it with exit code 125 and a sentence: what runs is
+confined as ordered, or does not run.
 """
 
 import binascii
@@ -72,12 +72,10 @@ class Refused(Exception):  # noqa: N818  # reads as what happened
 def main(arguments: list[str]) -> None:
     """Confine this process, then become the program."""
     policy = marshal.loads(binascii.a2b_base64(arguments[0]))  # noqa: S302  # Zelda's own
-    argv = arguments[arguments.index("--") + 1 :]
-    if "world" in policy:
-        sys.path.append(os.path.abspath(f"{__file__}/../../../.."))  # noqa: PTH100  # pathlib would slow the start
-        from zelda_ci.sandbox.launcher import world  # noqa: PLC0415  # where bubblewrap makes it, it is not needed
-
-        world.enter(policy["world"])
+    border = arguments.index("--")
+    options, argv = arguments[1:border], arguments[border + 1 :]
+    if options:
+        _world().enter(options)
     for name in policy.get("drop", ()):
         os.environ.pop(name, None)
     _limit(policy.get("limits", {}))
@@ -90,6 +88,8 @@ def main(arguments: list[str]) -> None:
         _die_with(parent)
     # Without it the kernel lets only root install a filter, and a setuid program would get its rights back.
     _prctl("no_new_privs", PR_SET_NO_NEW_PRIVS, 1)
+    if options:
+        _world().descend()
     if "landlock" in policy:
         _landlock(policy["landlock"])
     if "seccomp" in policy:
@@ -105,6 +105,14 @@ def main(arguments: list[str]) -> None:
     if "shell" in policy:
         argv = [policy["shell"], "-c", *argv]
     _start(argv)
+
+
+def _world() -> "Any":
+    """The module that makes namespaces, which is not needed where bubblewrap does."""
+    sys.path.append(os.path.abspath(f"{__file__}/../../../.."))  # noqa: PTH100  # pathlib would slow the start
+    from zelda_ci.sandbox.launcher import world  # noqa: PLC0415  # see above
+
+    return world
 
 
 def _take_streams() -> None:

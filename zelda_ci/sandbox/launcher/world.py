@@ -16,9 +16,8 @@ NEW_USER, NEW_NETWORK, NEW_CGROUP = 0x10000000, 0x40000000, 0x2000000
 # Mount, UTS, IPC, user, process.
 NEW = 0x20000 | 0x4000000 | 0x8000000 | NEW_USER | 0x20000000
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE, DETACH = 2, 4, 8, 1 << 14, 1 << 18, 2
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS, PR_CAPBSET_DROP, SIGKILL = 1, 4, 38, 24, 9
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, SIGKILL = 1, 4, 9
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
-CAPABILITIES_V3 = 0x20080522
 
 # Where the new world is put together: a folder that every system has. What lies there is reached by descriptors.
 PLACE = "/tmp"  # noqa: S108  # nothing is written there
@@ -30,9 +29,9 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def enter(options: "list[str]") -> None:
-    """Make a world with the options that `bubblewrap_options` gives, and return in a process within it.
+    """Make a world with the options that `bubblewrap_options` gives, and return in the first process within it.
 
-    As with bubblewrap, this process waits outside, the first of the new namespaces reaps what dies in them, and the
+    As with bubblewrap, this process waits outside, the first one within reaps what dies there (`descend`), and the
     program runs below it; both end with its exit code.
 
     Raises:
@@ -51,16 +50,20 @@ def enter(options: "list[str]") -> None:
     _map(uid, 0, gid, 0)
     # The kernel forgets this wish when rights change.
     _prctl(PR_SET_PDEATHSIG, SIGKILL)
-    _give_up()
+
+
+def descend() -> None:
+    """Return in a child of this process, which has given up its rights and lets nobody look into it."""
+    _prctl(PR_SET_DUMPABLE, 0)
     _fork()
 
 
 def _fork() -> None:
-    """Go on in a child; this process reaps children until that one has ended, and what is left dies with it."""
+    """Return in a child; this process reaps children until that one has ended, and what is left dies with it."""
     program = os.fork()
     if program == 0:
         return
-    # Nothing stays open that is the program's: others of its user could open it here. No look into `/proc`, which
+    # Nothing stays open that is the program's: others of its user could open it here. `/proc` is not asked, which
     # becomes the new world's as soon as the first process in it changes the root.
     _call("descriptors", LIBC.syscall, CLOSE_RANGE, 3, ctypes.c_uint(-1), 0)
     while True:
@@ -188,16 +191,6 @@ def _loopback() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         request = ctypes.create_string_buffer(struct.pack("16sH14x", b"lo", IFF_UP))
         _call("loopback", LIBC.ioctl, any_socket.fileno(), ctypes.c_ulong(SIOCSIFFLAGS), request)
-
-
-def _give_up() -> None:
-    """No right is left in the new namespaces, and no program brings one back."""
-    capability = 0
-    while LIBC.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0:
-        capability += 1
-    _call("capabilities", LIBC.capset, (ctypes.c_uint32 * 2)(CAPABILITIES_V3, 0), (ctypes.c_uint32 * 6)())
-    _prctl(PR_SET_NO_NEW_PRIVS, 1)
-    _prctl(PR_SET_DUMPABLE, 0)
 
 
 def _prctl(option: int, value: int) -> None:
