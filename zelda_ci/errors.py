@@ -1,17 +1,4 @@
-"""Every explainable failure: a sentence for the user, a code for programs, an exit code for the shell.
-
-ZeldaError
-├── ConfigError        files or environment that cannot be used; nothing has been spent
-├── WorkspaceError     the isolated copy could not be made, read or removed
-├── ExecutionError     the session could not be started or led
-├── ProxyError         the model proxy could not start, or a cassette cannot be used
-├── JudgeError         the judge gave no usable answer
-├── StorageError       results could not be written or read
-│   └── NotStoredError a run was asked for that is not there
-├── LockError          what keeps two processes apart cannot be had
-└── GitHubError        GitHub refused, or could not be reached
-    └── ArtifactError  artifacts could not be stored or read
-"""
+"""Every explainable failure: a sentence for the user, a code for programs, an exit code for the shell."""
 
 import tomllib
 from dataclasses import dataclass
@@ -115,25 +102,16 @@ class GitHubError(ZeldaError):
     """GitHub refused a request, or could not be reached.
 
     Args:
-        message: As everywhere.
-        hint: As everywhere.
-        code: As everywhere.
+        message: As that of `ZeldaError`.
         status: Of GitHub's last answer; absent where there was none.
         detail: What GitHub said itself.
+        more: Hint and code of a `ZeldaError`.
     """
 
     default_code = "GITHUB_FAILED"
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        hint: str | None = None,
-        code: str | None = None,
-        status: int | None = None,
-        detail: str = "",
-    ) -> None:
-        super().__init__(message, hint=hint, code=code)
+    def __init__(self, message: str, *, status: int | None = None, detail: str = "", **more: str | None) -> None:
+        super().__init__(message, **more)
         self.status = status
         self.detail = detail
 

@@ -136,7 +136,7 @@ async def test_nothing_is_smuggled_in_by_giving_a_key_twice(kind: str, path: str
         async with (
             ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy,
             proxy.session(
-                run_label="run", budget_usd=None, placeholders={}, allowed=Allowed(Models.of(BODY["model"]), web=False)
+                run_label="run", budget_usd=None, placeholders={}, allowed=Allowed(Models(BODY["model"]), web=False)
             ) as meter,
             client(meter) as http,
         ):
@@ -175,7 +175,7 @@ async def test_the_checks_hold_wherever_something_lies(
         async with (
             ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy,
             proxy.session(
-                run_label="run", budget_usd=None, placeholders={}, allowed=Allowed(Models.of(BODY["model"]), web=False)
+                run_label="run", budget_usd=None, placeholders={}, allowed=Allowed(Models(BODY["model"]), web=False)
             ) as meter,
         ):
             async with client(meter) as http:

@@ -54,7 +54,7 @@ async def test_a_session_without_network_has_its_model_and_nothing_else(tmp_path
     }
     with ScriptedApi(script, agents=[[text("I was small.")]]) as api:
         async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
-            models = Models.of("claude-sonnet-5-5")
+            models = Models("claude-sonnet-5-5")
             async with proxy.session(run_label="a", budget_usd=None, placeholders={}, allowed=Allowed(models)) as meter:
                 workspace = make_workspace(tmp_path, files, level="none")
                 session = Session(workspace, meter.base_url, cli=_offline(tmp_path))

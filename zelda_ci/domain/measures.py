@@ -169,12 +169,6 @@ def own_measure(metric: Metric) -> MeasureSpec:
     return MEASURES[Measure(metric.value)]
 
 
-class NumberDetails(Record):
-    """Details of a metric that is one number."""
-
-    value: float
-
-
 _Details = TypeVar("_Details", bound=Record)
 
 

@@ -1,4 +1,4 @@
-"""What a session's requests tell its model: lines of CLAUDE.md files, tools, and listings of what it can call."""
+"""The context that a session's requests give its model: lines of CLAUDE.md files, tools, listings of what to call."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What one run has used: requests, tokens, cost, errors, retries. Always current, also while an answer streams."""
+"""Counts requests, tokens, cost, errors and retries of one run; current also while an answer streams."""
 
 import time
 from collections import Counter
@@ -82,7 +82,7 @@ class Meter:
         return f"Zelda's cost limit for this run is reached: {spent} of {budget} US dollars are spent"
 
     def usage(self) -> ApiUsage:
-        """Everything counted so far."""
+        """Return all counts so far."""
         models: dict[str, ModelUsage] = {}
         for exchange in self._exchanges:
             if exchange.usage:
@@ -147,7 +147,7 @@ class MeteredExchange:
         self._is_answer = False
         self._answer_bytes = 0
         self._events = AnswerEvents()
-        self._passed = passed
+        self._passed: PassedAnswer | None = passed
         self._started_at = time.monotonic()
         self._ended_at: float | None = None
 
@@ -203,7 +203,8 @@ class MeteredExchange:
                 self._update(event)
             if not self.is_failed:
                 self._estimate()
-        self._is_answer, self._events = False, AnswerEvents()
+        # A conversation's answers are as long as the conversation.
+        self._is_answer, self._events, self._passed = False, AnswerEvents(), None
 
     def _estimate(self) -> None:
         """Guess the cost of the answer, unless the API reported it or it was free."""
@@ -217,7 +218,8 @@ class MeteredExchange:
         self.estimated_usd = pricing.cost_usd(self.model, estimate)
 
     def _update(self, event: dict[str, Any]) -> None:
-        self._passed.event(event)
+        if self._passed:
+            self._passed.event(event)
         match event:
             case {"type": "message_start", "message": dict(message)}:
                 if isinstance(model := message.get("model"), str) and model:

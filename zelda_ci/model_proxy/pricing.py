@@ -1,7 +1,7 @@
 """Models, their list prices as Claude Code charges them, and the cost of the `usage` that an answer reports."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,19 +125,14 @@ class Models:
     """
 
     main: str
-    more: frozenset[str] = frozenset()
-
-    @classmethod
-    def of(cls, main: str, more: Iterable[str] = ()) -> "Models":
-        """The models in the spelling of requests, where the mark of a long context does not appear."""
-        return cls(plain(main), frozenset(map(plain, more)))
+    more: Collection[str] = ()
 
     def allow(self, name: object) -> bool:
         """Whether a request may name this model."""
         if not isinstance(name, str):
             return False
-        model = plain(name)
-        return model == self.main or model in self.more or _is_smaller(model, self.main)
+        model, main = plain(name), plain(self.main)
+        return model in {main, *map(plain, self.more)} or _is_smaller(model, main)
 
 
 def _is_smaller(model: str, main: str) -> bool:

@@ -165,7 +165,7 @@ class SuiteRun:
             budget_usd=suite.execution.max_cost_usd,
             placeholders={name: str(folder) for name, folder in folders.items()},
             allowed=Allowed(
-                models=Models.of(suite.execution.model, suite.execution.extra_models),
+                models=Models(suite.execution.model, suite.execution.extra_models),
                 web=any(rule.partition("(")[0] in WEB for rule in suite.execution.allowed_tools),
                 keys=suite.execution.request_keys,
             ),

@@ -1,3 +1,4 @@
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -147,6 +148,21 @@ def test_a_stream_is_metered_and_checked_whatever_its_content_type_says(label: b
     counts.transcript_check.began("msg_1")
     counts.transcript_check.said("msg_1", "Done.", thinking=False)
     assert counts.transcript_check.differences() == ()
+
+
+def test_answers_are_forgotten_when_they_are_over() -> None:
+    counts, sent = meter(), stream(text("x" * 200_000))
+    tracemalloc.start()
+    try:
+        for _ in range(20):
+            exchange = begin(counts)
+            for event in sent:
+                exchange.chunk(event)
+            counts.end(exchange)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 1_000_000
 
 
 @pytest.mark.parametrize("answer", [b"<html>Hello</html>" * 100, b'{"content": ' * 100, b"data: nonsense\n\n" * 100])

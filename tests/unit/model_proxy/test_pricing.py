@@ -100,8 +100,8 @@ ASKED = [
 def test_smaller_known_models_may_be_asked_and_dearer_unknown_or_strangely_routed_ones_not(
     main: str, *, allowed: bool, asked: list[object]
 ) -> None:
-    assert {Models.of(main).allow(name) for name in asked} == {allowed}
+    assert {Models(main).allow(name) for name in asked} == {allowed}
 
 
 def test_a_suite_can_name_more() -> None:
-    assert Models.of(SONNET, ["claude-opus-5-5[1m]"]).allow("claude-opus-5-5")
+    assert Models(SONNET, ["claude-opus-5-5[1m]"]).allow("claude-opus-5-5")

@@ -12,9 +12,7 @@ KINDS: list[type[ZeldaError]] = [
 ]
 
 
-def test_the_tree_in_the_docstring_names_every_kind_and_each_has_a_code_of_its_own() -> None:
-    drawn = set(re.findall(r"\w+Error", errors.__doc__ or ""))
-    assert drawn == {kind.__name__ for kind in KINDS}
+def test_each_kind_has_a_code_of_its_own() -> None:
     assert len({kind.default_code for kind in KINDS}) == len(KINDS)
 
 

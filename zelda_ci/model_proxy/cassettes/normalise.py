@@ -1,4 +1,4 @@
-"""What differs between two runs of the same session: times, ids, paths. None of it decides a match.
+"""Takes out of texts in what two runs of the same session differ: times, ids, paths. None of it decides a match.
 
 Numbers are recognised by their shape: by a unit of time beside them, by the name of what they measure, or by a format
 that only times and addresses have. A number without any of these counts: `12 rows` is not `13 rows`.
