@@ -13,8 +13,8 @@ EXCEPTIONS = {
     "sandbox/launcher/supervisor.py": "started as a program of its own, it may import nothing of Zelda",
     "sandbox/launcher/world.py": "a part of a program of its own, it may import nothing of Zelda",
     "pipeline/shards.py": "a whole folder is put in its place",
-    "workspace/repositories.py": "a whole folder is put in its place",
     "workspace/staging.py": "entries of any kind are moved aside for a while",
+    "workspace/store.py": "a whole folder is put in its place",
 }
 
 OPENING = {"open", "O_NOFOLLOW", "S_ISREG"}

@@ -185,7 +185,7 @@ def test_credentials_of_google_are_renewed_and_its_failure_is_said(monkeypatch: 
     monkeypatch.setattr(google, "default", lambda _: (Renewing(), None))
     vertex = Vertex("p-1", "us-east5", finds_credentials=True)
     call = Call("/v1/messages", [], b"{}", {"model": "claude-sonnet-5-5@20260101"})
-    assert (b"authorization", f"Bearer {TOKEN}-1".encode()) in vertex.wired("https://x", call, []).headers
+    assert (b"authorization", f"Bearer {TOKEN}-1".encode()) in vertex.wired("https://x", call, [])[1]
     assert vertex.secrets[0].mask(f"no: {TOKEN}-1") == "no: ***"
     with pytest.raises(CredentialError, match="cannot be renewed: the login has expired"):
         vertex.wired("https://x", call, [])

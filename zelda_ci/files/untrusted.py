@@ -98,7 +98,10 @@ def read(name: Name, max_bytes: int | None = None, *, folder: int | None = None,
             return file.read()
         # A sparse file may claim any size, and one that still grows has more than it said.
         size = os.fstat(file.fileno()).st_size
-        if size > max_bytes or len(content := file.read(max_bytes + 1)) > max_bytes:
+        content = file.read(size + 1) if size <= max_bytes else b""
+        if len(content) > size:
+            content += file.read(max_bytes + 1 - len(content))
+        if max(size, len(content)) > max_bytes:
             raise TooLargeError(size, max_bytes)
         return content
 

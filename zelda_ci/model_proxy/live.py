@@ -140,10 +140,11 @@ class _LiveSource(AnswerSource):
         headers = [*((name, value) for name, value in call.headers if name not in given), *given.items()]
         try:
             base_url = self._upstream.base_url.rstrip("/")
-            wired = await anyio.to_thread.run_sync(self._upstream.platform.wired, base_url, call, headers)
+            wired = self._upstream.platform.wired
+            url, sent, body = await anyio.to_thread.run_sync(wired, base_url, call, headers)
         except CredentialError as exc:
             raise Unreachable(f"Zelda's model proxy cannot ask {self.address}: {exc}", again=False) from exc
-        request = self._client.build_request("POST", wired.url, headers=wired.headers, content=wired.body)
+        request = self._client.build_request("POST", url, headers=sent, content=body)
         began, seconds = time.monotonic(), self._limits.head_seconds if call.body.get("stream") else math.inf
         try:
             with anyio.fail_after(seconds):

@@ -9,7 +9,6 @@ import base64
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
@@ -28,13 +27,8 @@ EVENT_STREAM = "application/vnd.amazon.eventstream"
 GOOGLE_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
 
-@dataclass(frozen=True)
-class Wired:
-    """A request as it is sent."""
-
-    url: str
-    headers: Headers = field(repr=False)
-    body: bytes = field(repr=False)
+Wired = tuple[str, Headers, bytes]
+"""A request as it is sent: its URL, headers and body."""
 
 
 class Platform(ABC):
@@ -84,7 +78,7 @@ class AnthropicApi(Platform):
         if self._betas:
             both = ",".join(dict.fromkeys([*_betas(headers), *self._betas]))
             headers = [*(each for each in headers if each[0] != BETA), (BETA, both.encode())]
-        return Wired(base_url + call.path, headers, call.raw_body)
+        return (base_url + call.path, headers, call.raw_body)
 
     def error(self, body: bytes) -> bytes:
         return body
@@ -122,10 +116,10 @@ class Vertex(Platform):
         models, version = base_url + self._place, _version(call, "vertex-2023-10-16")
         if call.counts_tokens:
             body = wire.write({**call.body, "anthropic_version": version})
-            return Wired(f"{models}/count-tokens:rawPredict", headers, body)
+            return (f"{models}/count-tokens:rawPredict", headers, body)
         method = "streamRawPredict" if call.body.get("stream") else "rawPredict"
         body = wire.write({"anthropic_version": version, **_without(call.body, "model")})
-        return Wired(f"{models}/{_model(call)}:{method}", headers, body)
+        return (f"{models}/{_model(call)}:{method}", headers, body)
 
     def _bearer(self) -> str:
         sent: dict[str, str] = {}
@@ -174,7 +168,7 @@ class Bedrock(Platform):
         url = f"{base_url}/model/{_model(call)}/{method}"
         # Those of Anthropic mean nothing there, and what is signed must arrive as it was.
         plain = [(name, value) for name, value in headers if not name.startswith((b"anthropic-", b"x-stainless-"))]
-        return Wired(url, [*plain, *(self._signature(url, body) if self._credentials else [])], body)
+        return (url, [*plain, *(self._signature(url, body) if self._credentials else [])], body)
 
     def _signature(self, url: str, body: bytes) -> Headers:
         request = _library("botocore.awsrequest", "bedrock").AWSRequest("POST", url, data=body)

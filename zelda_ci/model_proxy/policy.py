@@ -42,7 +42,7 @@ class Allowed:
     models: Models | None = None
     """Those that may be asked; None for any."""
     web: bool = True
-    """Whether they may make the API turn to addresses."""
+    """Whether they may make the API turn to addresses, or run code."""
     keys: Collection[str] = ()
     """Beside those that Zelda knows."""
 
@@ -68,11 +68,6 @@ class UnknownKeyError(RefusedHereError):
         super().__init__(400, "invalid_request_error", why + SETTING)
 
 
-def invalid(message: str) -> RefusedHereError:
-    """A refusal of a request that was read."""
-    return RefusedHereError(400, "invalid_request_error", message)
-
-
 def read(data: bytes) -> dict[str, Any]:
     """The object in a body; of a key that is given twice the last counts, and only that is sent.
 
@@ -81,7 +76,7 @@ def read(data: bytes) -> dict[str, Any]:
     """
     value = wire.read_object(data)
     if value is None:
-        raise invalid("the body is not a JSON object")
+        raise RefusedHereError(400, "invalid_request_error", "the body is not a JSON object")
     return value
 
 
@@ -110,7 +105,7 @@ def allowed_headers(headers: Headers) -> Headers:
     return [(name, value) for name, value in lower if name in HEADERS or name.startswith(HEADER_PREFIX)]
 
 
-WEB_TOOLS = ("web_", "mcp_")
+API_TOOLS = ("web_", "mcp_", "code_execution")
 
 TOOL_CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 
@@ -132,7 +127,7 @@ def _reached(place: dict[str, Any]) -> str | None:
     if place.get("mcp_servers"):
         return "MCP servers that the API connects to"
     kind, source = str(place.get("type", "")), place.get("source")
-    if kind.startswith(WEB_TOOLS) and not _is_history(kind):
+    if kind.startswith(API_TOOLS) and not _is_history(kind):
         return f"the API's own tool {kind[:50]}"
     if kind == "url" or (isinstance(source, dict) and "url" in source):
         return "content that the API fetches from an address"
@@ -141,7 +136,7 @@ def _reached(place: dict[str, Any]) -> str | None:
 
 def _is_history(kind: str) -> bool:
     """Whether a block tells what a tool did earlier."""
-    return kind.endswith(("_tool_use", "_result", "_error", "_location"))
+    return kind.endswith(("_tool_use", "_result", "_error", "_location", "_output"))
 
 
 def _structure(body: dict[str, Any]) -> Iterator[dict[str, Any]]:

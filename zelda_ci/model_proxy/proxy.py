@@ -65,12 +65,13 @@ class ModelProxy:
         Raises:
             ProxyError: The API's address, the HTTP proxy or the certificates cannot be used.
         """
-        preload(live=not isinstance(self._mode, ReplayMode))
-        from zelda_ci.model_proxy.server import serving, socket_path  # noqa: PLC0415
+        with one_at_a_time("h11"):
+            from zelda_ci.model_proxy.server import serving, socket_path  # noqa: PLC0415
 
         async with AsyncExitStack() as stack:
             if not isinstance(self._mode, ReplayMode):
-                from zelda_ci.model_proxy.live import live_source  # noqa: PLC0415
+                with one_at_a_time("httpx2"):
+                    from zelda_ci.model_proxy.live import live_source  # noqa: PLC0415
 
                 self._live = await stack.enter_async_context(live_source(self._mode.upstream, self._limits))
             self.socket = stack.enter_context(socket_path())

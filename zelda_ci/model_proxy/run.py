@@ -4,9 +4,9 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci.model_proxy import policy, wire
-from zelda_ci.model_proxy.cassettes.record import Recording
+from zelda_ci.model_proxy.cassettes.record import RecordedAnswer, Recording
 from zelda_ci.model_proxy.limits import Limits, in_mib
-from zelda_ci.model_proxy.meter import Meter
+from zelda_ci.model_proxy.meter import Meter, MeteredExchange
 from zelda_ci.model_proxy.policy import Allowed
 from zelda_ci.model_proxy.rate_limits import Throttled, TooLongError, UpstreamPause
 from zelda_ci.model_proxy.wire import (
@@ -15,8 +15,8 @@ from zelda_ci.model_proxy.wire import (
     BrokenOff,
     Call,
     Headers,
-    Observer,
     OverLimitError,
+    RefusedHereError,
     Sink,
     Unreachable,
     send_error,
@@ -67,7 +67,7 @@ class ProxyRun:
                 return self._judged(path, headers, data)
             return await anyio.to_thread.run_sync(self._judged, path, headers, data)
         except RecursionError:
-            raise policy.invalid("the body nests values too deeply") from None
+            raise RefusedHereError(400, "invalid_request_error", "the body nests values too deeply") from None
         except policy.RefusedModelError as exc:
             self.meter.refuse(self.meter.refused_models, exc.model)
             raise
@@ -176,24 +176,18 @@ class ProxyRun:
 class _Tee:
     """Passes an answer on to the client, and shows it to observers before; ends it at its limit."""
 
-    def __init__(self, client: Sink, max_bytes: int, observers: list[Observer]) -> None:
+    def __init__(self, client: Sink, max_bytes: int, observers: list[MeteredExchange | RecordedAnswer]) -> None:
         self._client, self._left, self._max_bytes, self._observers = client, max_bytes, max_bytes, observers
 
     async def start(self, status: int, headers: Headers) -> None:
-        length = dict(headers).get(b"content-length", b"")
-        # Fifteen digits are more than any limit; Python takes long over numbers of a million digits.
-        self._check(int(length[:15]) if length.isdigit() else 0)
         for observer in self._observers:
             observer.start(status, headers)
         await self._client.start(status, headers)
 
     async def chunk(self, data: bytes) -> None:
-        self._check(len(data))
         self._left -= len(data)
+        if self._left < 0:
+            raise OverLimitError(f"The API's answer is larger than the {in_mib(self._max_bytes)} that Zelda passes on")
         for observer in self._observers:
             observer.chunk(data)
         await self._client.chunk(data)
-
-    def _check(self, size: int) -> None:
-        if size > self._left:
-            raise OverLimitError(f"The API's answer is larger than the {in_mib(self._max_bytes)} that Zelda passes on")

@@ -65,7 +65,7 @@ async def serving(runs: Mapping[str, ProxyRun], limits: Limits, place: Path) -> 
             task.add_done_callback(tasks.discard)
         try:
             await _Connection(reader, writer, is_full=len(tasks) > MAX_CONNECTIONS).serve(runs, limits)
-        except (ConnectionError, h11.RemoteProtocolError):
+        except (ConnectionError, h11.ProtocolError):
             log.debug("a session left, or did not speak HTTP")
         except asyncio.CancelledError:
             writer.transport.abort()

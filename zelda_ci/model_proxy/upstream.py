@@ -33,7 +33,7 @@ class Upstream:
         """Equal where the API's limits are the same: those of one address and one key."""
         keys = (part for name, key in sorted(self.headers.items()) for part in (name, key.fingerprint()))
         routing = (part for pair in sorted(self.routing.items()) for part in pair)
-        return (self.base_url, *keys, *routing, *(secret.fingerprint() for secret in self.platform.secrets))
+        return (self.base_url, *keys, *routing)
 
     @property
     def http_proxy(self) -> str | None:

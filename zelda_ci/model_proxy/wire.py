@@ -75,16 +75,6 @@ class Sink(Protocol):
         """The next bytes of the body."""
 
 
-class Observer(Protocol):
-    """Sees an answer that passes by: the meter's exchange, and a recording's."""
-
-    def start(self, status: int, headers: Headers) -> None:
-        """Status and headers."""
-
-    def chunk(self, data: bytes) -> None:
-        """The next bytes of the body."""
-
-
 class Unreachable(Exception):  # noqa: N818 - what went wrong, not a kind of error
     """The API could not be reached, or gave nothing that can be passed on.
 

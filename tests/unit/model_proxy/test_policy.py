@@ -106,6 +106,7 @@ IMAGE = {"type": "image", "source": {"type": "url", "url": "https://evil.example
         {"container": {"skills": [{"type": "url", "url": "https://evil.example"}]}},
         {"new_key": [IMAGE]},
         {"tools": [{"type": "web_browse_20991231"}]},
+        {"tools": [{"type": "code_execution_20250825", "name": "code_execution"}]},
     ],
 )  # fmt: skip
 def test_what_the_api_would_fetch_for_a_session_is_seen(asked: dict[str, Any]) -> None:
@@ -123,6 +124,7 @@ def test_what_the_api_would_fetch_for_a_session_is_seen(asked: dict[str, Any]) -
         {"tools": [{"name": "x", "input_schema": {"properties": {"source": {"type": "url", "url": "x"}}}}]},
         {"metadata": {"type": "url"}, "output_config": {"format": {"type": "json_schema", "schema": {"type": "url"}}}},
         {"messages": [{"content": [{"type": "mcp_tool_use", "input": {}}, {"type": "web_search_tool_result"}]}]},
+        {"messages": [{"content": [{"type": "code_execution_tool_result"}, {"type": "code_execution_output"}]}]},
     ],
 )  # fmt: skip
 def test_ordinary_requests_reach_nothing(asked: dict[str, Any]) -> None:
