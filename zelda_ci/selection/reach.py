@@ -10,7 +10,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import filterfalse
 
 from zelda_ci.domain.kinds import CLAUDE, KINDS, PLUGIN_PARTS, SKILL_FILE, ItemKind, may_steer
 from zelda_ci.execution.manifest.front_matter import parse
@@ -115,7 +114,7 @@ class Graph:
 
     def _note_all(self, path: str, words: Iterable[Mention], how: str = "") -> None:
         for mention in dict.fromkeys(words):
-            if mention.arguments and not how and (not is_code(path) or path.endswith(SHELL_ENDINGS)):
+            if mention.arguments and not how:
                 self._note_runner(path, mention)
             else:
                 self._note(path, mention, how)
@@ -135,19 +134,17 @@ class Graph:
                     self._follow(path, file, how)
             return
         for place in self.tree.meant(mention, path):
-            inside = self.tree.inside.get(place)
-            if inside is None and not is_named:
+            inside, parent = self.tree.inside.get(place, []), posixpath.dirname(place)
+            is_package = bool(inside) and mention.how == "runs" and mention.is_started
+            if is_named or (inside and not is_package):
+                self._name(path, place)
+            else:
                 self._follow(path, place, how)
-                parent = posixpath.dirname(place)
                 if path.endswith(".json") and self.steers(path) and posixpath.basename(parent) != CLAUDE:
                     self._follow(path, parent, f"beside a program that {path} runs")
-            elif inside and mention.how == "runs" and mention.is_started and not is_named:
-                self._follow(path, place, how)
-                self._follows[place] = dict.fromkeys(filter(is_code, inside), f"in {place}")
-            else:
-                self._name(path, place)
-                is_place = is_named or path.endswith(DOCUMENT_ENDINGS) or len(inside or ()) > MAX_DATA_FILES
-                for file in () if is_place else filterfalse(is_code, inside or ()):
+            # Of a package its code is run; of another folder a program reads the data.
+            if not is_named and (is_package or len(inside) <= MAX_DATA_FILES):
+                for file in (it for it in inside if is_code(it) is is_package):
                     self._follow(path, file, how)
 
     def _note_runner(self, path: str, mention: Mention) -> None:
@@ -191,8 +188,7 @@ class Graph:
     def followed(self, path: str) -> Iterator[str]:
         """Of what whoever feels a file feels: programs; code leads to code, and only texts and what steers to more."""
         follows, is_text = self._follows.get(path, {}), self.steers(path) or path.endswith(DOCUMENT_ENDINGS)
-        within = (file for place in follows if place in self.tree.inside for file in self._follows.get(place, ()))
-        for place in (*follows, *within):
+        for place in follows:
             if _is_program(place) or (is_text and posixpath.basename(place) not in RECIPES):
                 yield place
 
