@@ -18,6 +18,7 @@ from zelda_ci.domain.manifest import RefusedSetting
 from zelda_ci.errors import ExecutionError
 from zelda_ci.execution import launch
 from zelda_ci.execution.manifest.pins import KEYS
+from zelda_ci.execution.manifest.settings import SERVERS_FILE, parse_object, table
 from zelda_ci.redact import Redactor
 
 SECONDS = 60.0
@@ -52,7 +53,7 @@ def refusals(files: Mapping[str, str], folder: str, redact: Redactor) -> tuple[R
     return tuple(
         RefusedSetting(file=redact(file), key=redact(key), problem=redact(problem), lost=lost)
         for file, text in texts
-        for key, problem, lost in _of_file(file, _parsed(text), f"- {top}/{file}", output)
+        for key, problem, lost in _of_file(file, parse_object(file, text), f"- {top}/{file}", output)
     )
 
 
@@ -92,7 +93,7 @@ def _of_file(file: str, values: dict[str, Any] | None, begin: str, output: str) 
             key, _, problem = about.removeprefix(" \u203a ").partition(": ")
             if not problem.startswith(_OF_SESSION):
                 refused.append((key, _LISTING.sub("", problem).rstrip(".")))
-    if values is None or file.endswith(".mcp.json"):
+    if values is None or file.endswith(SERVERS_FILE):
         is_dropped = values is None or not all(key.startswith("mcpServers.") for key, _ in refused)
     else:
         shown = _MARK.search(output)
@@ -112,35 +113,24 @@ def _marked(values: Mapping[str, Any]) -> object:
 
 def _harmless(file: str, text: str) -> str:
     """Return settings with the mark, and with nothing that could run or change how they are read."""
-    values = _parsed(text)
-    if values is None or not file.endswith("settings.json"):
+    values = parse_object(file, text)
+    if values is None or file.endswith(SERVERS_FILE):
         return text
     helpers = {key: "true" for key in KEYS if isinstance(values.get(key), str)}
     environment: dict[str, Any] = {"env": {}} if isinstance(values.get("env"), dict) else {}
     return json.dumps({**values, **helpers, **environment, MARK: _marked(values)})
 
 
-def _parsed(text: str) -> dict[str, Any] | None:
-    """Parse settings; None where they are no JSON object, which Claude Code does not apply either."""
-    try:
-        values = json.loads(text.removeprefix("\ufeff"))
-    except ValueError:
-        return None
-    except RecursionError:
-        raise _unknown("a settings file is nested too deeply") from None
-    return values if isinstance(values, dict) else None
-
-
 def _lost(values: Mapping[str, Any]) -> str:
     """Count the parts of a file that have no effect, like `4 hooks and 2 deny rules`."""
-    events, rules, servers = (values.get(key) for key in ("hooks", "permissions", "mcpServers"))
-    groups = [group for listed in _values(events) for group in _values(listed) if isinstance(group, dict)]
-    counts = {"hook": sum(len(_values(group.get("hooks"))) for group in groups), "server": len(_values(servers))}
+    groups = [table(group) for listed in table(values, "hooks").values() for group in _values(listed)]
+    counts = {"hook": sum(len(_values(group.get("hooks"))) for group in groups)}
+    counts["server"] = len(table(values, "mcpServers"))
     for kind in ("deny", "ask", "allow"):
-        counts[f"{kind} rule"] = len(_values(rules.get(kind))) if isinstance(rules, dict) else 0
+        counts[f"{kind} rule"] = len(_values(table(values, "permissions").get(kind)))
     lost = [numbers.format_count(count, noun) for noun, count in counts.items() if count]
     return " and ".join(filter(None, [", ".join(lost[:-1]), *lost[-1:]]))
 
 
 def _values(value: object) -> list[Any]:
-    return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+    return value if isinstance(value, list) else []

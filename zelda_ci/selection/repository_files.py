@@ -49,9 +49,7 @@ class RepositoryFiles:
     def meant(self, mention: Mention, importer: str) -> list[str]:
         """Files and folders that a word may mean: from the importer's folder, those above it, and the project's."""
         word = mention.word.lstrip("/")
-        tail = word.rstrip("/").rpartition("/")[2]
-        is_known = not tail.strip(".") or not self._stems.isdisjoint({tail, *tail.split("."), *tail.split(":")[:1]})
-        if not word or word.startswith("~") or PATTERN.search(word) or not is_known:
+        if not word or word.startswith("~") or PATTERN.search(word):
             return []
         ending = posixpath.splitext(importer)[1]
         return self._found(word, mention.how, mention.is_started, posixpath.dirname(importer), ending)

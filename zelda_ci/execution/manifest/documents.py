@@ -203,11 +203,10 @@ def _agent_problem(name: str | None, description: str | None, place: SteeringFol
 
 def _agent_note(document: MarkdownDocument) -> str | None:
     """Return what a sub-agent has in its context beside, or instead of, what the main thread has."""
-    skills, memory = document.listed("skills"), document.text("memory")
+    skills = document.listed("skills")
     is_without = document.fields.get("omitClaudeMd") in (True, "true")
     parts = (
         f"it is given the text of the skills {', '.join(skills)}" if skills else None,
         "it does not see CLAUDE.md files and rules (omitClaudeMd)" if is_without else None,
-        f"it keeps a memory of its own ({memory})" if memory else None,
     )
     return "; ".join(filter(None, parts)) or None
