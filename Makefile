@@ -32,7 +32,7 @@ BY_MACHINE := $(addprefix tests/integration/test_, \
 END_TO_END := $(ANYWHERE) $(BY_MACHINE)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
 
-.PHONY: help demo test test-all lint types imports unit whole rest isolation coverage image-test format lock schemas reference bench clean
+.PHONY: help demo test test-all lint types imports unit whole rest isolation coverage image-test format lock schemas reference bench overhead clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -92,6 +92,9 @@ schemas: .venv/dev ## Rewrite JSON Schemas, tables of keys and the actions' inpu
 
 reference: .venv/dev ## Rewrite docs/cli.md and the pages of --help from the commands, docs/troubleshooting.md from the errors
 	$(BIN)/python scripts/reference.py
+
+overhead: .venv/dev ## Fail where Zelda adds a tenth more to a session than it did
+	$(BIN)/python -m benchmarks.overhead --check --rounds 3 session "session with a test command" "four at once with a test command" --version --help
 
 bench: .venv/dev ## Measure what Zelda adds to sessions, workspaces and commands, and how fast it compares
 	$(BIN)/python -m benchmarks.speed

@@ -57,13 +57,17 @@ _SEPARATOR = "|".join(
 _SPACED = r"(?:-[a-z-]{0,40}|\b(?:env|arg|setx?)[ \t]{1,20}\w{0,60}|\blogin[ \t]{1,20}\S{1,80}\s{1,20})"
 _SCHEME = rf"{_QUOTE}?[\])]?{_BLANK}[:=,]{_BLANK}{_QUOTE}?(?:bearer|basic|token)[ ]"
 
-_OPENING = re.compile(rb"[fbruFBRU@$]{0,2}((?:\\{0,4}(?:\"\"\"|'''|[\"'`]))|&quot;|&#3[49];)")
-# A value without quotes: up to the end of its line, or in code and addresses up to what cannot go on as an expression.
-_LINE = re.compile(rb"([^\s\"'`\\<>]{1,%d}+)[ \t]*(?:[ \t]#[^\n]*)?(?:\r?\n|\\r|\\n|$)" % MAX_RUN_LENGTH)
-_TOKEN = re.compile(rb"[^\s\"'`\\<>,;|(){}\[\]]{1,%d}+(?=[\s\"'`\\<>,;|)}\]]|$)" % MAX_RUN_LENGTH)
-_PARAMETER = re.compile(rb"[^\s\"'`\\<>,;|(){}\[\]&]{1,%d}+(?=[\s\"'`\\<>,;|)}\]&]|$)" % MAX_RUN_LENGTH)
-_QUERY = re.compile(rb"[?&][\w.-]*$")
-_ADDRESS = re.compile(rb"(?:([^\s/?#\"'`<>@:]{0,100}):)?([^\s/?#\"'`<>@]{1,300})@")
+# A run ends where the next parameter of an address begins.
+_RUN = rb"(?:[^\s\"'`\\<>&]|&(?![A-Za-z][\w.-]{1,40}=(?!=))){1,%d}+" % MAX_RUN_LENGTH
+_CODE_RUN = rb"(?:[^\s\"'`\\<>,;|(){}\[\]&]|&(?![A-Za-z][\w.-]{1,40}=(?!=))){1,%d}+" % MAX_RUN_LENGTH
+# What stands in quotes, within its line; or else, except in a call, what goes up to the end of the line, or in code and
+# addresses up to what cannot go on as an expression.
+_VALUE = re.compile(
+    rb"[fbruFBRU@$]{0,2}(\\{0,4}(?:\"\"\"|'''|[\"'`])|&quot;|&#3[49];)(?:(?P<quoted>[^\n]{0,%d}?)\1)?"
+    rb"|(?<!\()(?P<line>%b)[ \t]*(?:[ \t]#[^\n]*)?(?:\r?\n|\\[rn]|$)"
+    rb"|(?<!\()(?P<token>%b)(?=[\s\"'`\\<>,;|)}\]&]|$)" % (MAX_LENGTH, _RUN, _CODE_RUN)
+)
+_ADDRESS = re.compile(rb"://(?:([^\s/?#\"'`<>@:]{0,100}):)?([^\s/?#\"'`<>@]{1,300})@")
 # As in a shell and in `.env`, where nothing but a value can follow.
 _PLAINLY_PASSWORD = re.compile(rb"[A-Z0-9_]*(?:PASS|PWD|SECRET)[A-Z0-9_]*=")
 _CODE = re.compile(rb"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*[(\[]|[\w.]*(?:Private|Public)Key\b")
@@ -106,11 +110,7 @@ def spans(data: bytes) -> Iterator[tuple[int, int]]:
     for match in islice(_NAMED.finditer(data), MAX_NAMES):
         if span := _value(data, match.start(match.lastindex), match.end()):
             yield span
-    colon = data.find(b"://")
-    while colon >= 0:
-        if span := _in_address(data, colon + 3):
-            yield span
-        colon = data.find(b"://", colon + 3)
+    yield from (match.span(2) for match in _ADDRESS.finditer(data) if _is_password(*match.groups()))
 
 
 _SECRET_NAME = re.compile(
@@ -153,47 +153,28 @@ def _value(data: bytes, start: int, position: int) -> tuple[int, int] | None:
         start: Where the name begins.
         position: Where the value begins, or the quote before it.
     """
-    quoted = _quoted(data, position)
-    span = quoted or _bare(data, position, data[max(0, start - 80) : start])
-    if not span or span[1] - span[0] < MIN_LENGTH or _is_harmless(data, start):
+    match = _VALUE.match(data, position)
+    kind = match and match.lastgroup
+    if not match or not kind or _is_harmless(data, start):
         return None
-    value = data[slice(*span)].decode("utf-8", "replace")
+    found = match[kind] if kind != "line" else match[kind].rstrip(b",;)}]")
+    value = found.decode("utf-8", "replace")
+    if len(found) < MIN_LENGTH:
+        return None
     if _PLAINLY_PASSWORD.fullmatch(data, start, position):
-        return span if looks_secret(value) or _is_chosen(value) else None
-    return span if looks_secret(value) and (quoted or not _CODE.match(data, position)) else None
+        is_secret = looks_secret(value) or _is_chosen(value)
+    else:
+        is_secret = looks_secret(value) and (kind == "quoted" or not _CODE.match(data, position))
+    return (match.start(kind), match.start(kind) + len(found)) if is_secret else None
 
 
-def _quoted(data: bytes, position: int) -> tuple[int, int] | None:
-    opening = _OPENING.match(data, position)
-    if not opening:
-        return None
-    end = data.find(opening[1], opening.end(), opening.end() + MAX_LENGTH)
-    # Without an end in its line it is no value, for less than nothing is too short.
-    return opening.end(), end if data.find(b"\n", opening.end(), end) < 0 else -1
-
-
-def _bare(data: bytes, position: int, before: bytes) -> tuple[int, int] | None:
-    # A call: what follows is an argument, and a value there is quoted.
-    if data[position - 1] in b"(":
-        return None
-    is_parameter = _QUERY.search(before)
-    if not is_parameter and (line := _LINE.match(data, position)):
-        return position, position + len(line[1].rstrip(b",;)}]"))
-    token = (_PARAMETER if is_parameter else _TOKEN).match(data, position)
-    return token.span() if token else None
-
-
-def _in_address(data: bytes, position: int) -> tuple[int, int] | None:
-    match = _ADDRESS.match(data, position)
-    if not match:
-        return None
-    password = match[2].decode("utf-8", "replace")
-    if match[1] is None:
-        return match.span(2) if len(password) >= 2 * MIN_LENGTH and looks_secret(password) else None
-    # In an address there is no doubt what it is: any password but words, and those of examples.
-    is_example = password.isalpha() or match[1].lower() == match[2].lower() or _PLACEHOLDER.search(password)
-    is_short = len(password) < MIN_IN_ADDRESS_LENGTH or len(_DUMMY.sub("", password)) < MIN_IN_ADDRESS_LENGTH / 2
-    return None if is_example or is_short else match.span(2)
+def _is_password(user: bytes | None, found: bytes) -> bool:
+    """Whether an address holds a password: any but words, and those of examples; without a user only a long one."""
+    password = found.decode("utf-8", "replace")
+    if user is None:
+        return len(password) >= 2 * MIN_LENGTH and looks_secret(password)
+    is_example = password.isalpha() or user.lower() == found.lower() or bool(_PLACEHOLDER.search(password))
+    return not is_example and len(password) >= MIN_IN_ADDRESS_LENGTH <= 2 * len(_DUMMY.sub("", password))
 
 
 def looks_secret(value: str) -> bool:

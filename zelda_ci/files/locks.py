@@ -97,9 +97,11 @@ def _attempts(path: Path, patience: float, mode: int = 0o600) -> Iterator[int | 
         yield try_lock(path, mode=mode)
         waited = time.monotonic() - began
         if waited > patience:
-            message = f"{path} has been locked by another process for more than {patience:.0f} s."
-            hint = f"Wait until that is done, or end it, and start again; `fuser {path}` names it."
-            raise LockError(message, hint=hint, code="LOCK_HELD")
+            raise LockError(
+                f"{path} has been locked by another process for more than {patience:.0f} s.",
+                hint=f"Wait until that is done, or end it, and start again; `fuser {path}` names it.",
+                code="LOCK_HELD",
+            )
         if waited > NOTICE_SECONDS and not is_announced:
             is_announced = True
             sentence = f"waiting for another process, which holds {path}"
@@ -118,5 +120,4 @@ def _opened(path: Path, mode: int) -> int:
             raise
         reason = f"cannot be opened: {error.strerror}" if kind == untrusted.FILE else f"is {kind}, not a file"
         hint = "Move it away and start again: Zelda makes what it needs."
-        message = f"Zelda keeps a lock at {path}, which {reason}."
-        raise LockError(message, hint=hint, code="LOCK_IN_THE_WAY") from error
+        raise LockError(f"Zelda keeps a lock at {path}, which {reason}.", hint=hint, code="LOCK_IN_THE_WAY") from error

@@ -90,10 +90,10 @@ class Watch:
         for path in paths:
             try:
                 content = untrusted.read_below(self._base, f"{self._place.as_posix()}/{path}", MAX_FILE_BYTES)
+            except untrusted.TooLargeError:
+                raise _TooMuchError(f"{path} is larger than {MAX_FILE_BYTES >> 20} MB") from None
             except OSError:  # no plain file
                 continue
-            if len(content) > MAX_FILE_BYTES:
-                raise _TooMuchError(f"{path} is larger than {MAX_FILE_BYTES >> 20} MB")
             budget -= len(content)
             if budget < 0:
                 raise _TooMuchError(f"together they are larger than {MAX_TOTAL_BYTES >> 20} MB")
