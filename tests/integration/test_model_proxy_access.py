@@ -10,7 +10,6 @@ from tests.support.proxied import BODY, KEY, REDACT, ask, client, open_run, plai
 from tests.support.scripted_api import ScriptedApi, Tokens, http_error, text
 from zelda_ci.model_proxy import run
 from zelda_ci.model_proxy.policy import Allowed
-from zelda_ci.model_proxy.pricing import Models
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.model_proxy.upstream import LiveMode, Upstream
 from zelda_ci.redact import Secret
@@ -136,7 +135,7 @@ async def test_nothing_is_smuggled_in_by_giving_a_key_twice(kind: str, path: str
         async with (
             ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy,
             proxy.session(
-                run_label="run", budget_usd=None, placeholders={}, allowed=Allowed(Models(BODY["model"]), web=False)
+                run_label="run", budget_usd=None, placeholders={}, allowed=Allowed(BODY["model"], web=False)
             ) as meter,
             client(meter) as http,
         ):
@@ -175,7 +174,7 @@ async def test_the_checks_hold_wherever_something_lies(
         async with (
             ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy,
             proxy.session(
-                run_label="run", budget_usd=None, placeholders={}, allowed=Allowed(Models(BODY["model"]), web=False)
+                run_label="run", budget_usd=None, placeholders={}, allowed=Allowed(BODY["model"], web=False)
             ) as meter,
         ):
             async with client(meter) as http:

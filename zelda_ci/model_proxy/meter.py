@@ -75,12 +75,6 @@ class Meter:
         estimated = sum(exchange.estimated_usd for exchange in self._exchanges)
         return self.budget_usd is not None and self.cost_usd + estimated >= self.budget_usd
 
-    @property
-    def spent_message(self) -> str:
-        """Why requests are refused once the budget is spent."""
-        spent, budget = f"{self.cost_usd:.4f}", f"{self.budget_usd or 0:.4f}"
-        return f"Zelda's cost limit for this run is reached: {spent} of {budget} US dollars are spent"
-
     def usage(self) -> ApiUsage:
         """Return all counts so far."""
         models: dict[str, ModelUsage] = {}

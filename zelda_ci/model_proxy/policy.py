@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zelda_ci.model_proxy import wire
-from zelda_ci.model_proxy.pricing import Models
+from zelda_ci.model_proxy.pricing import PRICES, base_name, plain
 from zelda_ci.model_proxy.wire import Headers, RefusedHereError
 
 MAX_NAME_LENGTH = 100
@@ -39,12 +39,31 @@ QUERY = "beta=true"
 class Allowed:
     """What the requests of a run may be."""
 
-    models: Models | None = None
-    """Those that may be asked; None for any."""
+    model: str | None = None
+    """The session's own; None where any may be asked."""
+    more_models: Collection[str] = ()
     web: bool = True
     """Whether they may make the API turn to addresses, or run code."""
     keys: Collection[str] = ()
     """Beside those that Zelda knows."""
+
+    def allows_model(self, asked: object) -> bool:
+        """Whether a request may name a model: a smaller one is the project's to choose, a dearer one is the suite's."""
+        if self.model is None:
+            return True
+        if not isinstance(asked, str):
+            return False
+        model, main = plain(asked), plain(self.model)
+        if model in {main, *map(plain, self.more_models)}:
+            return True
+        name, main_name = base_name(model), base_name(main)
+        if name not in PRICES or main_name not in PRICES:
+            return False
+        # What stands before the name leads a gateway to a provider, perhaps to somebody else's account.
+        same_provider = model[: model.find(name)] == main[: main.find(main_name)]
+        price, limit = PRICES[name], PRICES[main_name]
+        # Both prices: a model with cheap input and dear output would else pass for a smaller one.
+        return same_provider and price.input <= limit.input and price.output <= limit.output
 
 
 class RefusedModelError(RefusedHereError):
@@ -91,10 +110,9 @@ def check(body: dict[str, Any], allowed: Allowed) -> None:
     for key in body:
         if key not in KEYS and key not in allowed.keys:
             raise UnknownKeyError(key)
-    if allowed.models:
-        for model in models(body):
-            if not allowed.models.allow(model):
-                raise RefusedModelError(str(model), allowed.models.main)
+    for model in models(body):
+        if not allowed.allows_model(model):
+            raise RefusedModelError(str(model), str(allowed.model))
     if not allowed.web and (feature := external_address(body)):
         raise RefusedHereError(403, "permission_error", f"this run may not use {feature}")
 

@@ -126,8 +126,10 @@ class ProxyRun:
                 await send_error(client, 429, "rate_limit_error", str(exc), DO_NOT_RETRY)
                 return
             if self.meter.is_spent:
+                spent = f"{self.meter.cost_usd:.4f} of {self.meter.budget_usd or 0:.4f} US dollars are spent"
+                message = f"Zelda's cost limit for this run is reached: {spent}"
                 # 402 is the one error that the CLI neither repeats nor explains away in words of its own.
-                await send_error(client, 402, "billing_error", self.meter.spent_message, DO_NOT_RETRY)
+                await send_error(client, 402, "billing_error", message, DO_NOT_RETRY)
                 return
             is_answered = await self._ask(call, client, attempts, sent_at)
 

@@ -29,7 +29,6 @@ from zelda_ci.execution.outcome import SessionOutcome
 from zelda_ci.metrics.functional_correctness import check_usable, ending
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.policy import Allowed
-from zelda_ci.model_proxy.pricing import Models
 from zelda_ci.model_proxy.rate_limits import MAX_WAIT_SECONDS, RateLimitWait
 from zelda_ci.pipeline.evaluation import evaluate, update_isolation
 from zelda_ci.pipeline.fingerprints import TreeDigests, fingerprint_of, tree_digests
@@ -165,7 +164,8 @@ class SuiteRun:
             budget_usd=suite.execution.max_cost_usd,
             placeholders={name: str(folder) for name, folder in folders.items()},
             allowed=Allowed(
-                models=Models(suite.execution.model, suite.execution.extra_models),
+                model=suite.execution.model,
+                more_models=suite.execution.extra_models,
                 web=any(rule.partition("(")[0] in WEB for rule in suite.execution.allowed_tools),
                 keys=suite.execution.request_keys,
             ),
