@@ -199,8 +199,9 @@ class _Connection:
                 size += len(data)
 
     async def start(self, status: int, headers: Headers) -> None:
+        response = h11.Response(status_code=status, headers=headers)
         self._has_started = True
-        await self._send(h11.Response(status_code=status, headers=headers))
+        await self._send(response)
 
     async def chunk(self, data: bytes) -> None:
         if not self._is_head:
