@@ -64,7 +64,7 @@ async def test_a_session_without_network_has_its_model_and_nothing_else(tmp_path
     assert "sockets: 0 interfaces: 1" in said
     assert "I was small." in said
     assert "may not ask 'claude-opus-5-5'" in said
-    assert meter.refused_models == {"claude-opus-5-5"}
+    assert meter.remarks == {"the session may not ask the model claude-opus-5-5: see execution.extraModels"}
 
 
 def _can_close_the_network() -> bool:

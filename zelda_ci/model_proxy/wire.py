@@ -99,10 +99,13 @@ class OverLimitError(BrokenOff):
 
 
 class RefusedHereError(Exception):
-    """The proxy refuses a request: the error that it answers with."""
+    """The proxy refuses a request: the error that it answers with, and what the user is told about the run."""
 
-    def __init__(self, status: int, kind: str, message: str, headers: Headers | None = None) -> None:
+    def __init__(
+        self, status: int, kind: str, message: str, headers: Headers | None = None, *, remark: str = ""
+    ) -> None:
         super().__init__(message)
+        self.remark = remark
         self.status, self.kind, self.message, self.headers = status, kind, message, headers or DO_NOT_RETRY
 
 

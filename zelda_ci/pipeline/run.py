@@ -232,11 +232,7 @@ class SuiteRun:
 
     def _remarks(self, meter: Meter) -> Iterator[str]:
         """What the proxy refused, a recording that failed, and where a replay was not exactly the recording."""
-        for model in sorted(meter.refused_models):
-            yield f"the session may not ask the model {self.redact(model)}: see execution.extraModels"
-        for key in sorted(meter.refused_keys):
-            sentence = f"a request had the key {self.redact(key)}, which this version of Zelda does not know"
-            yield f"{sentence}: see execution.requestKeys"
+        yield from map(self.redact, sorted(meter.remarks))
         cassette = meter.cassette
         if not cassette.failure:
             differences = [*cassette.divergences, *(f"not asked for: {exchange}" for exchange in cassette.unused)]
