@@ -1,6 +1,7 @@
 """The composition root: the only module that knows every concrete class. Branches here are about wiring."""
 
 import threading
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -26,7 +27,7 @@ from zelda_ci.execution import claude_code
 from zelda_ci.model_proxy import proxy
 from zelda_ci.model_proxy.platforms import OAUTH_BETA, AnthropicApi, Bedrock, Platform, Vertex
 from zelda_ci.model_proxy.proxy import ModelProxy
-from zelda_ci.model_proxy.rate_limits import RateLimits
+from zelda_ci.model_proxy.rate_limits import RateLimits, UpstreamPause
 from zelda_ci.model_proxy.upstream import LiveMode, Mode, RecordMode, ReplayMode, Upstream, portkey
 from zelda_ci.overrides import Overrides, apply
 from zelda_ci.pipeline import evaluation, planning
@@ -77,7 +78,7 @@ class Invocation(Prepared):
         """Run what was ordered; one `anyio.run` around the whole. What cannot be used is an error before it costs."""
         self._warn(emit)
         order, redact, live = self.order, self.redact, not self.replayed
-        rate_limits = RateLimits(lambda sentence: emit(Warned(sentence)))
+        rate_limits: RateLimits = defaultdict(lambda: UpstreamPause(lambda sentence: emit(Warned(sentence))))
         tools = Tools(
             prepared=self,
             workspaces=self.workspaces,
@@ -202,7 +203,7 @@ def judge_proxy(
     """The way to what judges without a session; the gateway is today's, whatever a run was judged through."""
     above = overrides.above(given_by(settings))
     upstream = of_judge(apply(suite, above).gateway_url, settings, above.get("gatewayUrl") or origin)
-    rate_limits = RateLimits(lambda sentence: emit(Warned(sentence)))
+    rate_limits: RateLimits = defaultdict(lambda: UpstreamPause(lambda sentence: emit(Warned(sentence))))
     return ModelProxy(LiveMode(upstream), Redactor(settings.secrets()), rate_limits=rate_limits)
 
 

@@ -92,8 +92,7 @@ def read(name: Name, max_bytes: int | None = None, *, folder: int | None = None,
     Raises:
         OSError: As the module says.
     """
-    flags = os.O_RDONLY | (0 if follow_link else os.O_NOFOLLOW)
-    with open(_opened(name, flags, folder), "rb") as file:
+    with open(open_regular(name, folder=folder, follow_link=follow_link), "rb") as file:
         if max_bytes is None:
             return file.read()
         # A sparse file may claim any size, and one that still grows has more than it said.
@@ -106,13 +105,15 @@ def read(name: Name, max_bytes: int | None = None, *, folder: int | None = None,
         return content
 
 
-def read_head(name: Name, max_bytes: int, *, folder: int | None = None) -> bytes:
-    """Return the first bytes of a regular file, however large it is; arguments and errors as for `read`."""
-    with open(_opened(name, os.O_RDONLY | os.O_NOFOLLOW, folder), "rb") as file:
+def read_head(name: Name, max_bytes: int) -> bytes:
+    """Return the first bytes of a regular file, however large it is; errors as for `read`."""
+    with open(open_regular(name), "rb") as file:
         return file.read(max_bytes)
 
 
-def open_regular(name: Name, flags: int = os.O_RDONLY, mode: int = 0o666, *, folder: int | None = None) -> int:
+def open_regular(
+    name: Name, flags: int = os.O_RDONLY, mode: int = 0o666, *, folder: int | None = None, follow_link: bool = False
+) -> int:
     """Open a regular file; returns a descriptor, to be closed by the caller. Usable as an `opener`.
 
     Args:
@@ -120,11 +121,21 @@ def open_regular(name: Name, flags: int = os.O_RDONLY, mode: int = 0o666, *, fol
         flags: How it is opened, for instance `os.O_WRONLY | os.O_CREAT`.
         mode: Of a file that is made, less the umask.
         folder: Descriptor of the folder in which it lies.
+        follow_link: Whether a link as the last part of the path is followed.
 
     Raises:
         OSError: As the module says.
     """
-    return _opened(name, flags | os.O_NOFOLLOW, folder, mode)
+    with _possible_names():
+        try:
+            descriptor = os.open(name, flags | _SAFE | (0 if follow_link else os.O_NOFOLLOW), mode, dir_fd=folder)
+        except OSError as error:
+            kind = kind_of(name, folder) if error.errno in _NOT_REGULAR else None
+            raise NotRegularError(kind) if kind else error from None
+    if not is_regular(status := os.fstat(descriptor)):
+        os.close(descriptor)
+        raise NotRegularError(_KINDS.get(stat.S_IFMT(status.st_mode), "something unknown"))
+    return descriptor
 
 
 def open_folder(name: Name, *, folder: int | None = None) -> int:
@@ -239,17 +250,22 @@ def kind_of(name: Name, folder: int | None = None) -> str | None:
     return _KINDS.get(stat.S_IFMT(status.st_mode), "something unknown")
 
 
-def _opened(name: Name, flags: int, folder: int | None, mode: int = 0o666) -> int:
-    with _possible_names():
-        try:
-            descriptor = os.open(name, flags | _SAFE, mode, dir_fd=folder)
-        except OSError as error:
-            kind = kind_of(name, folder) if error.errno in _NOT_REGULAR else None
-            raise NotRegularError(kind) if kind else error from None
-    if not is_regular(status := os.fstat(descriptor)):
-        os.close(descriptor)
-        raise NotRegularError(_KINDS.get(stat.S_IFMT(status.st_mode), "something unknown"))
-    return descriptor
+def move(name: str, folder: int, fresh: str, top: int) -> None:
+    """Move an entry of one folder to another; of a folder this writes its `..`, which its own mode may forbid."""
+    try:
+        os.rename(name, fresh, src_dir_fd=folder, dst_dir_fd=top)
+    except PermissionError:
+        unlock(name, folder)
+        os.rename(name, fresh, src_dir_fd=folder, dst_dir_fd=top)
+
+
+def unlock(name: str, parent: int | None = None) -> None:
+    """Change the mode of a folder that cannot be opened, never of what a link in its place points to."""
+    handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+    try:
+        Path(f"/proc/self/fd/{handle}").chmod(stat.S_IRWXU)
+    finally:
+        os.close(handle)
 
 
 @contextmanager
