@@ -1,6 +1,7 @@
 """The composition root: the only module that knows every concrete class. Branches here are about wiring."""
 
 import threading
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -25,7 +26,7 @@ from zelda_ci.execution import claude_code
 from zelda_ci.model_proxy import proxy
 from zelda_ci.model_proxy.platforms import OAUTH_BETA, AnthropicApi, Bedrock, Platform, Vertex
 from zelda_ci.model_proxy.proxy import ModelProxy
-from zelda_ci.model_proxy.rate_limits import RateLimits
+from zelda_ci.model_proxy.rate_limits import RateLimits, UpstreamPause
 from zelda_ci.model_proxy.upstream import LiveMode, Mode, RecordMode, ReplayMode, Upstream, portkey
 from zelda_ci.overrides import Overrides, apply
 from zelda_ci.pipeline import evaluation, planning
@@ -76,7 +77,7 @@ class Invocation(Prepared):
         """Run what was ordered; one `anyio.run` around the whole. What cannot be used is an error before it costs."""
         self._warn(emit)
         order, redact, live = self.order, self.redact, not self.replayed
-        rate_limits = RateLimits(lambda sentence: emit(Warned(sentence)))
+        rate_limits: RateLimits = defaultdict(lambda: UpstreamPause(lambda sentence: emit(Warned(sentence))))
         tools = Tools(
             prepared=self,
             workspaces=self.workspaces,
@@ -209,7 +210,7 @@ def rejudge(
     # The gateway is today's, whatever a run was judged through.
     gateway = apply(loaded.suites[0].resolved, above).gateway_url
     upstream = of_judge(gateway, settings, above.get("gatewayUrl") or loaded.layer.origin("gatewayUrl"))
-    rate_limits = RateLimits(lambda sentence: emit(Warned(sentence)))
+    rate_limits: RateLimits = defaultdict(lambda: UpstreamPause(lambda sentence: emit(Warned(sentence))))
     judges = ModelProxy(LiveMode(upstream), Redactor(settings.secrets()), rate_limits=rate_limits)
     stored = ResultStore(loaded.results_dir)
     run_ids = dict.fromkeys(run_id for name in names for run_id in references.find_runs(stored, name))

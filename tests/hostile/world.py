@@ -280,7 +280,6 @@ def _neighbour(world: World) -> Iterator[None]:
     for folder in ("ws", "home", "tmp", "git"):
         (run / folder).mkdir(parents=True)
     world.base.chmod(0o700)
-    (home / "runs.lock").touch()
     (run / "ws" / "secret.txt").write_text(world.canaries["neighbour"])
     (run / "ws" / "g14.txt").write_text("theirs")
     argv = ["flock", str(run / "lock"), "sleep", "600"]

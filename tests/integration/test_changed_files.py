@@ -36,7 +36,7 @@ def drawn(tmp_path: Path, files: Mapping[str, str]) -> set[str]:
     project.write({"README.md": "# y\n"})
     project.commit()
     found = changes(project)
-    return {*found.felt, *(place for place, reach in found.reached.items() if reach.loaders)}
+    return {*found.felt, *(file for file, effects in found.reached.items() if len(effects) > 1)}
 
 
 def test_what_settings_name_is_drawn_in_and_nothing_is_by_what_cannot_be_read(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_imports_are_followed_up_to_a_bound_and_further_by_who_touches_what_impo
     found = changes(project)
     assert len(found.felt) == MAX_FOLLOWED
     beyond = {name for name in modules if f"lib/{name}.py" not in found.felt}
-    assert {name for name in beyond if "tools/h.py" in found.reached[f"lib/{name}.py"].via} == beyond != set()
+    assert {name for name in beyond if "tools/h.py" in found.reached[f"lib/{name}.py"][-1].read} == beyond != set()
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from tests.support.steered import head, safe, workspace_in
 from zelda_ci.domain.kinds import CALLED, FOLLOWED, KINDS, ItemKind, Shown
 from zelda_ci.domain.manifest import ManifestItem
 from zelda_ci.execution.manifest.loading import CUT, ONLY_NAME
-from zelda_ci.execution.manifest.plugins import UNJUDGED
 from zelda_ci.execution.manifest.scan import memory_lines
 from zelda_ci.metrics.tool_usage import subjects
 from zelda_ci.selection.felt import with_felt
@@ -46,8 +45,6 @@ PLUGINS = {
     ),
     f"{KIT}/output-styles/curt.md": head(name="curt", description="x"),
     f"{KIT}/settings.json": "{}",
-    f"{KIT}/.lsp.json": json.dumps({"x": {"command": "true", "extensionToLanguage": {".x": "x"}}}),
-    f"{KIT}/monitors/monitors.json": "[]",
     f"{KIT}/bin/prog": "#!/bin/sh\n",
     f"{KIT}/.mcp.json": json.dumps({"mcpServers": {"greeter": SERVER}}),
     f"{MOD}/.claude-plugin/plugin.json": json.dumps({"name": "moddy"}),
@@ -474,8 +471,6 @@ def test_plugins_are_those_of_the_session_and_what_is_absent_says_why(led: Led) 
     assert "isolation.mods" in own["moddy@skills-dir"]
     assert "nothing is fetched" in own["far@market"]
     assert {note.split()[2] for note in led.manifest.notes if note.startswith("The plugin ")} == own.keys()
-    parts = {item.kind: item.loaded for item in led.manifest.items if item.note == "what it does is not judged"}
-    assert parts == dict.fromkeys(UNJUDGED, True)
     (mod,) = of(led, ItemKind.MOD)
     assert not mod.loaded
     (server,) = of(led, ItemKind.MCP_SERVER)

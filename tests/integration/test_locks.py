@@ -122,10 +122,10 @@ def test_a_thread_leaves_off_waiting_when_its_task_is_cancelled(tmp_path: Path) 
 def test_a_lock_that_somebody_holds_makes_no_run_deaf(tmp_path: Path, place: str, number: signal.Signals) -> None:
     project = repository(tmp_path, {"zelda/test-one.yaml": "prompt: Say hello.\n"})
     project.work(nothing)
-    (home,) = project.base.glob("*/runs.lock")
+    (stores,) = project.base.glob("*/stores")
     (project.results / "runs").mkdir(exist_ok=True)
     with ScriptedApi([text("Hello.")]) as api:
-        lock = {"results": project.results / "runs/.lock", "runs": home, "stores": home.parent / "stores/lock"}[place]
+        lock = {"results": project.results / "runs/.lock", "stores": stores / "lock"}[place]
         log = tmp_path / "log"
         with holder(lock), started(project, "run", api=api.url) as process:
             assert process.stdout is not None
@@ -162,7 +162,7 @@ def spoil(place: Path, kind: str) -> None:
     KINDS[kind](place)
 
 
-OURS = ("gitconfig", "*/runs.lock", "*/stores", "*/stores/lock", "*/stores/*/used", "*/stores/*", "*/runs", "*/trash")
+OURS = ("gitconfig", "*/trash", "*/stores", "*/stores/lock", "*/stores/*/used", "*/stores/*", "*/runs")
 
 
 PLACES = list(zip(OURS, cycle(("a symbolic link", "a named pipe", "a folder")), strict=False))

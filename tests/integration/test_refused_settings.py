@@ -92,10 +92,11 @@ def test_nothing_of_the_files_runs_while_claude_code_reads_them(tmp_path: Path) 
     assert not (tmp_path / "RAN").exists()
 
 
-def test_settings_that_are_nested_as_nobody_nests_them_are_not_read(tmp_path: Path) -> None:
-    settings = {"apiKeyHelper": f"touch {tmp_path}/RAN", "x": "DEEP"}
-    with pytest.raises(ExecutionError, match="nested too deeply"):
-        refusals({FILE: json.dumps(settings).replace('"DEEP"', f"{'[' * 60_000}{']' * 60_000}")}, "", safe)
+@pytest.mark.parametrize("value", [f"{'[' * 60_000}{']' * 60_000}", "1" * 5_000])
+def test_settings_that_zelda_cannot_read_are_not_handed_on(tmp_path: Path, value: str) -> None:
+    settings = {"apiKeyHelper": f"touch {tmp_path}/RAN", "x": "VALUE"}
+    with pytest.raises(ExecutionError, match="holds a number of thousands of digits, or nests values by the hundred"):
+        refusals({FILE: json.dumps(settings).replace('"VALUE"', value)}, "", safe)
     assert not (tmp_path / "RAN").exists()
 
 

@@ -63,7 +63,7 @@ def test_the_working_tree_is_tested_and_nothing_of_the_repository_changes(tmp_pa
     assert not (tmp_path / "filter-ran").exists()
     (seen,) = [result["content"] for result in api.requests[1].tool_results]
     printed = seen if isinstance(seen, str) else json.dumps(seen)
-    for there in ("as it is now", "staged.txt", "renamed.txt", "tool.sh", "echo new", "The working tree as it was"):
+    for there in ("as it is now", "staged.txt", "renamed.txt", "tool.sh", "echo new", "The files as they were found"):
         assert there in printed
     for absent in ("gone.txt", "old.txt", "ignored.txt", ".env.local", "deploy.pem", "id_rsa", "bigger", " M ", "?? "):
         assert absent not in printed

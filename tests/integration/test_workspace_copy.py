@@ -29,7 +29,7 @@ def test_the_copy_is_a_repository_and_its_changes_are_found(tmp_path: Path) -> N
         assert os.access(workspace.root / "run", os.X_OK)
         line = "git status -s; git log --format=%s; echo more >> a.txt; git add .; git commit -qm more; rm sub/b.txt"
         done = await workspaces.run_command(workspace, line, PATIENCE)
-        assert (done.exit_code, done.output) == (0, "The folder as it was found\n")
+        assert (done.exit_code, done.output) == (0, "The files as they were found\n")
         changes = await workspaces.changes(workspace, tmp_path / "patch")
         assert (changes.files, changes.insertions, changes.deletions) == (("a.txt", "sub/b.txt"), 1, 1)
 
@@ -94,12 +94,9 @@ def test_credentials_and_ignored_files_stay_behind_and_the_run_says_so(tmp_path:
 
     async def work(workspaces: Workspaces, workspace: Workspace) -> tuple[str, ...]:
         assert await names(workspaces, workspace) == set(kept)
-        return workspace.notes
+        return workspace.source.left_out
 
-    assert project.work(work) == (
-        "Left out of the copy, since credentials may be in them: .env, lib/.ssh, lib/server.key.",
-        "Left out of the copy, since a .gitignore names them: lib/out, x.log.",
-    )
+    assert project.work(work) == (".env", "lib/.ssh", "lib/server.key")
     done, patch = project.changes_after("git cat-file --batch-all-objects --batch | grep -c s3cr3t | grep -x 0")
     assert (done.files, patch) == ((), "")
 

@@ -89,7 +89,7 @@ def test_a_living_run_is_never_swept(tmp_path: Path) -> None:
 
 
 def test_what_was_left_before_a_project_had_its_first_run_is_swept(tmp_path: Path) -> None:
-    """The checkout is looked at first: whoever is killed then has no lock of runs yet."""
+    """The checkout is looked at first, and somebody may be killed then."""
     project = repository(tmp_path)
     project.work(nothing)
     home = project.base / "0a1b2c3d"

@@ -20,15 +20,9 @@ class ItemKind(StrEnum):
     MEMORY = "claudeMd"
     """CLAUDE.md, what it imports, and the AGENTS.md that takes its place."""
     HOOK = "hook"
-    SETTINGS = "settings"
-    OUTPUT_STYLE = "outputStyle"
     PLUGIN = "plugin"
     MOD = "mod"
     """JavaScript of a plugin that runs inside Claude Code."""
-    LSP_SERVER = "lspServer"
-    MONITOR = "monitor"
-    PROGRAMS = "programs"
-    """The `bin` folder of a plugin, which shells find their programs in."""
 
 
 class Shown(StrEnum):
@@ -87,13 +81,8 @@ KINDS: Mapping[ItemKind, Kind] = {
         "CLAUDE.md file", (*MEMORY_FILES, *MEMORY_FALLBACKS, *MEMORY_LOCAL), "followed", "touchers",
     ),
     ItemKind.HOOK: Kind("hook", ("hooks.json", "settings.json"), "run"),
-    ItemKind.SETTINGS: Kind("settings", ("settings.json",), "in force"),
-    ItemKind.OUTPUT_STYLE: Kind("output style", (".md",), "in force", folder="output-styles"),
     ItemKind.PLUGIN: Kind("plugin", ("plugin.json", "marketplace.json"), "in force", listed=("plugins",)),
     ItemKind.MOD: Kind("mod", ("hooks.json",), "in force"),
-    ItemKind.LSP_SERVER: Kind("LSP server", (".lsp.json",), "in force"),
-    ItemKind.MONITOR: Kind("monitor", ("monitors.json",), "in force"),
-    ItemKind.PROGRAMS: Kind("programs", ("bin",), "in force"),
 }  # fmt: skip
 
 # What a session uses by calling it, and what it follows or breaks; the rest works without a call.
@@ -104,7 +93,7 @@ PLUGIN_MANIFEST = ".claude-plugin/plugin.json"
 # What of a plugin Claude Code reads: files and folders at its top.
 PLUGIN_PARTS = (
     *(row.folder for row in KINDS.values() if row.folder),
-    "hooks", "monitors", "bin", "hooks.json", "settings.json", ".mcp.json", ".lsp.json",
+    "output-styles", "hooks", "monitors", "bin", "hooks.json", "settings.json", ".mcp.json", ".lsp.json",
 )  # fmt: skip
 _MEMORY_NAMES = frozenset(name.lower() for name in KINDS[ItemKind.MEMORY].files)
 

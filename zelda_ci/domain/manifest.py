@@ -99,8 +99,6 @@ class ToolsManifest(Document):
     """Everything that was found in the files, and what could not be looked at."""
 
     items: tuple[ManifestItem, ...] = ()
-    settings: tuple[ManifestItem, ...] = ()
-    """Settings and output styles: nothing that a session uses well or badly, but it feels them."""
     refused: tuple[RefusedSetting, ...] = ()
     """Settings files and entries that Claude Code says it does not load, without a session."""
     notes: tuple[SafeText, ...] = ()

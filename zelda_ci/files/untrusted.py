@@ -71,10 +71,9 @@ def refuse_links(folder: Path) -> None:
     """
     path = Path(os.path.abspath(folder))  # noqa: PTH100 - resolve() would follow the links
     # The outermost: a link may lead into another repository.
-    above = [*repositories(path)]
-    steps = [place for place in (path, *path.parents) if above and place != above[-1] and above[-1] in place.parents]
-    for place in reversed(steps):
-        if place.is_symlink():
+    *_, top = path, *repositories(path)
+    for place in reversed((path, *path.parents)):
+        if top in place.parents and place.is_symlink():
             raise LinkedFolderError(place)
 
 

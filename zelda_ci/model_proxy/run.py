@@ -41,15 +41,15 @@ class ProxyRun:
         meter: Meter,
         source: AnswerSource,
         limits: Limits,
+        pause: UpstreamPause,
         allowed: Allowed | None = None,
-        pause: UpstreamPause | None = None,
         recording: Recording | None = None,
     ) -> None:
         self.meter = meter
         self.limits = limits
         self._source = source
         self._allowed = allowed or Allowed()
-        self._pause = pause or UpstreamPause(source.address)
+        self._pause = pause
         self._recording = recording
         self._token_counts = 0
         self._room = anyio.CapacityLimiter(MAX_CONCURRENT)

@@ -109,9 +109,6 @@ class RefusedHereError(Exception):
 class AnswerSource(ABC):
     """Where the answers of a run come from: the API, or a cassette."""
 
-    address = "the recording"
-    """Who answers, as messages name it."""
-
     @abstractmethod
     async def answer(self, call: Call, sink: Sink) -> None:
         """Send the answer to `sink`.

@@ -17,9 +17,6 @@ from zelda_ci.workspace.store import TestedFiles
 
 # A repository of skills may have thousands; what all of them lead to is no longer looked for then.
 MAX_FILES = 20_000
-# What files that steer lead to, all together: the nearest are looked into.
-MAX_LOOKED_INTO = 2_000
-MAX_BYTES = 64_000_000
 
 
 async def read_changes(git: Git, before: str, after: str, folder: str, dirty: Iterable[str] = ()) -> ChangeSet:
@@ -41,11 +38,12 @@ async def read_changes(git: Git, before: str, after: str, folder: str, dirty: It
         is_known = new and was is not None and now is not None
         line = first_difference((was or "").splitlines(), (now or "").splitlines()) if is_known else None
         changes.append(FileChange(path, _side(path, old, texts), _side(path, new, texts), line))
-    changes += [FileChange(path, FileText(kind="other"), FileText(kind="other")) for path in dict.fromkeys(dirty)]
+    dirty = [*dict.fromkeys(dirty)]
+    changes += [FileChange(path, FileText(kind="other"), FileText(kind="other")) for path in dirty]
     if not changes:
         return ChangeSet()
     # What is gone was drawn in by those who still name it.
-    gone = [path for path, _, new in raw if new is None]
+    gone = [*(path for path, _, new in raw if new is None), *dirty]
     reached = await _reach(texts, {printable(path): file for path, file in news.items()}, folder, gone)
     return reached if reached.problem else replace(reached, files=tuple(changes))
 
@@ -81,26 +79,23 @@ async def _reach(texts: "_Texts", files: Mapping[str, TreeFile], folder: str, go
     await texts.load(files[path] for path in (*links, *runners))
     targets, recipes = [{path: texts.of(files[path]) or "" for path in paths} for paths in (links, runners)]
     graph = Graph(RepositoryFiles(dict.fromkeys((*gone, *files)), targets, folder), recipes)
-    seen, steering = set[str](), {path for path in files if graph.steers(path) and _has_text(files[path])}
-    waiting, is_felt, needed = steering, True, {path for path in steering if path.endswith((".md", ".json"))}
-    while waiting:
-        seen |= waiting
-        if len(seen) > MAX_FILES:
-            return ChangeSet(problem=f"more than {MAX_FILES:,} files steer, or are named by those that do")
-        await texts.load(files[path] for path in waiting)
-        found = {path: texts.of(files[path]) for path in sorted(waiting)}
-        if lost := sorted(path for path in waiting & needed if found[path] is None):
-            return ChangeSet(problem=f"{lost[0]} could not be read")
-        for path, text in found.items():
-            if text:
-                graph.look_into(path, text, is_felt=is_felt)
-        followed = {place for path in found if is_felt for place in graph.followed(path)} - seen
-        room = max(0, MAX_LOOKED_INTO + len(steering) - len(seen))
-        waiting = {*sorted(place for place in followed if place in files and graph.tree.is_file(place))[:room]}
-        if not waiting:
-            # First all that is felt; then what is merely named, for who reads that.
-            named, is_felt = {place for path in seen for place in graph.named(path)} - seen, False
-            waiting = {place for place in named if place in files and graph.tree.is_file(place)}
+    seen, places = set[str](), {path for path in files if graph.steers(path) and _has_text(files[path])}
+    needed = {path for path in places if path.endswith((".md", ".json"))}
+    # First all that is felt; then what is merely named, for who reads that.
+    for lead in (graph.followed, graph.named):
+        while waiting := {it for it in places if it in files and graph.tree.is_file(it)} - seen:
+            seen |= waiting
+            if len(seen) > MAX_FILES:
+                return ChangeSet(problem=f"more than {MAX_FILES:,} files steer, or are named by those that do")
+            await texts.load(files[path] for path in waiting)
+            found = {path: texts.of(files[path]) for path in sorted(waiting)}
+            if lost := [path for path, text in found.items() if text is None and path in needed]:
+                return ChangeSet(problem=f"{lost[0]} could not be read")
+            for path, text in found.items():
+                if text:
+                    graph.look_into(path, text)
+            places = {place for path in found for place in lead(path)}
+        places = {place for path in seen for place in graph.named(path)}
     return ChangeSet((), *graph.found())
 
 
@@ -131,7 +126,7 @@ class _Texts:
         """Read those that are there and not too large."""
         names = {file.content for file in files if file.mode != SUBMODULE} - self._known.keys()
         self._known |= dict.fromkeys(names)
-        for name, data in (await read_small(self._git, names, MAX_FILE_BYTES, MAX_BYTES)).items():
+        for name, data in (await read_small(self._git, names, MAX_FILE_BYTES)).items():
             if b"\0" not in data:
                 text = data.decode("utf-8", "replace").removeprefix("\ufeff")
                 self._known[name] = text.replace("\r\n", "\n").replace("\r", "\n")

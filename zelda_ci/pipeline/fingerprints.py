@@ -169,7 +169,7 @@ async def tree_digests(
     Raises:
         WorkspaceError: The tree could not be listed.
     """
-    tested = await workspaces.tested_files(workspace)
+    tested = workspaces.tested_files(workspace)
     # By the rules of Claude Code itself, which see what is not committed, too.
     items = offered.items if offered else ()
     imported = {str(item.name) for item in items if item.kind is ItemKind.MEMORY}

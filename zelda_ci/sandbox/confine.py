@@ -70,11 +70,6 @@ class Needs:
         return self.level != "uid" or closed_folders.is_within_reach(path, self.private.base)
 
 
-def unconfined(environment: Mapping[str, str]) -> Confinement:
-    """A supervisor, an environment of the run's own, and nothing else."""
-    return Confinement(tuple(programs.supervisor(os.getpid())), environment, session_variables=_session_variables())
-
-
 def _session_variables(**more: str) -> Mapping[str, str]:
     return {"BUN_OPTIONS": programs.unreadable(), **more} if sys.platform == "linux" else {}
 
@@ -85,8 +80,9 @@ def confine(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) 
     Raises:
         OSError: The run's folder cannot be written.
     """
+    supervisor = tuple(programs.supervisor(os.getpid()))
     if needs.level == "none":
-        return unconfined(environment)
+        return Confinement(supervisor, environment, session_variables=_session_variables())
     for name in bubblewrap.PRIVATE:
         (run.private / name).mkdir(parents=True, exist_ok=True)
     prefix, shell = _shells(run, environment, needs.level) or (None, None)
@@ -110,7 +106,7 @@ def confine(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) 
         "--report": run.limit_report,
     }
     return Confinement(
-        supervisor=tuple(programs.supervisor(os.getpid())),
+        supervisor=supervisor,
         environment=environment,
         level=needs.level,
         options=tuple(str(word) for option in options.items() for word in option),
@@ -145,8 +141,10 @@ def _start(phase: CommandPhase, needs: Needs, mounts: SandboxMounts, maker: str 
         hidden = [folder for folder in SOCKET_FOLDERS if not any(Path(path).is_relative_to(folder) for path in used)]
         policy |= {"uid": needs.uid, "hidden": hidden}
     if abi := levels.abi_of(needs.level):
-        writable = [*mounts.writable, *_temporary(needs)]
         own = needs.level != "landlock"
+        # The system's, which are the run's own ones; or as a guest, beside others.
+        places = [place for place in bubblewrap.TEMPORARY if maker or not needs.private.is_private(place)]
+        writable = [*mounts.writable, *(places if own else ())]
         policy["landlock"] = kernel.policy(abi, mounts.readable, writable, internet=sockets, terminals=own)
     if maker is None:
         return programs.inside(policy, anybody=needs.uid is not None)
@@ -156,13 +154,6 @@ def _start(phase: CommandPhase, needs: Needs, mounts: SandboxMounts, maker: str 
     if maker == levels.OWN:
         return programs.inside(policy, world=options)
     return [maker, *options, "--", *programs.inside(policy)]
-
-
-def _temporary(needs: Needs) -> Sequence[Path]:
-    """The temporary folders of the system that may be written: the run's own ones; or as a guest, beside others."""
-    if needs.level == "uid":
-        return [place for place in bubblewrap.TEMPORARY if not needs.private.is_private(place)]
-    return bubblewrap.TEMPORARY if needs.level == "full" else ()
 
 
 def _of_the_machine(environment: Mapping[str, str], needs: Needs) -> Mapping[str, str]:
@@ -180,32 +171,25 @@ def machine_path(environment: Mapping[str, str]) -> str:
 
 def _shells(run: WorkspaceFolder, environment: Mapping[str, str], level: IsolationLevel) -> tuple[Path, Path] | None:
     """Programs that run shells in a confinement of their own, so that they cannot look into the CLI."""
-    abi = levels.abi_of(level)
-    if not abi:
+    if not (abi := levels.abi_of(level)):
         return None
     shell = environment.get("SHELL") or shutil.which("bash", path=machine_path(environment)) or "/bin/sh"
     policy = {"drop": HIDDEN_FROM_SHELLS, "landlock": kernel.nested(abi)}
     if level == "landlock":
         # Where the CLI needs a socket with a path, its shells still get none. Their network is as it is outside.
         policy["seccomp"] = kernel.program(platform.machine(), level, internet=True).hex()
-    anybody = level == "uid"
-    wrapper = run.path / "inner" / Path(shell).name
-    wrapper.parent.mkdir(exist_ok=True)
+    start = [*programs.inside(policy, anybody=level == "uid"), shell]
     # Claude Code gives the first a shell line as its only argument, and the second, which must bear the shell's name,
     # what a shell is given: it starts some without the prefix, and these read what a session can write into its HOME.
-    return (
-        _program(run.path / "shell", programs.inside({**policy, "shell": shell}, anybody=anybody)),
-        _program(wrapper, [*programs.inside(policy, anybody=anybody), shell]),
-    )
-
-
-def _program(file: Path, command: Sequence[str]) -> Path:
-    # Not written over: the file may be running, and a link may have been put in its place.
-    file.unlink(missing_ok=True)
-    # A script, since the path of Python may hold a space, which a line of `#!` cannot.
-    file.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
-    file.chmod(0o755)
-    return file
+    prefix, wrapper = run.path / "shell", run.path / "inner" / Path(shell).name
+    wrapper.parent.mkdir(exist_ok=True)
+    for file, command in ((prefix, [*start, "-c"]), (wrapper, start)):
+        # Not written over: the file may be running, and a link may have been put in its place.
+        file.unlink(missing_ok=True)
+        # A script, since the path of Python may hold a space, which a line of `#!` cannot.
+        file.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
+        file.chmod(0o755)
+    return prefix, wrapper
 
 
 @dataclass(frozen=True)
@@ -248,23 +232,8 @@ def arguments(command: Command, suite: ResolvedSuite, environment: Mapping[str, 
     Raises:
         WorkspaceError: The shell that the suite asks for is not there (`SHELL_MISSING`).
     """
-    return [*_shell(suite, environment), command] if isinstance(command, str) else list(command)
-
-
-def notes(suite: ResolvedSuite, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """What to know of the shell of a suite's commands.
-
-    Raises:
-        WorkspaceError: As in `arguments`.
-    """
-    commands = (suite.setup_command, suite.build_command, suite.test_command)
-    if not any(isinstance(command, str) for command in commands):
-        return ()
-    _shell(suite, environment)
-    return () if suite.shell or _program_path("bash", environment) else (NO_PIPEFAIL,)
-
-
-def _shell(suite: ResolvedSuite, environment: Mapping[str, str]) -> Sequence[str]:
+    if not isinstance(command, str):
+        return list(command)
     setting = suite.shell or ("bash" if _program_path("bash", environment) else "sh")
     words = setting.split() if isinstance(setting, str) else list(setting)
     options = STRICT.get(PurePath(words[0]).name, ()) if len(words) == 1 else ()
@@ -276,7 +245,18 @@ def _shell(suite: ResolvedSuite, environment: Mapping[str, str]) -> Sequence[str
             hint="Install it, or choose another shell.",
             code="SHELL_MISSING",
         )
-    return (program, *options, *words[1:])
+    return [program, *options, *words[1:], command]
+
+
+def notes(suite: ResolvedSuite, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """What to know of the shell of a suite's commands.
+
+    Raises:
+        WorkspaceError: As in `arguments`.
+    """
+    commands = (suite.setup_command, suite.build_command, suite.test_command)
+    lines = [arguments(command, suite, environment) for command in commands if isinstance(command, str)]
+    return (NO_PIPEFAIL,) if lines and not suite.shell and not _program_path("bash", environment) else ()
 
 
 def _program_path(program: str, environment: Mapping[str, str]) -> str | None:

@@ -26,8 +26,6 @@ from zelda_ci.selection.evidence import SuiteBehaviour
 
 # Of a suite, below which nobody says what it never does: as many as an adaptive plan begins with.
 MIN_TRIALS = 3
-# What GitHub lists of a pull request, and what anybody wants to look at.
-MAX_CHANGED_FILES = 3_000
 # A comment names a few files that steer; more of them are no explanation.
 MAX_STEERING = 50
 NOTHING = "nothing here can change a result"
@@ -49,11 +47,8 @@ def choose(
     changes: ChangeSet, suites: Sequence[SuiteEvidence], project: ProjectFiles, *, min_trials: int = MIN_TRIALS
 ) -> tuple[SuiteChoice, ...]:
     """Each suite with whether it runs; fewer trials than `min_trials` do not say what a suite never does."""
-    problem = changes.problem
-    if len(changes.files) > MAX_CHANGED_FILES:
-        problem = problem or f"more than {MAX_CHANGED_FILES:,} files changed"
-    if problem:
-        return tuple(SuiteChoice(it.suite.name, runs=True, reason=problem) for it in suites)
+    if changes.problem:
+        return tuple(SuiteChoice(it.suite.name, runs=True, reason=changes.problem) for it in suites)
     # What a command names may steer everybody else, too; but what lies beside the suites is one's own where it is named
     # itself, and not by its folder.
     beside, named = f"{project.test_dir}/", frozenset[str]().union(*(it.files for it in suites))

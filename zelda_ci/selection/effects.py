@@ -70,27 +70,14 @@ class Effect:
 
 
 @dataclass(frozen=True)
-class Reach:
-    """How files that steer lead to a file, or to a folder with all that is in it, that not every suite feels."""
-
-    loaders: tuple[Effect, ...] = ()
-    """Effects of files that steer: who feels one of them feels what it leads to."""
-    via: frozenset[str] = frozenset()
-    """Files and folders that lead there: who touches one of them may feel it, as who touches the file itself does."""
-    is_listing: bool = False
-    """Whether it is a folder that is merely named: of documents and data in it, who touches it may feel them; code is
-    the work itself."""
-
-
-@dataclass(frozen=True)
 class ChangeSet:
     """What differs between two states of a repository."""
 
     files: tuple[FileChange, ...] = ()
     felt: Mapping[str, str] = field(default_factory=dict)
     """Files and folders that files which every suite feels import, run or link to, with a few words on how."""
-    reached: Mapping[str, Reach] = field(default_factory=dict)
-    """Others that files which steer lead to."""
+    reached: Mapping[str, tuple[Effect, ...]] = field(default_factory=dict)
+    """Effects of other files that files which steer lead to: who feels or reads what leads there may feel them."""
     problem: str | None = None
     """Why not every change is known, in words that follow "since"."""
 
@@ -120,22 +107,14 @@ class SuiteEvidence:
 
 def effects_of(change: FileChange, changes: ChangeSet, project: ProjectFiles) -> Iterator[Effect]:
     """Whom a changed file concerns, as far as no suite has it for its own; nothing where it can change no result."""
-    path = change.path
     own = _effect_by_place(change, changes.felt, project)
     if own:
         yield own
-    for step in globs.upwards(path) if own is None or own.scope != "all" else ():
-        reach = changes.reached.get(step)
-        if reach is None:
-            continue
-        if step != path and reach.is_listing:
-            between = {it for it in globs.upwards(path) if f"{it}/".startswith(f"{step}/")}
-            reach = Reach() if is_code(path) else replace(reach, via=reach.via | between)
-        # Who feels a file that leads there feels it, and who reads it without having written it.
-        yield from (replace(it, path=path) for it in reach.loaders if own is None or it.unit != own.unit)
+    for effect in changes.reached.get(change.path, ()) if own is None or own.scope != "all" else ():
         # That a skill or a sub-agent was read, its own effect knows.
-        if own is None or reach.via:
-            yield Effect(path, "read", f"read {path} or what leads there", read=reach.via | {path})
+        is_own = effect.read == {change.path} if effect.scope == "read" else own is not None and effect.unit == own.unit
+        if own is None or not is_own:
+            yield effect
 
 
 def _effect_by_place(change: FileChange, felt: Mapping[str, str], project: ProjectFiles) -> Effect | None:

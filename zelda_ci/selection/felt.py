@@ -47,7 +47,7 @@ def with_felt(
     events = {name for entry in ran for name in (entry.name, entry.event)}
     verdicts = {judgement.rule: judgement.verdict for judgement in reversed(judged.rules)}
 
-    def use(item: ManifestItem, *, loaded: bool) -> UnitUse:
+    def use(item: ManifestItem) -> UnitUse:
         is_called = item.kind in CALLED
         verdict = None if is_called else verdicts.get(item.name)
         if item.kind is ItemKind.HOOK:
@@ -57,17 +57,15 @@ def with_felt(
         faults = (it.tool for it in (*judged.misused, *judged.instructions_ignored))
         return UnitUse(
             unit=Unit(kind=item.kind, path=item.file, name=item.name),
-            loaded=loaded,
+            loaded=item.loaded,
             used=is_used or verdict in (RuleVerdict.BROKEN, RuleVerdict.FOLLOWED),
             missed=_is_among(item, (it.tool for it in judged.missed)),
             broken=verdict is RuleVerdict.BROKEN or _is_among(item, faults),
             problem=(item.reason or item.note) if item.kind is ItemKind.PLUGIN else None,
         )
 
-    uses = [use(item, loaded=item.loaded) for item in manifest.items]
-    uses += [use(item, loaded=not item.problem) for item in manifest.settings]
     known = tuple(redact(file) for file in sorted(files)) if len(files) <= MAX_TOUCHED else None
-    return run.replace(steering=tuple(uses), touched=known)
+    return run.replace(steering=tuple(map(use, manifest.items)), touched=known)
 
 
 def _was_read(item: ManifestItem, files: Iterable[str]) -> bool:

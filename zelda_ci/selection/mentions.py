@@ -63,10 +63,9 @@ def in_document(text: str) -> Iterator[Mention]:
                 yield from _in_clause(_words(clause), is_code=kind != "prose", is_run=kind == "run")
 
 
-def in_reading(text: str, *, has_imports: bool) -> Iterator[Mention]:
+def in_reading(text: str) -> Iterator[Mention]:
     """Paths in a document that is read, or imported."""
-    if has_imports:
-        yield from (Mention(name, "imports") for name in mentioned(text))
+    yield from (Mention(name, "imports") for name in mentioned(text))
     words = {target.strip() for target in _LINK.findall(text)} | set(_PATH.findall(_URL.sub(" ", text)))
     yield from (Mention(unquote(word).partition("#")[0].rstrip("."), "names") for word in sorted(words))
 

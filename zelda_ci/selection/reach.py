@@ -10,13 +10,13 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import filterfalse
 
 from zelda_ci.domain.kinds import CLAUDE, KINDS, PLUGIN_PARTS, SKILL_FILE, ItemKind, may_steer
 from zelda_ci.execution.manifest.front_matter import parse
 from zelda_ci.execution.manifest.tree import MAX_LINKS
+from zelda_ci.files import globs
 from zelda_ci.selection import mentions
-from zelda_ci.selection.effects import Effect, FileChange, FileText, Reach, is_code, steering_effect
+from zelda_ci.selection.effects import Effect, FileChange, FileText, is_code, steering_effect
 from zelda_ci.selection.mentions import MANIFESTS, RUNNERS, SHELL_ENDINGS, Mention
 from zelda_ci.selection.repository_files import PATTERN, RepositoryFiles
 
@@ -31,6 +31,8 @@ _PLUGIN_FILE = re.compile(r"(?:(.*)/)?\.claude-plugin/[^/]+")
 _READ_OF_STEERING = re.compile(r"\.md$|(^|/)(hooks|settings|settings\.local|plugin|\.mcp|\.lsp)\.json$")
 _CALLED = re.compile(r"/SKILL\.md$|(^|/)(agents|commands)/")
 _OTHER_LANGUAGE = re.compile(r"#!.*\b(python|node|deno|bun|ruby|perl|php)")
+# Stands for a sub-agent of a name: where its file lies, another may say so.
+_AGENTS = f"{CLAUDE}/{KINDS[ItemKind.AGENT].folder}"
 _WORDS = {"runs": "run", "reads": "read", "imports": "imported"}
 
 
@@ -64,8 +66,6 @@ class Graph:
         """By file, what whoever feels it feels, too; with words on how."""
         self._names: defaultdict[str, dict[str, bool]] = defaultdict(dict)
         """By file, the files and folders that it only names; and whether only a pattern does."""
-        self._agents: defaultdict[str, set[str]] = defaultdict(set)
-        self._forks: list[tuple[str, str]] = []
         for path in tree.paths:
             if path in tree.links and may_steer(path):
                 self._add_steering(tree.real(path), f"{path} leads there")
@@ -89,7 +89,7 @@ class Graph:
     def steers(self, path: str) -> bool:
         return may_steer(path) or path in self._steering
 
-    def look_into(self, path: str, text: str, *, is_felt: bool) -> None:
+    def look_into(self, path: str, text: str) -> None:
         """Note what a file leads to."""
         steers, is_document = self.steers(path), path.endswith(DOCUMENT_ENDINGS)
         if steers:
@@ -102,7 +102,7 @@ class Graph:
             self._note_agents(path, text)
             self._note_all(path, mentions.in_document(text))
         elif is_document:
-            self._note_all(path, mentions.in_reading(text, has_imports=is_felt))
+            self._note_all(path, mentions.in_reading(text))
         elif steers and path.endswith(".json"):
             if re.search(r'"agent"\s*:\s*"', text):
                 self._follow(path, f"{posixpath.dirname(path)}/agents", f"chosen by {path}")
@@ -114,7 +114,7 @@ class Graph:
 
     def _note_all(self, path: str, words: Iterable[Mention], how: str = "") -> None:
         for mention in dict.fromkeys(words):
-            if mention.arguments and not how and (not is_code(path) or path.endswith(SHELL_ENDINGS)):
+            if mention.arguments and not how:
                 self._note_runner(path, mention)
             else:
                 self._note(path, mention, how)
@@ -123,7 +123,6 @@ class Graph:
         # Whether a trial did what a CLAUDE.md file asks for, its commands say.
         is_advice = path in self._memory and mention.how != "imports" and not how
         is_named, how = mention.how == "names" or is_advice, how or f"{_WORDS.get(mention.how)} by {path}"
-        is_settings = path.endswith(".json") and self.steers(path)
         if PATTERN.search(mention.word):
             # Code that a pattern means is the project's own work.
             files = self.tree.matched(mention.word, path)
@@ -135,18 +134,17 @@ class Graph:
                     self._follow(path, file, how)
             return
         for place in self.tree.meant(mention, path):
-            inside = self.tree.inside.get(place)
-            if inside is None and not is_named:
-                self._follow(path, place, how)
-                if is_settings and posixpath.basename(posixpath.dirname(place)) != CLAUDE:
-                    self._follow(path, posixpath.dirname(place), f"beside a program that {path} runs")
-            elif inside and mention.how == "runs" and mention.is_started and not is_named:
-                self._follow(path, place, how)
-                self._follows[place] = dict.fromkeys(filter(is_code, inside), f"in {place}")
-            else:
+            inside, parent = self.tree.inside.get(place, []), posixpath.dirname(place)
+            is_package = bool(inside) and mention.how == "runs" and mention.is_started
+            if is_named or (inside and not is_package):
                 self._name(path, place)
-                is_place = is_named or path.endswith(DOCUMENT_ENDINGS) or len(inside or ()) > MAX_DATA_FILES
-                for file in () if is_place else filterfalse(is_code, inside or ()):
+            else:
+                self._follow(path, place, how)
+                if path.endswith(".json") and self.steers(path) and posixpath.basename(parent) != CLAUDE:
+                    self._follow(path, parent, f"beside a program that {path} runs")
+            # Of a package its code is run; of another folder a program reads the data.
+            if not is_named and (is_package or len(inside) <= MAX_DATA_FILES):
+                for file in (it for it in inside if is_code(it) is is_package):
                     self._follow(path, file, how)
 
     def _note_runner(self, path: str, mention: Mention) -> None:
@@ -168,12 +166,12 @@ class Graph:
         document = parse(text)
         if "/agents/" in path:
             for name in (document.words("name") or "", posixpath.basename(path).removesuffix(".md")):
-                self._agents[name].add(path)
+                self._follow(f"{_AGENTS}/{name}", path, f"the agent {name}")
             skills = tuple(f"/skills/{name.rpartition(':')[2]}" for name in document.listed("skills"))
             for place in (it for it in self.tree.inside if it.endswith(skills)) if skills else ():
                 self._follow(path, place, f"preloaded by {path}")
         elif agent := document.text("agent"):
-            self._forks.append((path, agent.rpartition(":")[2]))
+            self._follow(path, f"{_AGENTS}/{agent.rpartition(':')[2]}", f"forked by {path}")
 
     def _follow(self, path: str, place: str, how: str) -> None:
         if place in (path, ".", "", self.tree.folder):
@@ -190,8 +188,7 @@ class Graph:
     def followed(self, path: str) -> Iterator[str]:
         """Of what whoever feels a file feels: programs; code leads to code, and only texts and what steers to more."""
         follows, is_text = self._follows.get(path, {}), self.steers(path) or path.endswith(DOCUMENT_ENDINGS)
-        within = (file for place in follows if place in self.tree.inside for file in self._follows.get(place, ()))
-        for place in (*follows, *within):
+        for place in follows:
             if _is_program(place) or (is_text and posixpath.basename(place) not in RECIPES):
                 yield place
 
@@ -204,35 +201,35 @@ class Graph:
     def _is_always(self, path: str) -> bool:
         return path in self._steering or self._effects[path].scope == "all"
 
-    def found(self) -> tuple[dict[str, str], dict[str, Reach]]:
-        """Files and folders that every suite feels, with words on how, and others that some suites may feel."""
-        for path, agent in self._forks:
-            for file in self._agents.get(agent, ()):
-                self._follow(path, file, f"the agent of {path}")
-        felt = dict(self._start)
-        loaders: defaultdict[str, list[Effect]] = defaultdict(list)
+    def found(self) -> tuple[dict[str, str], dict[str, tuple[Effect, ...]]]:
+        """Files and folders that every suite feels, with words on how, and effects of others, by file."""
+        felt, inside = dict(self._start), self.tree.inside
+        effects, leading = defaultdict[str, list[Effect]](list), defaultdict[str, set[str]](set)
         for path, effect in self._effects.items():
             spread = self._spread(path)
             if self._is_always(path):
                 felt = {**spread, **felt}
                 continue
-            # What a skill or a sub-agent names is part of it; code that a pattern names is the work itself.
+            # What a skill or a sub-agent names is part of it; code that a pattern or folder holds is the work itself.
             units = [it for it in (path, *spread) if it in self._effects and self._effects[it].scope == "unit"]
-            named = (row for unit in units for row in self._names.get(unit, {}).items())
-            for place in {*spread, *(it for it, is_listed in named if not (is_listed and is_code(it)))}:
-                loaders[place].append(replace(effect, unit=effect.unit or path))
-        via: defaultdict[str, set[str]] = defaultdict(set)
-        for places in self._names.values():
-            for place, is_listed in places.items():
-                via[place] |= {posixpath.dirname(place)} if is_listed and not is_code(place) else set()
+            named = {row for unit in units for row in self._names.get(unit, {}).items()}
+            files = {file for place in spread for file in (place, *inside.get(place, ()))}
+            files |= {place for place, is_listed in named if not (is_listed and is_code(place))}
+            files |= {file for place, _ in named for file in inside.get(place, ()) if not is_code(file)}
+            for file in files:
+                effects[file].append(replace(effect, path=file, unit=effect.unit or path))
+                leading[file].add(file)
+        for place, is_listed in {row for places in self._names.values() for row in places.items()}:
+            for file in inside.get(place, [place]):
+                is_document = (is_listed or file != place) and not is_code(file)
+                leading[file].update(globs.upwards(file)[:-1] if is_document else [file])
         for path, follows in self._follows.items():
             for place in follows if not self.steers(path) else ():
-                via[place].add(path)
-        listings = self.tree.inside.keys() - {place for follows in self._follows.values() for place in follows}
+                for file in (place, *inside.get(place, ())):
+                    leading[file] |= {file, path}
         return felt, {
-            place: Reach(tuple(loaders.get(place, ())), frozenset(via.get(place, ())), place in listings)
-            for place in loaders.keys() | via.keys()
-            if place not in felt
+            file: (*effects[file], Effect(file, "read", f"read {file} or what leads there", read=frozenset(places)))
+            for file, places in leading.items()
         }
 
     def _spread(self, start: str) -> dict[str, str]:

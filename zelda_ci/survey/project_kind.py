@@ -19,6 +19,7 @@ from posixpath import basename, dirname, join, relpath
 from typing import Any
 
 from zelda_ci.config.files import SKIPPED, listed, top_of, walk
+from zelda_ci.execution.manifest.settings import table
 from zelda_ci.files import untrusted
 from zelda_ci.files.globs import upwards
 
@@ -109,24 +110,16 @@ class Place:
         """What is in a file that lies here; nothing where none does."""
         return self.read(self.path(name)) if name in self.here else ""
 
-    def value(self, name: str, *keys: str) -> Any:
-        """What lies at a path of keys in a JSON or TOML file; absent where nothing does."""
-        value = _parsed(self.text(name), name.endswith(".json"))
-        for key in keys:
-            value = value.get(key) if isinstance(value, dict) else None
-        return value
-
     def table(self, name: str, *keys: str) -> Mapping[str, Any]:
-        """The same; empty where it is no table."""
-        value = self.value(name, *keys)
-        return value if isinstance(value, dict) else {}
+        """The table at a path of keys in a JSON or TOML file; empty where there is none."""
+        return table(_parsed(self.text(name), name.endswith(".json")), *keys)
 
     def lock(self, names: Iterable[str], manifest: str) -> str | None:
         """The path of the first of these lock files here, or in the nearest folder above whose manifest shares it."""
         for at in upwards(self.folder):
             if found := next((path for name in names if (path := join(at, name)) in self.files), None):
-                above, keys = Place(at, self.files, self.read), _WORKSPACES.get(manifest)
-                is_shared = bool(keys and above.value(manifest, *keys) is not None)
+                above, (*keys, key) = Place(at, self.files, self.read), _WORKSPACES.get(manifest, ("",))
+                is_shared = key in above.table(manifest, *keys)
                 is_shared |= manifest == "package.json" and "pnpm-workspace.yaml" in above.here
                 if at == self.folder or is_shared:
                     return found
@@ -239,7 +232,7 @@ def _pip_setup(place: Place, pinned: Sequence[str], runner: str, extra: str) -> 
     """A virtual environment in the checkout, since nothing may be installed beside it."""
     parts, known = [f"-r {name}" for name in pinned], "".join(map(place.text, pinned))
     project, groups, upgrade = place.table(_PYPROJECT, "project"), place.table(_PYPROJECT, "dependency-groups"), ""
-    if "setup.py" in place.here or (project and (not pinned or place.value(_PYPROJECT, "build-system") is not None)):
+    if "setup.py" in place.here or (project and (not pinned or "build-system" in place.table(_PYPROJECT))):
         parts.append(f"-e '.[{extra}]'" if extra else "-e .")
         known += str(project["optional-dependencies"][extra] if extra else project.get("dependencies", ""))
         if group := next((name for name in _EXTRAS if name in groups), None):
@@ -283,7 +276,7 @@ def _tools(place: Place) -> Iterator[ProjectKind]:
             continue
         lock = place.lock(locks.split(), manifest)
         test = next((command for name, command in _TESTS.get(tool, {}).items() if name in place.here), test)
-        if tool == "composer" and place.value("composer.json", "scripts", "test"):
+        if tool == "composer" and place.table("composer.json", "scripts").get("test"):
             test = "composer test"
         # By the project's own wrapper of a program, as `./mvnw`, where there is one.
         words = (command.split(" ", 1) for command in (build, test))

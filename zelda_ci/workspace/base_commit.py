@@ -40,8 +40,7 @@ async def at(project: Project, order: BaseOrder, folder: Path, plumbing: Git) ->
     Raises:
         WorkspaceError: The commit cannot be had; the message says why.
     """
-    repository = project.repository
-    if repository is None:
+    if project.source.commit is None:
         message = f"{project.folder} is no git repository, so there is no {order.ref} to compare with."
         raise WorkspaceError(message, hint="Make it one with git init, and commit.", code=UNAVAILABLE)
     commit = await _resolve(order, plumbing.within(project.folder))
@@ -53,7 +52,7 @@ async def at(project: Project, order: BaseOrder, folder: Path, plumbing: Git) ->
         hint = "`git fetch` it, or `git fetch --unshallow` in a shallow clone."
         message = f"The commit {commit[:12]} is not in this repository with all its files."
         raise WorkspaceError(message, hint=hint, code=UNAVAILABLE)
-    repositories.create(folder, object_format=repository.object_format)
+    repositories.create(folder, commit)
     git = plumbing.within(folder, GIT_DIR=str(folder))
     await order.bring(git, commit)
     # Whoever brought it may have been handed less than all.

@@ -164,7 +164,7 @@ async def check_out(
     prefix = workspace.path.relative_to(workspace.root)
     for place in (folder.path, folder.home, folder.tmp):
         place.mkdir(mode=0o700)
-    await store.add_worktree(folder, start.store, start.object_format, start.settings, git)
+    await store.add_worktree(folder, start.project, start.store, git)
     if not folder.is_intact():
         raise WorkspaceError("The fresh checkout is not where it should be.")
     protected = protection(suite, prefix.as_posix(), lambda path: (folder.root / path).is_file())
@@ -185,14 +185,14 @@ async def check_out(
     inside = git.within(folder.root, GIT_DIR=str(folder.session_index.parent), GIT_WORK_TREE=str(folder.root))
     # What is the same in both is not written again, and so keeps the bytes that the committed attributes give it,
     # whatever the session's own say.
-    await inside("read-tree", "-m", "-u", start.commit, tree, inherit=(folder.number,))
+    await inside("read-tree", "-m", "-u", start.store.commit, tree, inherit=(folder.number,))
     store.make_folder(folder.root, prefix)
     tracked = os.fsdecode(await staged.git("ls-files", "-z")).split("\0")[:-1]
     names = [path for path in tracked if path in uncovered or protected.covers(path)]
     copies = await anyio.to_thread.run_sync(ProtectedFiles.over, folder.root, folder.path / "kept", names)
     update = None
     if is_setup_first(suite):
-        await inside("read-tree", "-m", "-u", tree, start.commit, inherit=(folder.number,))
+        await inside("read-tree", "-m", "-u", tree, start.store.commit, inherit=(folder.number,))
         update = ("git", "read-tree", "--reset", "-u", tree)
     checked = replace(
         workspace,

@@ -26,7 +26,6 @@ from zelda_ci.workspace.history import Replacement, modify
 from zelda_ci.workspace.large_files import LargeFile
 from zelda_ci.workspace.source import Project, Submodule
 
-RESULTS = ".zelda"
 LFS = "lfs"
 FILTER = re.compile(r"^[^#\n].*\sfilter=(\S+)", re.MULTILINE)
 
@@ -94,7 +93,6 @@ class ContentsFinder:
 
     async def _find_large_files(self, project: Project, prefix: str) -> None:
         repository = project.repository
-        assert repository  # noqa: S101  # only a commit has such files
         async with self._staged(project) as staged:
             pointers = await large_files.pointers(staged)
         for pointer in pointers:
@@ -123,22 +121,16 @@ class ContentsFinder:
     async def _inspected(self, around: Project, prefix: str, link: TreeFile) -> tuple[Project, str]:
         """A submodule at the commit that is tested of it, and the commit's tree, if the checkout is a proper one."""
         outer = around.repository
-        assert outer  # noqa: S101  # only a commit has submodules
         top = outer.top / link.path
         _check_place(top, link.path)
-        submodule = await source.inspect(top, top / RESULTS, self.plumbing, self.environ)
+        submodule = await source.inspect(top, top / source.RESULTS, self.plumbing, self.environ)
         inner, state = submodule.repository, submodule.source
-        folders = {*inner.common_dir.parents, inner.common_dir} if inner else set[Path]()
-        if (
-            not inner
-            or inner.top != top
-            or inner.common_dir == outer.common_dir
-            or not folders & {outer.common_dir, top / ".git"}
-        ):
+        folders = {*inner.common_dir.parents, inner.common_dir} & {outer.common_dir, top / ".git"}
+        if inner.top != top or inner.common_dir == outer.common_dir or not folders:
             raise WorkspaceError("its repository lies outside that of the project")
         if self.tree_counts:
             tools = self.plumbing, self.environ
-            submodule = await snapshot.of_working_tree(submodule, top / RESULTS, self._folder(), *tools)
+            submodule = await snapshot.of_files(submodule, top / source.RESULTS, self._folder(), *tools)
             self.left_out += [f"{prefix}{link.path}/{path}" for path in submodule.source.left_out]
         if not self.is_base and (submodule.commit != link.content or (state.dirty and not self.tree_counts)):
             self.changed.append(prefix + link.path)
@@ -153,8 +145,7 @@ class ContentsFinder:
         return self.plumbing.within(self.place, GIT_DIR=str(project.objects))
 
     def _staged(self, project: Project) -> AbstractAsyncContextManager[Git]:
-        object_format = "sha1" if len(project.commit) == 40 else "sha256"
-        return repositories.staged(self.plumbing, self._folder(), project.objects, object_format, project.commit)
+        return repositories.staged(self.plumbing, self._folder(), project.objects, project.commit)
 
     def _folder(self) -> Path:
         return self.place / f"part-{next(self.numbers)}"
@@ -186,8 +177,6 @@ async def with_contents(
     Raises:
         WorkspaceError: Git refuses the tested commit, or there is no room.
     """
-    if project.source.commit is None:
-        return project
     finder = ContentsFinder(project, place, plumbing, environ, tree_counts, is_base)
     files = await finder.find(project)
     parts = tuple(sorted(finder.parts, key=lambda part: part.path))
@@ -220,5 +209,5 @@ def _notes(project: Project, filters: set[str]) -> Iterator[str]:
         yield f"Submodules are empty folders in the workspace: {some_of(project.empty_submodules)}."
     if pointers := project.source.contents.lfs.missing:
         yield f"Files of Git LFS are pointers in the workspace: {some_of(sorted(pointers))}."
-    if filters:
+    if filters and project.source.commit:
         yield f"Files with the content filter {some_of(sorted(filters))} are as Git stores them."

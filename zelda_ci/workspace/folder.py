@@ -69,7 +69,7 @@ def _signal(number: int, is_meant: Callable[[Path], bool]) -> int:
 @asynccontextmanager
 async def claimed(project_home: Path, run_id: str) -> AsyncIterator[WorkspaceFolder]:
     """Make the folder of a run; on leaving it is removed together with every process that bears its mark."""
-    path, number = await claim(project_home, RUNS)
+    path, number = claim(project_home, RUNS)
     try:
         (path / "home").mkdir(mode=0o700)
         (path / "tmp").mkdir(mode=0o700)
@@ -86,7 +86,7 @@ async def claimed(project_home: Path, run_id: str) -> AsyncIterator[WorkspaceFol
 @asynccontextmanager
 async def scratch(project_home: Path) -> AsyncIterator[Path]:
     """Make a folder for a short while, which no session has ever seen."""
-    path, number = await claim(project_home, TREES)
+    path, number = claim(project_home, TREES)
     try:
         yield path
     finally:
@@ -95,22 +95,23 @@ async def scratch(project_home: Path) -> AsyncIterator[Path]:
         os.close(number)
 
 
-async def claim(project_home: Path, kind: str) -> tuple[Path, int]:
+def claim(project_home: Path, kind: str) -> tuple[Path, int]:
     """Make a folder that is kept until the descriptor of its lock is closed, be it by the end of this process."""
-    async with locks.locked(_lock(project_home)):
+    project_home.mkdir(mode=0o700, exist_ok=True)
+    while True:
         path = project_home / kind / secrets.token_hex(4)
         path.mkdir(mode=0o700, parents=True)
-        number = locks.try_lock(path / "lock")
-        assert number is not None  # noqa: S101  # nobody else knows this name
-        return path, number
+        # A sweep that comes before the lock takes the folder for a dead one.
+        with suppress(FileNotFoundError):
+            if (number := locks.try_lock(path / "lock")) is not None:
+                return path, number
 
 
 async def sweep(project_home: Path) -> list[str]:
     """Remove what dead Zelda processes left and return the ids of their runs; a living one's lock cannot be taken."""
     swept = []
     for path in _entries(project_home):
-        async with locks.locked(_lock(project_home)):
-            is_dead, number = _claimed_dead_run(path)
+        is_dead, number = _claimed_dead_run(path)
         if is_dead:
             run_id = read_json_object(path / "meta.json").get("runId")
             await _end(path, project_home)
@@ -140,8 +141,3 @@ async def _end(path: Path, project_home: Path) -> None:
     # Processes first: they would write into the folder while it is removed.
     await end_orphans(path)
     await removal.discard(path, project_home / "trash")
-
-
-def _lock(project_home: Path) -> Path:
-    project_home.mkdir(mode=0o700, exist_ok=True)
-    return project_home / "runs.lock"

@@ -69,7 +69,7 @@ async def rewrite(
     for head, changes in exported:
         stream += head
         for line, file in changes:
-            if not _is_below(file.path, withheld.paths):
+            if not is_below(file.path, withheld.paths):
                 by = used.get(file.path)
                 stream += b"".join([*by.lines, removals]) if by and by.old == file.content else line
     # Where history was cut, it begins now. As one pack, which is gone once the history is packed anew.
@@ -107,7 +107,8 @@ def _changed_file(line: bytes) -> TreeFile:
     return TreeFile(os.fsdecode(path), mode.decode(), content.decode())
 
 
-def _is_below(path: str, places: Collection[str]) -> bool:
+def is_below(path: str, places: Collection[str]) -> bool:
+    """Whether a path is one of some places, or lies in one."""
     return bool(places) and any(part in places for part in accumulate(path.split("/"), "{}/{}".format))
 
 

@@ -11,21 +11,26 @@ from zelda_ci.workspace.git import Git, alternate
 
 def create(
     folder: Path,
+    commit: str,
     *,
-    object_format: str = "sha1",
     settings: Mapping[str, str] | None = None,
     borrow: Path | None = None,
     shallow: bytes = b"",
 ) -> None:
     """Make an empty repository in a new folder: no remotes, no hooks, nothing of the user's but checkout settings.
 
-    It may borrow the objects of another object folder, which it never writes.
+    Args:
+        folder: Of the repository.
+        commit: One that it will hold; its length tells the format of names. Empty for the usual one.
+        settings: Of the checkout.
+        borrow: Another object folder, which is never written.
+        shallow: Where the history is cut.
     """
     (folder / "refs" / "heads").mkdir(parents=True)
     (folder / "objects" / "info").mkdir(parents=True)
     (folder / "info").mkdir()
     (folder / "HEAD").write_text("ref: refs/heads/main\n")
-    (folder / "config").write_text(_configuration(object_format, settings or {}))
+    (folder / "config").write_text(_configuration(commit, settings or {}))
     if borrow is not None:
         borrow_from(folder, borrow)
     if shallow:
@@ -44,13 +49,13 @@ def borrowing(git: Git, *repositories: Path) -> Git:
 
 
 @asynccontextmanager
-async def staged(git: Git, folder: Path, repository: Path, object_format: str, commit: str) -> AsyncIterator[Git]:
+async def staged(git: Git, folder: Path, repository: Path, commit: str) -> AsyncIterator[Git]:
     """Make an index of a commit in a new folder, with nothing around it but the objects of the commit's repository.
 
     Raises:
         WorkspaceError: Git refuses the commit's names.
     """
-    create(folder, object_format=object_format)
+    create(folder, commit)
     nowhere = folder / "nowhere"
     nowhere.mkdir()
     inside = borrowing(git.within(nowhere, GIT_DIR=str(folder), GIT_WORK_TREE=str(nowhere)), repository)
@@ -67,7 +72,7 @@ async def whole_tree(git: Git, commit: str) -> str | None:
     return outcome.stdout.split(b"\n", 2)[1].decode() if outcome.exit_code == 0 else None
 
 
-def _configuration(object_format: str, settings: Mapping[str, str]) -> str:
+def _configuration(commit: str, settings: Mapping[str, str]) -> str:
     values = {
         "core.repositoryformatversion": "0",
         "core.filemode": "true",
@@ -78,8 +83,8 @@ def _configuration(object_format: str, settings: Mapping[str, str]) -> str:
         "core.bare": "true",
         **settings,
     }
-    if object_format != "sha1":
-        values |= {"core.repositoryformatversion": "1", "extensions.objectformat": object_format}
+    if len(commit) == 64:
+        values |= {"core.repositoryformatversion": "1", "extensions.objectformat": "sha256"}
     return "".join(_line(name, value) for name, value in values.items())
 
 

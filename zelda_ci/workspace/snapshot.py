@@ -13,7 +13,6 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from zelda_ci.domain.numbers import some_of
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.process import git_settings
 from zelda_ci.workspace import credential_files, large_files, repositories, source
@@ -33,7 +32,7 @@ IDENTITY = {
 RAW = "* -text -ident -filter -working-tree-encoding\n"
 
 
-async def of_working_tree(
+async def of_files(
     project: Project,
     results_dir: Path,
     folder: Path,
@@ -41,10 +40,12 @@ async def of_working_tree(
     environ: Mapping[str, str],
     own: Collection[str] = (),
 ) -> Project:
-    """The project with its working tree in place of its last commit, where they differ.
+    """The project with its files as they lie there in place of its last commit, where they differ.
+
+    Of a folder without Git, repositories inside count as the files that they hold.
 
     Args:
-        project: As its last commit has it.
+        project: As its last commit has it, if it has one.
         results_dir: Zelda's own, which is no part of it.
         folder: For a repository of the new commit; made then.
         plumbing: Git of Zelda's own.
@@ -52,93 +53,67 @@ async def of_working_tree(
         own: Files of the project that no session sees: they stay as they were committed.
 
     Raises:
-        WorkspaceError: A file cannot be read, or there is no room.
+        WorkspaceError: A file cannot be read, there are too many, or there is no room.
     """
-    repository, head = project.repository, project.source.commit
-    if repository is None or head is None or not project.source.changed:
+    repository, head, changed = project.repository, project.source.commit, project.source.changed
+    if head and not changed:
         return project
-    shallow = repository.common_dir / "shallow"
-    repositories.create(
-        folder, object_format=repository.object_format, shallow=shallow.read_bytes() if shallow.exists() else b""
-    )
-    settings = git_settings.variables({**repository.overrides, **OVERRIDES})
-    ask = for_status(plumbing.within(repository.top), environ)
-    git = ask.within(repository.top, GIT_INDEX_FILE=str(folder / "index"), **settings)
-    index = repository.top / os.fsdecode((await ask("rev-parse", "--git-path", "index")).removesuffix(b"\n"))
-    with suppress(FileNotFoundError):
-        # With its times, by which git knows what has not changed.
-        await anyio.to_thread.run_sync(shutil.copy2, index, folder / "index")
-    prefix = "" if project.prefix == Path() else f"{project.prefix.as_posix()}/"
-    places = [*source.all_but(results_dir, repository.top), *(f":(top,exclude,literal){prefix}{name}" for name in own)]
-    # A repository inside this one is none of its files.
-    untracked = [name for name in await _untracked(git, "--", *places) if not name.endswith("/")]
-    chosen, private = await anyio.to_thread.run_sync(_chosen, repository.top, untracked)
+    top, shallow = repository.top, repository.common_dir / "shallow"
+    cut = shallow.read_bytes() if head and shallow.exists() else b""
+    repositories.create(folder, head or "", shallow=cut)
+    if head:
+        git = await _beside(for_status(plumbing.within(top), environ), repository, folder)
+    else:
+        (folder / "info" / "attributes").write_text(RAW)
+        git = plumbing.within(top, GIT_DIR=str(folder), GIT_WORK_TREE=str(top))
+    own_files = (f":(top,exclude,literal){(project.prefix / name).as_posix()}" for name in own if head)
+    untracked = await _untracked(git, *source.all_but(results_dir, top), *own_files, enter=not head)
+    chosen, private = await anyio.to_thread.run_sync(_chosen, top, untracked)
     new = {*untracked}
-    tracked = [name for name in project.source.changed if not name.endswith("/") and name not in new]
-    gone = {name for name in tracked if _is_gone(repository.top, name)}
+    tracked = [name for name in changed if not name.endswith("/") and name not in new]
+    gone = {name for name in tracked if _is_gone(top, name)}
     there = [name for name in tracked if name not in gone]
     kept, decrypted = await _kept(git, there, repository)
     left_out, there = tuple(sorted({*private, *decrypted})), [name for name in there if name not in kept]
-    if not (gone or there or chosen):
+    if head and not (gone or there or chosen):
         return replace(project, source=project.source.replace(dirty=False, changed=(), left_out=left_out))
-    # Of no other object folder: what git would write, and finds there, it gives a new time.
-    staging = git.within(repository.top, GIT_OBJECT_DIRECTORY=str(folder / "objects"))
+    staging = git.within(top, GIT_OBJECT_DIRECTORY=str(folder / "objects"))
     await _update(staging, gone, "--force-remove")
     await _update(staging, [*there, *chosen])
     ours = plumbing.within(folder, GIT_DIR=str(folder), **IDENTITY)
     tree = (await ours("write-tree", "--missing-ok")).decode().strip()
-    # Not earlier, for the same reason.
-    repositories.borrow_from(folder, repository.common_dir / "objects")
-    commit = await _commit(ours, tree, "The working tree as it was found", "-p", head)
-    tested = project.source.replace(commit=commit, parent=head, dirty=False, left_out=left_out)
+    if head:
+        # Not earlier: what git would write, and finds there, it gives a new time.
+        repositories.borrow_from(folder, repository.common_dir / "objects")
+    parent = ("-p", head) if head else ()
+    commit = (await ours("commit-tree", *parent, "-m", "The files as they were found", tree)).decode().strip()
+    about = {"commit": commit, "parent": head, "dirty": False} if head else {}
+    tested = project.source.replace(left_out=left_out, **about)
     return replace(project, source=tested, objects=folder, commit=commit)
 
 
-async def of_folder(project: Project, results_dir: Path, folder: Path, plumbing: Git) -> Project:
-    """A folder without Git as a commit, repositories inside as the files that they hold.
-
-    Args:
-        project: The folder.
-        results_dir: Zelda's own, which is no part of it.
-        folder: For a repository of the new commit; made then.
-        plumbing: Git of Zelda's own.
-
-    Raises:
-        WorkspaceError: The folder is too large, or there is no room.
-    """
-    top = project.folder
-    repositories.create(folder, object_format="sha1")
-    (folder / "info" / "attributes").write_text(RAW)
-    git = plumbing.within(top, GIT_DIR=str(folder), GIT_WORK_TREE=str(top), **IDENTITY)
-    ignored, names, waiting = list[str](), list[str](), [""]
-    while waiting:
-        below = waiting.pop()
-        here = git.within(top / below, GIT_WORK_TREE=str(top / below))
-        if not below:
-            ignored = [name.rstrip("/") for name in await _untracked(here, "--directory", "--ignored")]
-        found = [below + name for name in await _untracked(here)]
-        names += [name for name in found if not name.endswith("/")]
-        waiting += [name for name in found if name.endswith("/")]
-    ignored, names = [[name for name in some if not _is_results(top / name, results_dir)] for some in (ignored, names)]
-    chosen, private = await anyio.to_thread.run_sync(_chosen, top, names)
-    skipped = [name for name in chosen if not os.access(top / name, os.R_OK, follow_symlinks=False)]
-    await _update(git, sorted({*chosen} - {*skipped}))
-    commit = await _commit(git, (await git("write-tree")).decode().strip(), "The folder as it was found")
-    left_out = {" (unreadable)": skipped, ", since credentials may be in them": private}
-    left_out[", since a .gitignore names them"] = sorted(ignored)
-    notes = tuple(f"Left out of the copy{why}: {some_of(files)}." for why, files in left_out.items() if files)
-    held = Repository(folder, top, "sha1")
-    return replace(project, repository=held, objects=folder, commit=commit, notes=notes)
+async def _beside(status: Git, repository: Repository, folder: Path) -> Git:
+    """Git as the user has configured it, with a copy of the index."""
+    index = repository.top / os.fsdecode((await status("rev-parse", "--git-path", "index")).removesuffix(b"\n"))
+    with suppress(FileNotFoundError):
+        # With its times, by which git knows what has not changed.
+        await anyio.to_thread.run_sync(shutil.copy2, index, folder / "index")
+    settings = git_settings.variables({**repository.overrides, **OVERRIDES})
+    return status.within(repository.top, GIT_INDEX_FILE=str(folder / "index"), **settings)
 
 
-async def _untracked(git: Git, *options: str) -> list[str]:
-    """List files that the index does not have; a repository among them as a folder."""
-    printed = await git("ls-files", "--others", "-z", "--exclude-standard", *options)
-    return [os.fsdecode(name) for name in printed.split(b"\0")[:-1]]
-
-
-def _is_results(place: Path, results_dir: Path) -> bool:
-    return ".zelda" in place.parts or place.is_relative_to(results_dir)
+async def _untracked(git: Git, *pathspecs: str, enter: bool) -> list[str]:
+    """List files that the index does not have; those of repositories among them only on demand."""
+    printed = await git("ls-files", "--others", "-z", "--exclude-standard", "--", *pathspecs)
+    names = [os.fsdecode(name) for name in printed.split(b"\0")[:-1]]
+    files = [name for name in names if not name.endswith("/")]
+    for below in names if enter else ():
+        if below.endswith("/"):
+            inner = git.cwd / below
+            inside = git.within(inner, GIT_WORK_TREE=str(inner))
+            results = f":(exclude,glob)**/{source.RESULTS}/**"
+            files += [below + name for name in await _untracked(inside, results, enter=True)]
+    return files
 
 
 def _is_gone(top: Path, name: str) -> bool:
@@ -188,7 +163,3 @@ async def _update(git: Git, names: Collection[str], *options: str) -> None:
     if names:
         stdin = b"".join(os.fsencode(name) + b"\0" for name in names)
         await git("update-index", "--add", "--remove", "--replace", *options, "-z", "--stdin", stdin=stdin)
-
-
-async def _commit(git: Git, tree: str, message: str, *options: str) -> str:
-    return (await git("commit-tree", *options, "-m", message, tree)).decode().strip()

@@ -17,17 +17,17 @@ from zelda_ci.workspace.large_files import LargeFile
 CHECKOUT_SETTINGS = r"^core\.(autocrlf|eol|symlinks|filemode|ignorecase|precomposeunicode|longpaths)$"
 SETTINGS = rf"{CHECKOUT_SETTINGS}|^filter\.|^{git.CONFIGURED}$"
 # What ends with a path comes last, since that may hold a line break.
-QUESTIONS = ("--is-inside-git-dir", "--show-object-format", "--show-cdup", "--git-common-dir")
+QUESTIONS = ("--is-inside-git-dir", "--show-cdup", "--git-common-dir")
+RESULTS = ".zelda"
 UNAVAILABLE = "BASE_UNAVAILABLE"
 
 
 @dataclass(frozen=True)
 class Repository:
-    """Where a commit comes from."""
+    """Where a commit comes from; a folder without Git stands for itself."""
 
     common_dir: Path
     top: Path
-    object_format: str
     settings: Mapping[str, str] = field(default_factory=dict)
     """Those of `CHECKOUT_SETTINGS` that the repository sets."""
     overrides: Mapping[str, str] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class Project:
 
     folder: Path
     source: WorkspaceSource
-    repository: Repository | None = None
+    repository: Repository
     objects: Path = Path()
     """The repository that holds the tested commit: the user's, or one of Zelda's own."""
     commit: str = ""
@@ -72,7 +72,7 @@ class Project:
     @property
     def identity(self) -> Path:
         """What makes two runs share a store: the repository, whichever worktree of it they start from."""
-        return self.repository.common_dir if self.repository and self.source.commit else self.folder
+        return self.repository.common_dir
 
     @property
     def empty_submodules(self) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ class Project:
     @property
     def prefix(self) -> Path:
         """The project's place in the repository; `.` at its top."""
-        return self.folder.relative_to(self.repository.top) if self.repository else Path()
+        return self.folder.relative_to(self.repository.top)
 
 
 async def inspect(
@@ -102,7 +102,7 @@ async def inspect(
     settings = await read_settings(status)
     repository = await _repository(folder, ask, *settings)
     if repository is None:
-        return Project(folder, WorkspaceSource(kind="copy", commit=None, branch=None, dirty=False))
+        return Project(folder, WorkspaceSource(kind="copy"), Repository(folder, folder))
     if not folder.is_relative_to(repository.top):
         raise WorkspaceError(f"{folder} lies outside the work tree of its repository, {repository.top}.")
     state = await state_of(repository, results_dir, status, own)
@@ -132,8 +132,8 @@ async def _repository(
             "them.",
             code="BARE_REPOSITORY",
         )
-    object_format, up, common_dir = map(os.fsdecode, answers.split(b"\n", 2))
-    return Repository(_real(folder / common_dir), _real(folder / up), object_format, settings, overrides)
+    up, common_dir = map(os.fsdecode, answers.split(b"\n", 1))
+    return Repository(_real(folder / common_dir), _real(folder / up), settings, overrides)
 
 
 async def read_settings(ask: Git) -> tuple[dict[str, str], dict[str, str]]:

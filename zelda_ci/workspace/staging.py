@@ -164,10 +164,10 @@ async def stage_tree(folder: WorkspaceFolder, start: Start, before: Stamps, scra
     """
     repository, nowhere = scratch / "git", scratch / "nowhere"
     nowhere.mkdir()
-    settings = {**start.settings, **CONFIGURATION}
-    repositories.create(repository, object_format=start.object_format, settings=settings, borrow=start.store.objects)
-    (repository / "HEAD").write_text(f"{start.commit}\n")
-    await anyio.to_thread.run_sync(start.index.write, repository / "index")
+    settings, commit = {**start.project.repository.settings, **CONFIGURATION}, start.store.commit
+    repositories.create(repository, commit, settings=settings, borrow=start.store.objects)
+    (repository / "HEAD").write_text(f"{commit}\n")
+    await anyio.to_thread.run_sync(start.write_index, repository / "index")
     root = folder.root if folder.is_intact() else nowhere
     git = replace(git, timeout_seconds=DEADLINE_SECONDS).within(root, GIT_DIR=str(repository), GIT_WORK_TREE=str(root))
     staged = StagedTree(git.within(root, GIT_CONFIG_GLOBAL=os.devnull), repository)
@@ -182,7 +182,7 @@ async def stage_tree(folder: WorkspaceFolder, start: Start, before: Stamps, scra
     traps = (path for path in scan.aside if path.rpartition("/")[2] in READ_BY_GIT)
     staged.left_out |= dict.fromkeys(traps, "not a plain file") | dict.fromkeys(scan.closed, "cannot be listed")
     staged.left_out |= {path.removesuffix("/.git"): "a repository" for path in unmoved if path.endswith("/.git")}
-    staged.left_out |= {name: "a submodule" for name in start.store.submodules if _holds_something(root / name)}
+    staged.left_out |= {name: "a submodule" for name in start.project.empty_submodules if _holds_something(root / name)}
     # From here on nothing of the work tree is read, where the traps are back.
     staged.git = staged.git.within(nowhere, GIT_WORK_TREE=str(nowhere))
     return staged
@@ -220,11 +220,11 @@ async def _forced(staged: StagedTree, root: Path, start: Start, session_index: P
     if staged.ignored:
         with suppress(OSError):  # a session may have put anything there
             content = await anyio.to_thread.run_sync(untrusted.read, session_index, MAX_INDEX_BYTES)
-    if content is None or content == start.index.content:
+    if content is None or content == start.index:
         return []
     copy = staged.repository / "session-index"
     copy.write_bytes(content)
-    outcome = await staged.git.within(root, GIT_INDEX_FILE=str(copy)).attempt(*ADDED, start.commit)
+    outcome = await staged.git.within(root, GIT_INDEX_FILE=str(copy)).attempt(*ADDED, start.store.commit)
     names = _split(outcome.stdout) if outcome.exit_code == 0 else []
     now = read_stamps(root, [name for name in names if is_below(name, staged.ignored)])
     return [path for path, stamp in now.items() if before.get(path) != stamp]

@@ -7,10 +7,11 @@ other. It is renamed into place when it is whole.
 import json
 import os
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 
 from zelda_ci.domain.numbers import some_of
@@ -21,7 +22,8 @@ from zelda_ci.process import removal
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import contents, history, repositories
 from zelda_ci.workspace.folder import scratch
-from zelda_ci.workspace.git import FETCH, Git, TreeFile, list_tree
+from zelda_ci.workspace.git import FETCH, Git, TreeFile
+from zelda_ci.workspace.large_files import LargeFile
 from zelda_ci.workspace.source import Project, Submodule
 
 # Stores kept per project, beside those in use, and for how long. Systems that tidy temporary folders remove single
@@ -44,8 +46,6 @@ class Store:
     commit: str
     """The tested one, or what is left of it without what no session may see."""
     withheld: Withheld = field(default_factory=Withheld)
-    submodules: tuple[str, ...] = ()
-    """Submodules that a checkout has as empty folders."""
 
     @property
     def objects(self) -> Path:
@@ -87,14 +87,14 @@ async def borrowed(
         name.append(sha256(identity).hexdigest()[:12])
     folder = stores / "-".join(filter(None, name))
     async with _locked(stores) as number:
-        store = _read(folder, project)
+        store = _read(folder)
         if store is None:
             await removal.discard(folder, project_home / "trash")
             async with scratch(project_home) as place:
                 git = plumbing.within(place, GIT_DIR=str(place / "store"))
                 await _make(git, project, depth, finder, number)
                 (place / "store").rename(folder)
-            store = _read(folder, project)
+            store = _read(folder)
         if store is None:
             raise WorkspaceError(f"{folder} is incomplete although it was just made.")
         used = locks.try_lock(folder / "used", shared=True)
@@ -124,9 +124,8 @@ async def _locked(stores: Path) -> AsyncIterator[int]:
 
 
 async def _make(git: Git, project: Project, depth: int, finder: SuiteFinder | None, number: int) -> None:
-    repository, folder = project.repository, Path(git.environment["GIT_DIR"])
-    assert repository  # noqa: S101  # a folder without one has become a snapshot
-    repositories.create(folder, object_format=repository.object_format)
+    folder = Path(git.environment["GIT_DIR"])
+    repositories.create(folder, project.commit)
     await _fetch(git, project.objects, project.commit, depth, number)
     withheld = Withheld()
     if finder or project.parts:
@@ -152,7 +151,7 @@ async def _fetch(git: Git, place: Path, commit: str, depth: int, number: int) ->
         raise git.failure(arguments, outcome)
 
 
-def _read(folder: Path, project: Project) -> Store | None:
+def _read(folder: Path) -> Store | None:
     """A store that is there and not damaged."""
     try:
         about = json.loads(untrusted.read(folder / "about.json"))
@@ -161,7 +160,7 @@ def _read(folder: Path, project: Project) -> Store | None:
         packs = {file.suffix for file in (folder / "objects" / "pack").iterdir()}
     except (OSError, ValueError, LookupError, TypeError):
         return None
-    return Store(folder, commit, withheld, project.empty_submodules) if {".pack", ".idx"} <= packs else None
+    return Store(folder, commit, withheld) if {".pack", ".idx"} <= packs else None
 
 
 async def _retire(stores: Path) -> None:
@@ -202,64 +201,62 @@ class TestedFiles:
     """The project's, from the top; empty at the top."""
 
 
-async def files_of(store: Store | None, plumbing: Git) -> list[TreeFile]:
-    """List the files of its commit from a repository that no session can write."""
-    return await list_tree(plumbing.within(store.folder, GIT_DIR=str(store.folder)), store.commit) if store else []
+def tested_files(project: Project, withheld: Withheld) -> Iterator[TreeFile]:
+    """The files of the tested commit and of its submodules, without those withheld.
 
-
-@dataclass(frozen=True)
-class CheckoutIndex:
-    """A git index with the time at which git wrote it: git trusts a file's own times only where they are older."""
-
-    content: bytes
-    written_ns: int
-
-    def write(self, file: Path) -> None:
-        """Write it to a file, with its time."""
-        file.write_bytes(self.content)
-        os.utime(file, ns=(self.written_ns, self.written_ns))
+    Of a file of Git LFS that is there, the content is the hash by which Git LFS knows it.
+    """
+    parts = {part.path: part for part in project.parts}
+    inside = (
+        replace(file, path=f"{part.path}/{file.path}")
+        for part in project.parts
+        if isinstance(part, Submodule)
+        for file in part.files
+    )
+    for file in chain(project.files, inside):
+        part = parts.get(file.path)
+        if history.is_below(file.path, withheld.paths) or (isinstance(part, Submodule) and part.files):
+            continue
+        yield replace(file, content=part.pointer.digest) if isinstance(part, LargeFile) else file
 
 
 @dataclass(frozen=True)
 class Start:
     """The state before the session, beyond its reach."""
 
-    commit: str
-    index: CheckoutIndex
-    """Of the fresh work tree. It tells unchanged files by their times, so that only the others are read."""
+    project: Project
     store: Store
-    object_format: str
-    settings: Mapping[str, str]
+    index: bytes
+    """Git index of the fresh work tree. It tells unchanged files by their times, so that only the others are read."""
+    index_written_ns: int
+    """Git trusts a file's own times only where they are older than its index."""
     whole: Store | None = None
     """With what the session does not see, where build and test commands do."""
 
+    def write_index(self, file: Path) -> None:
+        """Write the index to a file, with its time."""
+        file.write_bytes(self.index)
+        os.utime(file, ns=(self.index_written_ns, self.index_written_ns))
 
-async def check_out(
-    folder: WorkspaceFolder, project: Project, store: Store, whole: Store | None, plumbing: Git
-) -> Start:
+
+async def check_out(folder: WorkspaceFolder, project: Project, store: Store, whole: Store | None, git: Git) -> Start:
     """Make the repository, borrowing from the store, and check the commit out.
 
     Raises:
         WorkspaceError: There is no room, or a name that this file system cannot hold.
     """
-    repository = project.repository
-    assert repository  # noqa: S101  # a folder without one has become a snapshot
-    await add_worktree(folder, store, repository.object_format, repository.settings, plumbing)
+    await add_worktree(folder, project, store, git)
     make_folder(folder.root, project.prefix)
-    index = CheckoutIndex(folder.session_index.read_bytes(), folder.session_index.stat().st_mtime_ns)
-    return Start(store.commit, index, store, repository.object_format, repository.settings, whole)
+    index = folder.session_index
+    return Start(project, store, index.read_bytes(), index.stat().st_mtime_ns, whole)
 
 
-async def add_worktree(
-    folder: WorkspaceFolder, store: Store, object_format: str, settings: Mapping[str, str], plumbing: Git
-) -> None:
+async def add_worktree(folder: WorkspaceFolder, project: Project, store: Store, git: Git) -> None:
     """Make a repository that borrows from a store, and check out the store's commit in a worktree of it."""
-    shallow = store.shallow
-    repositories.create(
-        folder.git_dir, object_format=object_format, settings=settings, borrow=store.objects, shallow=shallow
-    )
-    git = plumbing.within(folder.git_dir, GIT_DIR=str(folder.git_dir))
-    await git("worktree", "add", "-q", "--detach", str(folder.root), store.commit, inherit=(folder.number,))
+    settings, shallow = project.repository.settings, store.shallow
+    repositories.create(folder.git_dir, store.commit, settings=settings, borrow=store.objects, shallow=shallow)
+    inside = git.within(folder.git_dir, GIT_DIR=str(folder.git_dir))
+    await inside("worktree", "add", "-q", "--detach", str(folder.root), store.commit, inherit=(folder.number,))
 
 
 def make_folder(root: Path, inside: Path) -> None:

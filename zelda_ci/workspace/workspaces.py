@@ -20,7 +20,15 @@ from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.suite import Command, ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.variables import MARKER
-from zelda_ci.domain.workspace import Changes, CommandPhase, Confinement, SuiteFinder, Workspace, WorkspaceSource
+from zelda_ci.domain.workspace import (
+    Changes,
+    CommandPhase,
+    Confinement,
+    SuiteFinder,
+    Withheld,
+    Workspace,
+    WorkspaceSource,
+)
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.process import OutputBuffer, launches
 from zelda_ci.process.launches import Launch
@@ -134,15 +142,13 @@ class Workspaces:
         own, is_base = self._finder.from_disk if self._finder else (), self._commit is not None
         project = await source.inspect(self.project, self._results, self._git, self._environ, own=own)
         home = project_folder(self.location, project.identity)
-        place, number = await folder.claim(home, folder.TREES)
+        place, number = folder.claim(home, folder.TREES)
         weakref.finalize(self, _release, place, number)
         if self._commit:
             project = await base_commit.at(project, self._commit, place / "base", self._git)
-        elif project.repository is None:
-            project = await snapshot.of_folder(project, self._results, place / "tree", self._git)
-        elif self._working_tree:
+        elif self._working_tree or project.source.commit is None:
             places = self._results, place / "tree"
-            project = await snapshot.of_working_tree(project, *places, self._git, self._environ, own)
+            project = await snapshot.of_files(project, *places, self._git, self._environ, own)
         sides = {"tree_counts": self._working_tree, "is_base": is_base}
         project = await contents.with_contents(project, place, self._git, self._environ, **sides)
         source.check_folder(project, is_base=is_base)
@@ -210,7 +216,7 @@ class Workspaces:
             home=run.home,
             tmp=run.tmp,
             git_dir=run.git_dir,
-            start=start.commit,
+            start=start.store.commit,
             source=project.source,
             confinement=confinement,
             notes=tuple(map(self._redact, notes)),
@@ -244,22 +250,18 @@ class Workspaces:
         self, run: WorkspaceFolder, project: Project, home: Path, suite: ResolvedSuite, stack: AsyncExitStack
     ) -> Start:
         borrowed = store.borrowed(home, project, self._git, suite.history_depth, self._finder)
-        lent = await stack.enter_async_context(borrowed)
+        visible = await stack.enter_async_context(borrowed)
         everything = store.borrowed(home, project, self._git)
         whole = await stack.enter_async_context(everything) if suite.commands_see_suites else None
-        return await store.check_out(run, project, lent, whole, self._git)
+        return await store.check_out(run, project, visible, whole, self._git)
 
-    async def tested_files(self, workspace: Workspace) -> store.TestedFiles:
-        """The tested tree as it was before anything ran.
-
-        Raises:
-            WorkspaceError: Git could not list it.
-        """
+    def tested_files(self, workspace: Workspace) -> store.TestedFiles:
+        """The tested tree as it was before anything ran."""
         run = self._open[workspace.base]
-        start = run.start
-        with explained():
-            files, whole = [await store.files_of(lent, self._git) for lent in (start.store, start.whole)]
-        git = self._git.within(start.store.folder, GIT_DIR=str(start.store.folder))
+        start, folder = run.start, run.start.store.folder
+        files = [*store.tested_files(start.project, start.store.withheld)]
+        whole = [*store.tested_files(start.project, Withheld())] if start.whole else []
+        git = self._git.within(folder, GIT_DIR=str(folder))
         return store.TestedFiles(files, whole, git, "" if run.prefix == Path() else run.prefix.as_posix())
 
     async def remember(self, workspace: Workspace) -> None:
@@ -284,7 +286,7 @@ class Workspaces:
         with explained():
             staged = await self._stage(run)
             raw = staged.repository / "raw.patch"
-            summary = await write_patch(staged, run.start.commit, raw, patch, self._redact)
+            summary = await write_patch(staged, run.start.store.commit, raw, patch, self._redact)
             patched = {*staged.changed, *staged.left_out}
             hidden = await anyio.to_thread.run_sync(find_changes, run.folder.root, run.before, staged.ignored, patched)
         kept = hidden.chosen(spec(run.suite.keep_ignored, run.prefix.as_posix()))

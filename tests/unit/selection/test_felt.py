@@ -25,7 +25,6 @@ FILES = {
     ".claude/skills/release/SKILL.md": head(description="Releases."),
     ".claude/commands/fix.md": head(description="Fixes."),
     ".claude/agents/critic.md": head(name="critic", description="Reads."),
-    ".claude/output-styles/terse.md": head(name="terse"),
     ".claude/workflows/w.js": "export const meta = {name: 'ship', description: 'Ships.'}\n",
     ".claude/settings.json": '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}}',
     ".mcp.json": '{"mcpServers": {"db": {"command": "db"}}}',
@@ -75,12 +74,10 @@ def test_what_is_always_there_is_loaded_and_nothing_is_used(tmp_path: Path) -> N
     loaded = {name for name, use in uses(outcome).items() if use.loaded}
     assert loaded == {
         "CLAUDE.md", "docs/style.md", "deploy", "release", "fix", "critic", "ship", "db", "Stop",
-        ".claude/settings.json",
     }  # fmt: skip
     assert not used(outcome)
     assert outcome.touched == ()
-    of_plugins = {ItemKind.PLUGIN, ItemKind.MOD, ItemKind.LSP_SERVER, ItemKind.MONITOR, ItemKind.PROGRAMS}
-    assert {use.unit.kind for use in outcome.steering or ()} == {*ItemKind} - of_plugins
+    assert {use.unit.kind for use in outcome.steering or ()} == {*ItemKind} - {ItemKind.PLUGIN, ItemKind.MOD}
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,15 @@
 """What Zelda sets above a project's settings, so that they change neither its requests nor its confinement."""
 
-import json
 import posixpath
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from zelda_ci.domain.kinds import CLAUDE, PLUGIN_MANIFEST
 from zelda_ci.domain.workspace import SettingFinding, Workspace
-from zelda_ci.errors import ExecutionError
 from zelda_ci.execution.agent import Pins
 from zelda_ci.execution.manifest.plugins import MODS_KEY, NAMELESS, OUTSIDE, find_plugins, market_folder, skills_folder
-from zelda_ci.execution.manifest.settings import SETTINGS_FILE, ClaudeSettings, table
+from zelda_ci.execution.manifest.settings import SETTINGS_FILE, ClaudeSettings, parse_object, table
 from zelda_ci.execution.manifest.tree import ScanFindings, Tree, Unfit
 from zelda_ci.redact import Redactor
 
@@ -60,7 +59,8 @@ def find_pins(workspace: Workspace, redact: Redactor, *, mods: bool) -> Pins:
     start = "" if workspace.path == workspace.root else workspace.path.relative_to(workspace.root).as_posix()
     tree = Tree(workspace.root)
     scan, files = ScanFindings(tree, redact), [posixpath.join(start, name) for name in FILES]
-    _refuse_unreadable(tree, files[0])
+    with suppress(Unfit):
+        parse_object(files[0], tree.read(files[0]))
     values = {file: scan.json_object(file) for file in files}
     settings = ClaudeSettings(values[files[0]])
     overruled = [(file, name, EFFECT) for file in files for name in _not_the_projects(values[file])]
@@ -98,15 +98,6 @@ def find_pins(workspace: Workspace, redact: Redactor, *, mods: bool) -> Pins:
             for file, name, effect in overruled
         ),
     )
-
-
-def _refuse_unreadable(tree: Tree, file: str) -> None:
-    try:
-        json.loads(tree.read(file))
-    except (Unfit, json.JSONDecodeError):  # Claude Code does not load it either
-        pass
-    except (ValueError, RecursionError):
-        raise ExecutionError(f"{file} holds a number of thousands of digits, or nests values by the hundred.") from None
 
 
 def is_ours(variable: str) -> bool:

@@ -23,14 +23,6 @@ IS_MOD = f"it holds a mod, code that runs inside Claude Code: only where {MODS_K
 OUTSIDE = "it comes from outside of this repository, and nothing is fetched for a test run"
 NAMELESS = "its plugin.json gives no name"
 SWITCHED_OFF = "the project's settings switch it off (enabledPlugins)"
-# What else a plugin may hold, which the model does not see: key of the manifest, and file or folder.
-UNJUDGED = {
-    ItemKind.OUTPUT_STYLE: ("outputStyles", "output-styles"),
-    ItemKind.SETTINGS: ("settings", "settings.json"),
-    ItemKind.LSP_SERVER: ("lspServers", ".lsp.json"),
-    ItemKind.MONITOR: ("monitors", "monitors/monitors.json"),
-    ItemKind.PROGRAMS: ("bin", "bin"),
-}
 
 
 @dataclass(frozen=True)
@@ -52,14 +44,11 @@ class Plugin:
     def name(self) -> str:
         return self.id.rpartition("@")[0]
 
-    def files(self, key: str, usual: str) -> list[str]:
-        """Return where parts of a kind may lie: in the usual place, and where its manifest says."""
-        named = (usual, *texts(self.about.get(key)))
-        return [*dict.fromkeys(posixpath.normpath(posixpath.join(self.root or "", path)) for path in named)]
-
     def objects(self, findings: ScanFindings, key: str, usual: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield JSON objects with their files: in these places, and in the manifest itself."""
-        yield from ((file, findings.json_object(file)) for file in self.files(key, usual))
+        """Yield JSON objects with their files: in the usual place, where the manifest says, and in that itself."""
+        named = (usual, *texts(self.about.get(key)))
+        files = dict.fromkeys(posixpath.normpath(posixpath.join(self.root or "", path)) for path in named)
+        yield from ((file, findings.json_object(file)) for file in files)
         yield self.file, table(self.about, key)
 
 
@@ -161,11 +150,6 @@ def add_plugins(
         if plugin.mod_file:
             findings.add(ItemKind.MOD, plugin.name, plugin.mod_file, owner=plugin.id, announced=False)
         documents.add(SteeringFolder(plugin.root, plugin=plugin.id, about=plugin.about))
-        for kind, (key, usual) in UNJUDGED.items():
-            found = [*filter(findings.tree.exists, plugin.files(key, usual))]
-            for file in found or ([plugin.file] if plugin.about.get(key) else []):
-                facts = {"owner": plugin.id, "announced": False, "note": "what it does is not judged"}
-                findings.add(kind, f"{plugin.name}:{KINDS[kind].word}", file, **facts)
         for file, hooks in plugin.objects(findings, "hooks", HOOKS_FILE):
             add_hooks(findings, file, hooks.get("hooks", {} if "modules" in hooks else hooks), settings, plugin.id)
         for file, servers in plugin.objects(findings, "mcpServers", SERVERS_FILE):

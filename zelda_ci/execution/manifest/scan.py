@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from zelda_ci.domain import kinds
-from zelda_ci.domain.kinds import CLAUDE, KINDS, MEMORY_FALLBACKS, MEMORY_FILES, ItemKind
-from zelda_ci.domain.manifest import ManifestItem, RefusedSetting, ToolsManifest
+from zelda_ci.domain.kinds import CLAUDE, MEMORY_FALLBACKS, MEMORY_FILES, ItemKind
+from zelda_ci.domain.manifest import RefusedSetting, ToolsManifest
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import ExecutionError
 from zelda_ci.execution.manifest import settings
@@ -50,7 +50,6 @@ def scan(top: Path, folder: Path, redact: Redactor, ask: Ask | None = None) -> T
     settings.add_hooks(findings, file, project.values.get("hooks"), project)
     return ToolsManifest(
         items=tuple(findings.items),
-        settings=tuple(_settings_items(findings, file, project)),
         refused=findings.refusals,
         notes=tuple(findings.notes),
         workspace=redact(str(top)),
@@ -145,15 +144,3 @@ def _add_servers(
         denied = project.denials(kinds.server(name))
         findings.add(ItemKind.MCP_SERVER, name, file, denied=denied, **facts)
         names.add(name)
-
-
-def _settings_items(findings: ScanFindings, file: str, project: settings.ClaudeSettings) -> Iterator[ManifestItem]:
-    """Yield the settings' own file, and the output styles, of which the settings choose one."""
-    if findings.tree.exists(file):
-        yield findings.item(ItemKind.SETTINGS, file, file, problem=findings.refused(file, ""))
-    is_chosen = isinstance(project.values.get("outputStyle"), str)
-    problem = None if is_chosen else "the project's settings choose no output style"
-    folder = posixpath.join(posixpath.dirname(file), KINDS[ItemKind.OUTPUT_STYLE].folder)
-    for style in findings.tree.files(folder, ".md"):
-        name = posixpath.basename(style).removesuffix(".md")
-        yield findings.item(ItemKind.OUTPUT_STYLE, name, style, problem=problem)

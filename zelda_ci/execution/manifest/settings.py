@@ -1,6 +1,7 @@
 """`.claude/settings.json`: what it says of other files, and its hooks."""
 
 import fnmatch
+import json
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
@@ -8,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from zelda_ci.domain.kinds import CLAUDE, ItemKind
+from zelda_ci.errors import ExecutionError
 from zelda_ci.execution.manifest.tree import ScanFindings
 from zelda_ci.files import globs
 
@@ -23,6 +25,21 @@ def table(value: object, *keys: str) -> dict[str, Any]:
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
     return value if isinstance(value, dict) else {}
+
+
+def parse_object(file: str, text: str) -> dict[str, Any] | None:
+    """Parse a settings file; None where it is no JSON object, which Claude Code does not apply either.
+
+    Raises:
+        ExecutionError: Claude Code may apply it, and Zelda cannot read it.
+    """
+    try:
+        values = json.loads(text)
+    except json.JSONDecodeError:
+        return None
+    except (ValueError, RecursionError):
+        raise ExecutionError(f"{file} holds a number of thousands of digits, or nests values by the hundred.") from None
+    return values if isinstance(values, dict) else None
 
 
 def texts(value: object) -> tuple[str, ...]:

@@ -159,14 +159,10 @@ class ScanFindings:
     def add(self, kind: ItemKind, name: str, file: str, **facts: Any) -> None:
         """Keep a finding; `facts` are fields of `ManifestItem` as plain text."""
         if len(self.items) < MAX_ITEMS:
-            self.items.append(self.item(kind, name, file, **facts))
+            fields = {key: self._safe(value, key) for key, value in facts.items()}
+            self.items.append(ManifestItem(kind=kind, name=self._safe(name), file=self._safe(file), **fields))
             if len(self.items) == MAX_ITEMS:
                 self.note(f"Only the first {MAX_ITEMS} skills, rules and other items are listed.")
-
-    def item(self, kind: ItemKind, name: str, file: str, **facts: Any) -> ManifestItem:
-        """Return a finding without keeping it."""
-        fields = {key: self._safe(value, key) for key, value in facts.items()}
-        return ManifestItem(kind=kind, name=self._safe(name), file=self._safe(file), **fields)
 
     def note(self, sentence: str) -> None:
         """Keep what the user should know about the scan itself."""

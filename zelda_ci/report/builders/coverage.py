@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.kinds import FOLLOWED, KINDS, ItemKind
+from zelda_ci.domain.kinds import FOLLOWED, KINDS
 from zelda_ci.domain.steering import SteeringCoverage, SuiteUse
 from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
 from zelda_ci.report.text import visible
@@ -29,7 +29,7 @@ def coverage_table(coverage: SteeringCoverage) -> Table:
         by_suite = {part.suite: part for part in row.suites}
         cells = [_cell(by_suite.get(suite)) for suite in trials] if wide else [Cell(_felt(row.suites))]
         # Skills and the like by name, the rest by file.
-        by_file = row.unit.kind in FOLLOWED | {ItemKind.SETTINGS}
+        by_file = row.unit.kind in FOLLOWED
         name = visible(row.unit.path if by_file else row.unit.name, 60)
         kind = Cell(KINDS[row.unit.kind].word, Tone.DIM)
         rows.append(TableRow((Cell(name, Tone.NEUTRAL if row.touched else Tone.WARN), kind, *cells)))

@@ -16,7 +16,7 @@ from zelda_ci.report.builders.gate import gate_sentence
 from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.text import visible
 
-KINDS = {ItemKind.MCP_SERVER: "MCP server", ItemKind.AGENT: "sub-agent", ItemKind.OUTPUT_STYLE: "output style"}
+KINDS = {ItemKind.MCP_SERVER: "MCP server", ItemKind.AGENT: "sub-agent"}
 
 
 _Key = tuple[ItemKind, str, str]
