@@ -25,8 +25,6 @@ MAX_RETRIES = 7
 MCP_SHARE = 0.5
 # After which Claude Code gives a connecting MCP server up, unless MCP_TIMEOUT says otherwise.
 CLI_MCP_SECONDS = 30
-# Of a `.git` file.
-MAX_LINK_BYTES = 4_000
 
 TOKEN = "ANTHROPIC_API_KEY"  # noqa: S105  # the name of its variable
 # Variables of the CLI's environment that a project's settings cannot change, or not to any effect.
@@ -128,10 +126,8 @@ def _repositories(workspace: Workspace) -> Iterator[Path]:
     while folder.is_relative_to(workspace.root):
         yield folder
         with suppress(OSError, ValueError):
-            text = untrusted.read(folder / ".git", MAX_LINK_BYTES).decode("utf-8")
-            git_dir = folder / text.removeprefix("gitdir:").strip()
-            common = git_dir / untrusted.read(git_dir / "commondir", MAX_LINK_BYTES).decode("utf-8").strip()
-            yield from (common.resolve(), common.resolve().parent)
+            for shared in untrusted.git_folders(folder)[1:]:
+                yield from (shared.resolve(), shared.resolve().parent)
         folder = folder.parent
 
 
