@@ -78,7 +78,8 @@ def import_sdk() -> Any:
         finally:
             for name in unusable:
                 sys.modules.pop(name, None)
-        return import_module("claude_agent_sdk")
+        import claude_agent_sdk  # noqa: PLC0415  # slow
+    return claude_agent_sdk
 
 
 class _Hollow(ModuleType):
