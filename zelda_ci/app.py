@@ -20,7 +20,6 @@ from zelda_ci.domain.check import CheckReport
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import BatchResult
-from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.events import Emit, Warned
 from zelda_ci.execution import claude_code
@@ -197,16 +196,6 @@ def _in_event_loop(work: Callable[[], Awaitable[T]]) -> T:
         raise failure from group
 
 
-def judge_proxy(
-    suite: ResolvedSuite, origin: object, overrides: Overrides, settings: EnvironmentSettings, emit: Emit
-) -> ModelProxy:
-    """The way to what judges without a session; the gateway is today's, whatever a run was judged through."""
-    above = overrides.above(given_by(settings))
-    upstream = of_judge(apply(suite, above).gateway_url, settings, above.get("gatewayUrl") or origin)
-    rate_limits: RateLimits = defaultdict(lambda: UpstreamPause(lambda sentence: emit(Warned(sentence))))
-    return ModelProxy(LiveMode(upstream), Redactor(settings.secrets()), rate_limits=rate_limits)
-
-
 def rejudge(
     loaded: LoadedProject,
     names: Sequence[str],
@@ -217,7 +206,12 @@ def rejudge(
     check: bool = True,
 ) -> BatchResult:
     """Judge stored runs again, one by one, the judge tried first if wanted; raises `ZeldaError` where that fails."""
-    judges = judge_proxy(loaded.suites[0].resolved, loaded.layer.origin("gatewayUrl"), overrides, settings, emit)
+    above = overrides.above(given_by(settings))
+    # The gateway is today's, whatever a run was judged through.
+    gateway = apply(loaded.suites[0].resolved, above).gateway_url
+    upstream = of_judge(gateway, settings, above.get("gatewayUrl") or loaded.layer.origin("gatewayUrl"))
+    rate_limits: RateLimits = defaultdict(lambda: UpstreamPause(lambda sentence: emit(Warned(sentence))))
+    judges = ModelProxy(LiveMode(upstream), Redactor(settings.secrets()), rate_limits=rate_limits)
     stored = ResultStore(loaded.results_dir)
     run_ids = dict.fromkeys(run_id for name in names for run_id in references.find_runs(stored, name))
     runs = [stored.run(run_id) for run_id in run_ids]

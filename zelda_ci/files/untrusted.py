@@ -9,7 +9,7 @@ import os
 import stat
 from collections import deque
 from collections.abc import Container, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -21,6 +21,9 @@ _SAFE = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # What opening says of a link, a socket or pipe, a device and a folder.
 _NOT_REGULAR = {errno.ELOOP, errno.ENXIO, errno.ENODEV, errno.EISDIR}
+
+# Of a `.git` file, and of the file that names what a linked work tree shares.
+MAX_POINTER_BYTES = 4_000
 
 FILE = "a file"
 _KINDS = {
@@ -68,16 +71,29 @@ def refuse_links(folder: Path) -> None:
     """
     path = Path(os.path.abspath(folder))  # noqa: PTH100 - resolve() would follow the links
     # The outermost: a link may lead into another repository.
-    above = [*repositories(path)]
-    steps = [place for place in (path, *path.parents) if above and place != above[-1] and above[-1] in place.parents]
-    for place in reversed(steps):
-        if place.is_symlink():
+    *_, top = path, *repositories(path)
+    for place in reversed((path, *path.parents)):
+        if top in place.parents and place.is_symlink():
             raise LinkedFolderError(place)
 
 
 def repositories(folder: Path) -> Iterator[Path]:
     """Tops of the repositories that a folder is in, the innermost first."""
     return (place for place in (folder, *folder.parents) if os.path.lexists(place / ".git"))
+
+
+def git_folders(top: Path) -> list[Path]:
+    """Return the git directory of a work tree, then that of the main work tree where it is a linked one."""
+
+    def text(file: Path) -> str:
+        with suppress(OSError):
+            return read_head(file, MAX_POINTER_BYTES).decode("utf-8", "surrogateescape").strip()
+        return ""
+
+    pointer = text(top / ".git")
+    own = top / (pointer.removeprefix("gitdir:").strip() if pointer.startswith("gitdir:") else ".git")
+    shared = text(own / "commondir")
+    return [own, own / shared] if shared else [own]
 
 
 def read(name: Name, max_bytes: int | None = None, *, folder: int | None = None, follow_link: bool = False) -> bytes:

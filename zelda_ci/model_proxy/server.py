@@ -177,29 +177,26 @@ class _Connection:
 
     async def _serve_until_it_leaves(self, run: ProxyRun, call: Call) -> None:
         """Serve the call; when the session goes away, so does the request to the API, which would still be paid for."""
-        failure: Exception | None = None
+        served = asyncio.create_task(run.serve(call, self))
+        tasks = (served, asyncio.create_task(self._until_it_leaves()))
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if not served.done():
+                raise ConnectionResetError
+            await served
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
-        async def cancel_when_gone(scope: anyio.CancelScope) -> None:
-            nonlocal failure
-            # Nobody sends the next request before the answer to this one; more of it than this is not kept.
-            data, size = b"-", 0
-            with suppress(ConnectionError):
-                while data and size < READ_BYTES:
-                    data = await self._reader.read(READ_BYTES)
-                    self._http.receive_data(data)
-                    size += len(data)
-            failure = ConnectionResetError()
-            scope.cancel()
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(cancel_when_gone, group.cancel_scope)
-            try:
-                await run.serve(call, self)
-            except Exception as exc:  # noqa: BLE001 - raised again below, outside the group, which would wrap it
-                failure = exc
-            group.cancel_scope.cancel()
-        if failure:
-            raise failure
+    async def _until_it_leaves(self) -> None:
+        """Read until the session hangs up, or asks more than it may before it has the answer."""
+        data, size = b"-", 0
+        with suppress(ConnectionError):
+            while data and size < READ_BYTES:
+                data = await self._reader.read(READ_BYTES)
+                self._http.receive_data(data)
+                size += len(data)
 
     async def start(self, status: int, headers: Headers) -> None:
         response = h11.Response(status_code=status, headers=headers)

@@ -22,9 +22,9 @@ from zelda_ci.sandbox.run_folder import WorkspaceFolder
 
 LIMITS = {"CORE": 0, "FSIZE": 2 << 30, "NOFILE": 1 << 16}
 MAX_PROCESSES = 4096
-MAX_MEMORY = 8 << 30
-# Of the machine's, where that is less.
+# Bytes; of memory at most this share of the machine's.
 MEMORY_SHARE = 0.8
+MAX_MEMORY = min(8 << 30, int(MEMORY_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")))
 MAX_DISK = 10 << 30
 
 # What a session's commands print ends up in transcripts, and what they send somewhere else is out of reach.
@@ -60,18 +60,10 @@ class Needs:
     """Variables whose values the suite gives: these say nothing of where the machine's toolchains are."""
     socket: Path | None = None
     """Outside path of the model proxy's socket."""
-    memory: int = min(MAX_MEMORY, int(MEMORY_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")))
-    disk: int = MAX_DISK
-    """Bytes that a run may take, of each."""
-    processes: int = MAX_PROCESSES
 
     def reaches(self, path: Path) -> bool:
         """Whether the run's user gets to what it may read at a path."""
         return self.level != "uid" or closed_folders.is_within_reach(path, self.private.base)
-
-
-def _session_variables(**more: str) -> Mapping[str, str]:
-    return {"BUN_OPTIONS": programs.unreadable(), **more} if sys.platform == "linux" else {}
 
 
 def confine(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) -> Confinement:
@@ -81,8 +73,9 @@ def confine(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) 
         OSError: The run's folder cannot be written.
     """
     supervisor = tuple(programs.supervisor(os.getpid()))
+    session_variables = {"BUN_OPTIONS": programs.unreadable()} if sys.platform == "linux" else {}
     if needs.level == "none":
-        return Confinement(supervisor, environment, session_variables=_session_variables())
+        return Confinement(supervisor, environment, session_variables=session_variables)
     for name in bubblewrap.PRIVATE:
         (run.private / name).mkdir(parents=True, exist_ok=True)
     prefix, shell = _shells(run, environment, needs.level) or (None, None)
@@ -99,9 +92,9 @@ def confine(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) 
         raise OSError("namespaces can no longer be made")
     options = {
         "--confined": 2 if maker else 0,
-        "--memory": needs.memory,
-        "--disk": needs.disk,
-        "--processes": needs.processes,
+        "--memory": MAX_MEMORY,
+        "--disk": MAX_DISK,
+        "--processes": MAX_PROCESSES,
         "--folder": run.path,
         "--report": run.limit_report,
     }
@@ -112,7 +105,7 @@ def confine(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) 
         options=tuple(str(word) for option in options.items() for word in option),
         starts={phase: tuple(_start(phase, needs, mounts, maker)) for phase in PHASES},
         # Claude Code says itself that it is confined: it still has to close itself to what it starts.
-        session_variables=_session_variables(ZELDA_CONFINED="1"),
+        session_variables={**session_variables, "ZELDA_CONFINED": "1"},
         shell_prefix=prefix,
         shell=shell,
         socket=bubblewrap.INNER_SOCKET if maker and needs.socket else needs.socket,
@@ -135,7 +128,7 @@ def _start(phase: CommandPhase, needs: Needs, mounts: SandboxMounts, maker: str 
     }
     if needs.level != "landlock":
         # It counts per user, so it only makes sense where the run has one of its own (also in a user namespace).
-        policy["limits"] = {**LIMITS, "NPROC": needs.processes}
+        policy["limits"] = {**LIMITS, "NPROC": MAX_PROCESSES}
     if needs.uid is not None:
         used = [*map(os.path.realpath, (*mounts.readable, *mounts.writable, mounts.socket or "/"))]
         hidden = [folder for folder in SOCKET_FOLDERS if not any(Path(path).is_relative_to(folder) for path in used)]

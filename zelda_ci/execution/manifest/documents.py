@@ -8,7 +8,7 @@ from typing import Any
 
 from zelda_ci.domain.kinds import KINDS, PLUGIN_MANIFEST, SKILL_FILE, ItemKind, Shown, agent, skill
 from zelda_ci.execution.manifest.front_matter import MarkdownDocument, parse
-from zelda_ci.execution.manifest.settings import ClaudeSettings, add_hooks, texts
+from zelda_ci.execution.manifest.settings import ClaudeSettings, add_hooks, table, texts
 from zelda_ci.execution.manifest.tree import ScanFindings, TreeEntry
 
 RESERVED = "synced"
@@ -138,7 +138,7 @@ class Documents:
         """Add something to call, with what the model sees of it by its head and by the project's settings."""
         is_skill = KINDS[kind].call == "Skill"
         # These know none of plugins and sub-agents.
-        override = self.settings.table("skillOverrides").get(name) if is_skill and not place.plugin else None
+        override = table(self.settings.values, "skillOverrides").get(name) if is_skill and not place.plugin else None
         if override == "off" and not facts["problem"]:
             facts["problem"] = "the project's settings switch it off (skillOverrides)"
         facts |= {"owner": place.plugin, "shown": Shown.NAME if override == "name-only" else Shown.DESCRIPTION}
