@@ -1,6 +1,7 @@
 """The composition root: the only module that knows every concrete class. Branches here are about wiring."""
 
 import threading
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -19,14 +20,13 @@ from zelda_ci.domain.check import CheckReport
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import BatchResult
-from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.events import Emit, Warned
 from zelda_ci.execution import claude_code
 from zelda_ci.model_proxy import proxy
 from zelda_ci.model_proxy.platforms import OAUTH_BETA, AnthropicApi, Bedrock, Platform, Vertex
 from zelda_ci.model_proxy.proxy import ModelProxy
-from zelda_ci.model_proxy.rate_limits import RateLimits
+from zelda_ci.model_proxy.rate_limits import RateLimits, UpstreamPause
 from zelda_ci.model_proxy.upstream import LiveMode, Mode, RecordMode, ReplayMode, Upstream, portkey
 from zelda_ci.overrides import Overrides, apply
 from zelda_ci.pipeline import evaluation, planning
@@ -77,7 +77,7 @@ class Invocation(Prepared):
         """Run what was ordered; one `anyio.run` around the whole. What cannot be used is an error before it costs."""
         self._warn(emit)
         order, redact, live = self.order, self.redact, not self.replayed
-        rate_limits = RateLimits(lambda sentence: emit(Warned(sentence)))
+        rate_limits: RateLimits = defaultdict(lambda: UpstreamPause(lambda sentence: emit(Warned(sentence))))
         tools = Tools(
             prepared=self,
             workspaces=self.workspaces,
@@ -196,16 +196,6 @@ def _in_event_loop(work: Callable[[], Awaitable[T]]) -> T:
         raise failure from group
 
 
-def judge_proxy(
-    suite: ResolvedSuite, origin: object, overrides: Overrides, settings: EnvironmentSettings, emit: Emit
-) -> ModelProxy:
-    """The way to what judges without a session; the gateway is today's, whatever a run was judged through."""
-    above = overrides.above(given_by(settings))
-    upstream = of_judge(apply(suite, above).gateway_url, settings, above.get("gatewayUrl") or origin)
-    rate_limits = RateLimits(lambda sentence: emit(Warned(sentence)))
-    return ModelProxy(LiveMode(upstream), Redactor(settings.secrets()), rate_limits=rate_limits)
-
-
 def rejudge(
     loaded: LoadedProject,
     names: Sequence[str],
@@ -216,7 +206,12 @@ def rejudge(
     check: bool = True,
 ) -> BatchResult:
     """Judge stored runs again, one by one, the judge tried first if wanted; raises `ZeldaError` where that fails."""
-    judges = judge_proxy(loaded.suites[0].resolved, loaded.layer.origin("gatewayUrl"), overrides, settings, emit)
+    above = overrides.above(given_by(settings))
+    # The gateway is today's, whatever a run was judged through.
+    gateway = apply(loaded.suites[0].resolved, above).gateway_url
+    upstream = of_judge(gateway, settings, above.get("gatewayUrl") or loaded.layer.origin("gatewayUrl"))
+    rate_limits: RateLimits = defaultdict(lambda: UpstreamPause(lambda sentence: emit(Warned(sentence))))
+    judges = ModelProxy(LiveMode(upstream), Redactor(settings.secrets()), rate_limits=rate_limits)
     stored = ResultStore(loaded.results_dir)
     run_ids = dict.fromkeys(run_id for name in names for run_id in references.find_runs(stored, name))
     runs = [stored.run(run_id) for run_id in run_ids]

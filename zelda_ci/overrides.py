@@ -109,16 +109,14 @@ def apply(suite: ResolvedSuite, overrides: Overrides) -> ResolvedSuite:
     return suite
 
 
-def words(text: str) -> tuple[str, ...]:
-    """A list, separated by commas, blanks or line breaks."""
-    return tuple(dict.fromkeys(filter(None, re.split(r"[\s,]+", text))))
-
-
 def value_of(field: FieldInfo, text: str) -> Any:
-    """The value that a text stands for; the text itself where it is none, which is then a problem."""
+    """The value that a text stands for; the text itself where it is none, which is then a problem.
+
+    A list is separated by commas, blanks or line breaks.
+    """
     types = kinds(field.annotation)
     if any(get_origin(kind) is tuple for kind in types):
-        items = words(text)
+        items = tuple(dict.fromkeys(filter(None, re.split(r"[\s,]+", text))))
         return () if items in [(each.none,) for each in field.metadata if isinstance(each, KeySources)] else items
     if group_of(field.annotation) and text.lstrip().startswith("{"):
         with suppress(Rejected):

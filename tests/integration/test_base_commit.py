@@ -11,26 +11,12 @@ import pytest
 from tests.integration.test_base_of_a_pull_request import TOKEN, served, source
 from tests.support.projects import Project, folder, repository
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.redact import Redactor
-from zelda_ci.sandbox import levels
-from zelda_ci.sandbox.confine import Isolation
 from zelda_ci.workspace.base_commit import BaseOrder
-from zelda_ci.workspace.workspaces import Workspaces
 
 
 def tree(project: Project, order: BaseOrder | None, *, working_tree: bool = False) -> dict[str, str]:
     """What a session finds in its workspace, and how its source is described."""
-    isolation = Isolation(levels.probe(project.environ), unsafe=True)
-    places = Workspaces(
-        project.path,
-        Path(".zelda"),
-        project.environ,
-        Redactor(),
-        isolation,
-        project.own,
-        working_tree=working_tree,
-        base=order,
-    )
+    places = project.workspaces(working_tree=working_tree, base=order)
 
     async def main() -> dict[str, str]:
         async with places.open("run-1", project.suite()) as workspace:
@@ -113,7 +99,7 @@ def shallow(tmp_path: Path) -> Iterator[tuple[Project, str, str]]:
 def test_a_shallow_checkout_without_credentials_gets_the_base_with_the_token_of_the_job(tmp_path: Path) -> None:
     with shallow(tmp_path) as (checkout, base, url):
         before = checkout.fingerprint()
-        order = BaseOrder(base, source(checkout, url, TOKEN, base).bring)
+        order = BaseOrder(base, source(checkout, url, TOKEN, base).fetch)
         found = tree(checkout, order)
         assert (found["CLAUDE.md"], found["commit"]) == ("old\n", base)
         assert checkout.fingerprint() == before
@@ -124,7 +110,7 @@ def test_a_shallow_checkout_without_credentials_gets_the_base_with_the_token_of_
 def test_a_base_that_nobody_hands_over_is_said_with_the_reason(tmp_path: Path) -> None:
     token = "ghs_fakeAndNobodys"
     with shallow(tmp_path) as (checkout, base, url):
-        problem = refusal(checkout, BaseOrder(base, source(checkout, url, token, base).bring))
+        problem = refusal(checkout, BaseOrder(base, source(checkout, url, token, base).fetch))
     assert problem.code == "BASE_UNAVAILABLE"
     assert base[:7] in problem.message
     assert token not in problem.message

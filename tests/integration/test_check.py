@@ -120,8 +120,8 @@ def test_tests_that_fail_already_are_paid_for_only_where_that_is_wanted(tmp_path
 
 
 REFUSALS = {
-    404: ("model: nope", "there is no such model"),
-    400: ("Your credit balance is too low", "nothing is left to pay with"),
+    404: ("model: nope", "The model does not exist, or the key has no access to it."),
+    400: ("Your credit balance is too low", "The API refused the request for billing reasons."),
 }
 
 
@@ -133,7 +133,7 @@ def test_an_api_that_refuses_is_one_error_before_anything_is_made(tmp_path: Path
         done = zelda(project, "run", api=api.url)
     assert done.returncode == 2
     assert len(api.checks) == 1
-    assert f"model claude-sonnet-5-5: {meaning} (HTTP {status}: {said}" in done.stderr
+    assert f"model claude-sonnet-5-5: {meaning} HTTP {status}: {said}" in done.stderr
     assert KEY not in done.stderr
     # What costs time is not tried where it is clear that nothing can be run.
     assert "setupCommand" not in done.stdout + done.stderr
@@ -150,11 +150,11 @@ def test_an_api_that_gives_no_answer_at_first_is_asked_again_as_a_session_would(
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(api.checks) == 3
     said = " ".join((done.stdout + done.stderr).split())
-    assert said.count(f"model claude-sonnet-5-5: {api.url} broke off its answer; asking again, for 60 s at most") == 2
+    assert said.count(f"model claude-sonnet-5-5: {api.url} broke off its answer; asking again") == 2
     with ScriptedApi([], check=HANGS_UP) as api:
         done = zelda(project, "run", api=api.url)
-    assert (done.returncode, len(api.checks)) == (2, 5)
-    assert f"{api.url} broke off its answer (asked 5 times in " in done.stderr
+    assert (done.returncode, len(api.checks)) == (2, 3)
+    assert f"{api.url} broke off its answer (asked 3 times)." in done.stderr
 
 
 def test_what_answers_and_is_no_model_is_an_error(tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_a_judge_that_refuses_is_told_before_anything_is_judged_again(tmp_path: 
     assert [request.body["model"] for request in api.checks] == ["claude-opus-5-5"]
     assert not api.requests
     assert done.returncode == 2
-    expected = "judge claude-opus-5-5: the credential is not accepted (HTTP 401: invalid x-api-key)."
+    expected = "judge claude-opus-5-5: The API refused the key (401). HTTP 401: invalid x-api-key."
     assert expected in " ".join(done.stderr.split())
     assert "--no-check" in done.stderr
     assert results(project) == before

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from zelda_ci.model_proxy.cassettes.cassette import load
 from zelda_ci.model_proxy.limits import Limits
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.proxy import ModelProxy
-from zelda_ci.model_proxy.rate_limits import RateLimits
+from zelda_ci.model_proxy.rate_limits import RateLimits, UpstreamPause
 from zelda_ci.model_proxy.upstream import LiveMode, RecordMode, ReplayMode
 
 pytestmark = pytest.mark.anyio
@@ -69,7 +70,7 @@ class Job:
 
     def __init__(self, url: str) -> None:
         self.told: list[str] = []
-        rate_limits = RateLimits(self.told.append)
+        rate_limits: RateLimits = defaultdict(lambda: UpstreamPause(self.told.append))
         self.sessions, self.judges = [
             ModelProxy(LiveMode(upstream(url)), REDACT, rate_limits=rate_limits) for _ in range(2)
         ]

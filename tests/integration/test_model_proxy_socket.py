@@ -15,7 +15,6 @@ from tests.support.scripted_api import ScriptedApi, text, tool_call, tool_calls
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.execution import launch
 from zelda_ci.model_proxy.policy import Allowed
-from zelda_ci.model_proxy.pricing import Models
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.model_proxy.upstream import LiveMode
 
@@ -54,8 +53,8 @@ async def test_a_session_without_network_has_its_model_and_nothing_else(tmp_path
     }
     with ScriptedApi(script, agents=[[text("I was small.")]]) as api:
         async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
-            models = Models("claude-sonnet-5-5")
-            async with proxy.session(run_label="a", budget_usd=None, placeholders={}, allowed=Allowed(models)) as meter:
+            allowed = Allowed("claude-sonnet-5-5")
+            async with proxy.session(run_label="a", budget_usd=None, placeholders={}, allowed=allowed) as meter:
                 workspace = make_workspace(tmp_path, files, level="none")
                 session = Session(workspace, meter.base_url, cli=_offline(tmp_path))
                 session.token, session.socket = meter.token, meter.socket
@@ -65,7 +64,7 @@ async def test_a_session_without_network_has_its_model_and_nothing_else(tmp_path
     assert "sockets: 0 interfaces: 1" in said
     assert "I was small." in said
     assert "may not ask 'claude-opus-5-5'" in said
-    assert meter.refused_models == {"claude-opus-5-5"}
+    assert meter.remarks == {"the session may not ask the model claude-opus-5-5: see execution.extraModels"}
 
 
 def _can_close_the_network() -> bool:

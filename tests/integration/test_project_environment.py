@@ -131,7 +131,7 @@ def test_the_files_of_a_run_decide_neither_who_confines_it_nor_what_it_reads_nor
 
 
 def test_what_may_be_read_holds_no_socket_however_deep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    deep, link, private = tmp_path / "notes/deep", tmp_path / "link", PrivateFolders(Path("/p"), None, Path("/b"))
+    deep, link, private = tmp_path / "notes/deep", tmp_path / "link", PrivateFolders(Path("/p"), Path("/b"))
     deep.mkdir(parents=True)
     link.symlink_to("notes")
     os.mknod(deep / "s", stat.S_IFSOCK | 0o600)

@@ -12,9 +12,6 @@ from tests.support.command import environment, run, the_result
 from tests.support.named_contents import use_lfs
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import Reply, ScriptedApi, text, tool_call
-from zelda_ci.domain.workspace import WorkspaceSource
-from zelda_ci.redact import Redactor
-from zelda_ci.workspace.workspaces import Workspaces
 
 SUITE = "prompt: Look around.\nhistoryDepth: 3\nmetrics: {toolUsage: false}\n"
 LOOK = "cat README.md; ls -A . new 2>&1; cat new/tool.sh; git status --porcelain; git log --format=%s"
@@ -76,16 +73,12 @@ def test_the_working_tree_is_tested_and_nothing_of_the_repository_changes(tmp_pa
     assert f"the working tree on commit {head[:12]} (main)" in done.stdout
     assert "were not tested" not in done.stdout
 
-    def commit() -> str:
-        places = Workspaces(project.path, Path(".zelda"), project.environ, Redactor(), working_tree=True)
-        return str(anyio.run(places.inspect).commit)
-
     # The same tree is the same commit, another one another, and a clean one its own.
-    assert commit() == source["commit"] != head
+    assert project.inspected(working_tree=True).commit == source["commit"] != head
     project.write({"README.md": "as it is later\n"})
-    assert commit() not in {source["commit"], head}
+    assert project.inspected(working_tree=True).commit not in {source["commit"], head}
     project.git("stash", "push", "-q", "--include-untracked")
-    assert commit() == head
+    assert project.inspected(working_tree=True).commit == head
 
 
 def test_where_a_commit_is_tested_uncommitted_files_are_named_before_anything_is_spent(tmp_path: Path) -> None:
@@ -121,18 +114,14 @@ def test_files_that_only_a_filter_makes_look_changed_are_as_committed(tmp_path: 
     project.write({"a.key": "encrypted\n"})
     project.commit()
     head = project.git("rev-parse", "HEAD")
-
-    def inspected() -> WorkspaceSource:
-        places = Workspaces(project.path, Path(".zelda"), project.environ, Redactor(), working_tree=True)
-        return anyio.run(places.inspect)
-
     os.utime(project.path / "big.bin", (2, 2))
-    assert (inspected().commit, inspected().dirty) == (head, False)
+    source = project.inspected(working_tree=True)
+    assert (source.commit, source.dirty) == (head, False)
     project.write({"a.key": f"{SHOWN} decrypted\n"})
-    source = inspected()
+    source = project.inspected(working_tree=True)
     assert (source.commit, source.dirty, source.left_out) == (head, False, ("a.key",))
     project.write({"big.bin": b"other" * 1000})
-    assert inspected().parent == head
+    assert project.inspected(working_tree=True).parent == head
 
 
 def test_files_folders_and_links_take_each_others_place(tmp_path: Path) -> None:
@@ -146,8 +135,7 @@ def test_files_folders_and_links_take_each_others_place(tmp_path: Path) -> None:
     project.git("rm", "-q", "--cached", "kept/c")
 
     async def main() -> dict[str, bytes]:
-        places = Workspaces(project.path, Path(".zelda"), project.environ, Redactor(), working_tree=True)
-        async with places.open("run-1", project.suite()) as workspace:
+        async with project.workspaces(working_tree=True).open("run-1", project.suite()) as workspace:
             assert (workspace.root / "moved").is_symlink()
             return files_of(workspace.root)
 

@@ -99,25 +99,3 @@ def test_credentials_and_ignored_files_stay_behind_and_the_run_says_so(tmp_path:
     assert project.work(work) == (".env", "lib/.ssh", "lib/server.key")
     done, patch = project.changes_after("git cat-file --batch-all-objects --batch | grep -c s3cr3t | grep -x 0")
     assert (done.files, patch) == ((), "")
-
-
-LISTS: dict[str, str | bytes] = {
-    ".gitignore": "*.log\n!keep.log\n/only-here\nbuild/\ndocs/**/*.tmp\n\\#odd\n!\n[\nspace\\ \n\xe9\n# *.txt\n",
-    "sub/.gitignore": "!again.log\nonly-here\n*.txt\r\n/a/*\n!/a/b\n",
-    "sub/a/.gitignore": "*\n!.gitignore\n",
-}
-FILES = (
-    "x.log", "keep.log", "only-here", "build/x", "sub/build/x", "docs/a/b/x.tmp", "docs/x.tmp", "#odd", "a.txt",
-    "space ", "é", "sub/again.log", "sub/x.log", "sub/only-here", "sub/deep/only-here", "sub/x.txt", "sub/a/b",
-    "sub/a/c", "sub/notes.md", "other/only-here",
-)  # fmt: skip
-
-
-def test_what_git_ignores_is_what_git_says_and_no_change(tmp_path: Path) -> None:
-    project = folder(tmp_path, {**LISTS, **dict.fromkeys(FILES, "")})
-    kept = project.work(names)
-    changes, _ = project.changes_after("mkdir build; echo z > build/new; echo b > a.txt")
-    assert changes.files == ("a.txt",)
-    project.git("init", "-q")
-    told = project.git("ls-files", "-z", "--others", "--exclude-standard")
-    assert kept == {name for name in told.split("\0") if name}

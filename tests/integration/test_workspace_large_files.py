@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_workspace_submodules import CLEAN, files_of, inspected, look
+from tests.integration.test_workspace_submodules import CLEAN, files_of, look
 from tests.support.named_contents import clone, keep, pointer, use_lfs
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
@@ -29,7 +29,7 @@ def project_of(tmp_path: Path) -> Project:
 
 
 def pointers(project: Project) -> dict[str, str]:
-    return dict(inspected(project).contents.lfs.missing)
+    return dict(project.inspected().contents.lfs.missing)
 
 
 def test_a_session_finds_the_contents_and_a_clean_tree(tmp_path: Path) -> None:
@@ -46,13 +46,13 @@ def test_contents_come_from_the_storage_where_the_file_is_another(tmp_path: Path
     project = project_of(tmp_path)
     # Contents that no filter has compared are no change.
     os.utime(project.path / "big.bin", (2, 2))
-    source = inspected(project)
+    source = project.inspected()
     assert (source.changed, source.dirty) == ((), False)
 
     keep(project.path / ".git", CONTENT)
     (project.path / "big.bin").write_bytes(CONTENT[:-1] + b"x")
     assert look(project)[0]["big.bin"] == CONTENT
-    source = inspected(project)
+    source = project.inspected()
     assert (source.changed, source.dirty) == (("big.bin",), True)
 
     # In a clone without the filter the working files are pointers.

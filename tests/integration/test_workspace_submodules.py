@@ -11,9 +11,6 @@ from tests.support.named_contents import add_submodule, clone, with_nested
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
 from zelda_ci.domain.workspace import Workspace, WorkspaceSource
-from zelda_ci.redact import Redactor
-from zelda_ci.sandbox import levels
-from zelda_ci.sandbox.confine import Isolation
 from zelda_ci.workspace.workspaces import Workspaces
 
 CLEAN = "git status --porcelain --ignored; git diff --stat HEAD; git fsck --no-dangling 2>&1 | grep -v ^notice; true"
@@ -42,14 +39,8 @@ def look(project: Project, script: str = CLEAN, **settings: Any) -> tuple[dict[s
     return found  # type: ignore[no-any-return]
 
 
-def inspected(project: Project, *, working_tree: bool = False) -> WorkspaceSource:
-    isolation = Isolation(levels.probe(project.environ), unsafe=True)
-    places = Workspaces(project.path, Path(".zelda"), project.environ, Redactor(), isolation, working_tree=working_tree)
-    return anyio.run(places.inspect)
-
-
 def missing(project: Project) -> dict[str, str]:
-    return dict(inspected(project).contents.submodules.missing)
+    return dict(project.inspected().contents.submodules.missing)
 
 
 def test_a_session_finds_the_files_of_nested_submodules_and_a_clean_tree(tmp_path: Path) -> None:
@@ -59,7 +50,7 @@ def test_a_session_finds_the_files_of_nested_submodules_and_a_clean_tree(tmp_pat
     assert files["lib/inner/deep.txt"] == b"deep\n"
     assert status == ""
     assert notes == ()
-    source = inspected(project)
+    source = project.inspected()
     assert source.contents.submodules.present == {"lib", "lib/inner"}
     assert (source.dirty, source.commit) == (False, project.git("rev-parse", "HEAD"))
 
@@ -129,25 +120,24 @@ def test_only_what_the_commit_names_is_tested_whatever_the_checkout_has_beside_i
     (project.path / "lib/src/lib.py").write_text("X = 'changed'\n")
     (project.path / "lib/inner/untracked").write_text("x")
     assert look(project)[0] == clean
-    source = inspected(project)
+    source = project.inspected()
     assert source.contents.changed == ("lib", "lib/inner")
     assert source.dirty
 
     project.git("commit", "-qam", "Later", cwd=project.path / "lib")
     assert look(project)[0] == clean
-    source = inspected(project)
+    source = project.inspected()
     assert (source.contents.changed, source.changed) == (("lib", "lib/inner"), ())
 
 
 def test_the_working_tree_has_submodules_as_they_lie_there(tmp_path: Path) -> None:
     project = with_nested(tmp_path)
     project.write({"lib/src/lib.py": "X = 'changed'\n", "lib/inner/untracked": "x", "lib/inner/.env": "KEY=x\n"})
-    committed = inspected(project).contents.key
+    committed = project.inspected().contents.key
     before = project.fingerprint()
-    isolation = Isolation(levels.probe(project.environ), unsafe=True)
 
     async def main() -> tuple[dict[str, bytes], str, WorkspaceSource]:
-        places = Workspaces(project.path, Path(".zelda"), project.environ, Redactor(), isolation, working_tree=True)
+        places = project.workspaces(working_tree=True)
         async with places.open("run-1", project.suite()) as workspace:
             status = await places.run_command(workspace, CLEAN, PATIENCE)
             return files_of(workspace.root), status.output, workspace.source
@@ -176,7 +166,7 @@ def test_submodules_that_are_not_there_are_named_with_the_reason(tmp_path: Path)
     assert status == ""
     assert notes == ("Submodules are empty folders in the workspace: lib/inner.",)
     # What is tested of it is another state than the whole.
-    assert inspected(project).contents.key != inspected(whole).contents.key
+    assert project.inspected().contents.key != whole.inspected().contents.key
 
     # The commit is that of a colleague who has not pushed it, or one that `git pull` brought without its submodule.
     bump = "1" * 40
@@ -281,7 +271,7 @@ def test_nothing_of_a_submodule_is_executed(tmp_path: Path) -> None:
     files, _, _ = look(project)
     assert files["lib/a"] == b"x\n"
     assert not trace.exists()
-    assert inspected(project, working_tree=True).contents.submodules.present == {"lib"}
+    assert project.inspected(working_tree=True).contents.submodules.present == {"lib"}
     assert not trace.exists()
 
 

@@ -19,7 +19,7 @@ from tests.support.patience import PATIENCE
 from tests.support.places import make_passable
 from zelda_ci.config.own_files import OwnFiles
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.workspace import Changes, Workspace
+from zelda_ci.domain.workspace import Changes, Workspace, WorkspaceSource
 from zelda_ci.redact import Redactor
 from zelda_ci.sandbox import levels
 from zelda_ci.sandbox.confine import Isolation
@@ -121,9 +121,13 @@ class Project:
             shutil.copytree(_empty_repository(), self.path / ".git")
         self._commit("first")
 
-    def workspaces(self) -> Workspaces:
+    def workspaces(self, **sides: Any) -> Workspaces:
         isolation = Isolation(levels.probe(self.environ), unsafe=True)
-        return Workspaces(self.path, Path(".zelda"), self.environ, Redactor(), isolation, self.own)
+        return Workspaces(self.path, Path(".zelda"), self.environ, Redactor(), isolation, self.own, **sides)
+
+    def inspected(self, **sides: Any) -> WorkspaceSource:
+        """What is tested of it."""
+        return anyio.run(self.workspaces(**sides).inspect)
 
     def suite(self, **settings: Any) -> ResolvedSuite:
         # The scripts of tests stand for sessions: they go on after what is refused them.

@@ -179,7 +179,7 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         replay=settings.replay,
         overruled=overruled,
         conclusion_seconds=CONCLUSION_SECONDS,
-        against=BaseOrder(source.commit, source.bring) if source.commit and beside else None,
+        against=BaseOrder(source.commit, source.fetch) if source.commit and beside else None,
         needs_base=False,
     )
     invocation = Invocation(loaded, order, environment(case.environ, settings))

@@ -172,7 +172,7 @@ class BaseSource:
                 target.symlink_to(os.fsdecode(texts[file.content]))
         return folder
 
-    async def bring(self, git: Git, commit: str) -> None:
+    async def fetch(self, git: Git, commit: str) -> None:
         """Fetch the whole of a commit, for trials beside those of the pull request."""
         networking, reason = self._networked(git), "the repository has no address that could be asked"
         for address in await self._addresses():

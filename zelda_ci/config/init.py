@@ -26,7 +26,7 @@ from zelda_ci.domain.kinds import FOLLOWED, ItemKind
 from zelda_ci.domain.manifest import ManifestItem
 from zelda_ci.errors import ConfigError
 from zelda_ci.files import globs, ownership, untrusted
-from zelda_ci.files.atomic import replacing, sync
+from zelda_ci.files.atomic import replacing
 from zelda_ci.imports import one_at_a_time
 
 IGNORE_FILE = ".gitignore"
@@ -300,7 +300,7 @@ def write(drafts: Iterable[FileDraft]) -> None:
             mode = stat.S_IMODE(each.path.stat().st_mode) if each.exists else None
             file = written.enter_context(replacing(each.path, mode=mode))
             file.write(each.content)
-            sync(file)
+            file.flush()  # where a lack of room shows
 
 
 @contextmanager

@@ -169,6 +169,12 @@ def own_measure(metric: Metric) -> MeasureSpec:
     return MEASURES[Measure(metric.value)]
 
 
+class NumberDetails(Record):
+    """Details of a metric that is one number, as in the example of CONTRIBUTING.md."""
+
+    value: float
+
+
 _Details = TypeVar("_Details", bound=Record)
 
 

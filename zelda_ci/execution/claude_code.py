@@ -3,9 +3,10 @@
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, MutableSequence
 from dataclasses import replace
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -53,7 +54,8 @@ async def run_session(
     runner = SessionRunner(request, listen, redact)
     variables = launch.complete_environment(request, sdk_version=sdk.__version__, as_root=os.geteuid() == 0)
     with launch.prepared(request, cli, variables) as (stub, read_status):
-        await runner.run(sdk.ClaudeSDKClient(_options(request, stub, runner.record_stderr)), explain)
+        client = sdk.ClaudeSDKClient(_options(request, stub, runner.record_stderr))
+        await runner.run(client, explain, read_status)
         status = read_status()
     facts = replace(runner.facts, begun=status.begun)
     if status.exit_code is not None:
@@ -67,16 +69,22 @@ def import_sdk() -> Any:
     with one_at_a_time("claude_agent_sdk"):
         hollow = {name: _Hollow(name) for name in UNUSED if name not in sys.modules}
         sys.modules.update(hollow)
+        unusable = set(hollow)
         try:
-            import claude_agent_sdk  # noqa: PLC0415  # slow
+            return import_module("claude_agent_sdk")
+        except ImportError:
+            # A newer SDK uses more of them; what was imported has the hollow ones.
+            unusable |= {name for name in sys.modules if name.partition(".")[0] == "claude_agent_sdk"}
         finally:
-            for name in hollow:
+            for name in unusable:
                 sys.modules.pop(name, None)
-    return claude_agent_sdk
+        return import_module("claude_agent_sdk")
 
 
 class _Hollow(ModuleType):
-    """A module that has any class that is asked of it."""
+    """A module that has any class that is asked of it, and no modules but those that are known."""
+
+    __path__: MutableSequence[str] = []  # noqa: RUF012  # as the import system wants it
 
     def __getattr__(self, name: str) -> object:
         return sys.modules.get(f"{self.__name__}.{name}") or type(name, (BaseModel,), {})

@@ -25,8 +25,7 @@ SECONDS = 60.0
 MAX_PROBLEMS = 3
 QUIET = ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATER", "DISABLE_TELEMETRY")
 # A setting that `doctor` prints: of settings that are not applied it prints the default. Its words do not tell that.
-MARK, DEFAULT, CHOSEN = "autoUpdatesChannel", "latest", "stable"
-_MARK = re.compile(r"^Auto-update channel: (.*)$", re.MULTILINE)
+MARK, SHOWN, DEFAULT, CHOSEN = "autoUpdatesChannel", "Auto-update channel: ", "latest", "stable"
 # Depends on the environment of a session; what became of the server is known after it.
 _OF_SESSION = "Missing environment variables"
 _LISTING = re.compile(r"\.? Valid (?:events|types): .*")
@@ -45,15 +44,15 @@ def refusals(files: Mapping[str, str], folder: str, redact: Redactor) -> tuple[R
     Raises:
         ExecutionError: It cannot be asked, or does not answer.
     """
-    texts = tuple(sorted((file, text) for file, text in files.items() if text.strip()))
-    if not texts:
+    values = {file: parse_object(file, text) for file, text in sorted(files.items()) if text.strip()}
+    if not values:
         return ()
     with _asking:
-        top, output = _asked(texts, folder)
+        top, output = _asked(tuple((file, _harmless(file, each, files[file])) for file, each in values.items()), folder)
     return tuple(
         RefusedSetting(file=redact(file), key=redact(key), problem=redact(problem), lost=lost)
-        for file, text in texts
-        for key, problem, lost in _of_file(file, parse_object(file, text), f"- {top}/{file}", output)
+        for file, each in values.items()
+        for key, problem, lost in _of_file(file, each, f"- {top}/{file}", output)
     )
 
 
@@ -67,7 +66,7 @@ def _asked(files: tuple[tuple[str, str], ...], folder: str) -> tuple[str, str]:
             place.mkdir(parents=True)
         for file, text in files:
             (top / file).parent.mkdir(parents=True, exist_ok=True)
-            (top / file).write_text(_harmless(file, text), encoding="utf-8")
+            (top / file).write_text(text, encoding="utf-8")
         variables = {"HOME": str(home), "PATH": str(home), **dict.fromkeys(QUIET, "1")}
         try:
             argv = [str(cli), "doctor"]
@@ -75,7 +74,7 @@ def _asked(files: tuple[tuple[str, str], ...], folder: str) -> tuple[str, str]:
         except (OSError, TimeoutError) as problem:
             raise _unknown(str(problem)) from problem
     output = said.stdout.decode("utf-8", "replace")
-    if said.exit_code or not _MARK.search(output):
+    if said.exit_code or f"\n{SHOWN}" not in output:
         raise _unknown("`claude doctor` did not answer as expected")
     return str(top), output
 
@@ -96,8 +95,7 @@ def _of_file(file: str, values: dict[str, Any] | None, begin: str, output: str) 
     if values is None or file.endswith(SERVERS_FILE):
         is_dropped = values is None or not all(key.startswith("mcpServers.") for key, _ in refused)
     else:
-        shown = _MARK.search(output)
-        is_dropped = shown is not None and shown[1].strip() != _marked(values)
+        is_dropped = f"{SHOWN}{CHOSEN}" not in map(str.rstrip, output.splitlines())
     if refused and is_dropped:
         # Of a key, the first sentence says most.
         problems = [f"{key}: {problem}" if key else problem for key, problem in dict(reversed(refused)).items()]
@@ -106,19 +104,15 @@ def _of_file(file: str, values: dict[str, Any] | None, begin: str, output: str) 
         yield from ((*each, "") for each in dict.fromkeys(refused))
 
 
-def _marked(values: Mapping[str, Any]) -> object:
-    given = values.get(MARK, DEFAULT)
-    return CHOSEN if given == DEFAULT else given
-
-
-def _harmless(file: str, text: str) -> str:
+def _harmless(file: str, values: dict[str, Any] | None, text: str) -> str:
     """Return settings with the mark, and with nothing that could run or change how they are read."""
-    values = parse_object(file, text)
     if values is None or file.endswith(SERVERS_FILE):
         return text
     helpers = {key: "true" for key in KEYS if isinstance(values.get(key), str)}
     environment: dict[str, Any] = {"env": {}} if isinstance(values.get("env"), dict) else {}
-    return json.dumps({**values, **helpers, **environment, MARK: _marked(values)})
+    # Another value may be what is refused.
+    mark = {MARK: CHOSEN} if values.get(MARK, DEFAULT) == DEFAULT else {}
+    return json.dumps({**values, **helpers, **environment, **mark})
 
 
 def _lost(values: Mapping[str, Any]) -> str:

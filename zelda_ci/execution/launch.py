@@ -17,14 +17,14 @@ from zelda_ci.process.launches import Launch
 
 # Most that the API may take for the headers of a response, and that a streamed response may be silent.
 REQUEST_SECONDS, SILENCE_SECONDS = 120, 60
-# Most that retries of one request may last; in shorter sessions it is a share of their time limit.
+# Most that retries of one request may last while the API is overloaded; in short sessions a share of their limit.
 RETRY_SECONDS, RETRY_SHARE = 120, 0.25
-# Before Claude Code's first retry; each further delay is twice as long, up to 37 s. 15 retries are its own ceiling.
-FIRST_DELAY_SECONDS, MAX_RETRIES = 0.6, 15
+# After all other errors: with delays of 0.6, 1.2, 2.4, … seconds they last 76 seconds.
+MAX_RETRIES = 7
+# Of a session's time limit, for the start of its MCP servers.
+MCP_SHARE = 0.5
 # After which Claude Code gives a connecting MCP server up, unless MCP_TIMEOUT says otherwise.
 CLI_MCP_SECONDS = 30
-# Of a `.git` file.
-MAX_LINK_BYTES = 4_000
 
 TOKEN = "ANTHROPIC_API_KEY"  # noqa: S105  # the name of its variable
 # Variables of the CLI's environment that a project's settings cannot change, or not to any effect.
@@ -126,10 +126,8 @@ def _repositories(workspace: Workspace) -> Iterator[Path]:
     while folder.is_relative_to(workspace.root):
         yield folder
         with suppress(OSError, ValueError):
-            text = untrusted.read(folder / ".git", MAX_LINK_BYTES).decode("utf-8")
-            git_dir = folder / text.removeprefix("gitdir:").strip()
-            common = git_dir / untrusted.read(git_dir / "commondir", MAX_LINK_BYTES).decode("utf-8").strip()
-            yield from (common.resolve(), common.resolve().parent)
+            for shared in untrusted.git_folders(folder)[1:]:
+                yield from (shared.resolve(), shared.resolve().parent)
         folder = folder.parent
 
 
@@ -146,7 +144,10 @@ def _session_variables(request: SessionRequest) -> Mapping[str, str]:
 
     Real behaviour stays: git instructions, background tasks, bundled skills and session files are left as they are.
     """
-    retry_seconds = min(RETRY_SECONDS, request.execution.timeout_seconds * RETRY_SHARE)
+    execution = request.execution
+    retry_seconds = min(RETRY_SECONDS, execution.timeout_seconds * RETRY_SHARE)
+    # A short session must not be spent on waiting.
+    mcp_seconds = min(execution.mcp_startup_seconds, execution.timeout_seconds * MCP_SHARE)
     return {
         # With a socket the address only names the host; an empty one keeps a project from setting its own.
         "ANTHROPIC_BASE_URL": request.base_url,
@@ -160,8 +161,8 @@ def _session_variables(request: SessionRequest) -> Mapping[str, str]:
         "CLAUDE_CODE_SYNC_PLUGIN_INSTALL": "1" if request.pins.installs else "",
         "CLAUDE_CODE_TMPDIR": str(request.workspace.tmp),
         "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS": "1",
-        # Zelda holds the prompt back until the servers are there, for a time that the suite sets; not two seconds more.
-        "CLAUDE_CODE_MCP_STARTUP_WAIT_MS": "0",
+        # Claude Code holds the prompt back until its MCP servers are connected or have failed.
+        "CLAUDE_CODE_MCP_STARTUP_WAIT_MS": str(round(mcp_seconds * 1000)),
         # 13 kB of prompt, and files outside the worktree that the next run would not find.
         "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
         # Names the CLI's build in every request: recordings would differ for nothing.
@@ -169,18 +170,13 @@ def _session_variables(request: SessionRequest) -> Mapping[str, str]:
         # The watchdog bounds 429 and 529 by time, and lifts the limit for all other errors unless one is given.
         "CLAUDE_CODE_RETRY_WATCHDOG": "1",
         "CLAUDE_CODE_RETRY_WATCHDOG_MAX_WAIT_MS": str(round(retry_seconds * 1000)),
-        "CLAUDE_CODE_MAX_RETRIES": str(retries_within(retry_seconds)),
+        "CLAUDE_CODE_MAX_RETRIES": str(MAX_RETRIES),
         "CLAUDE_ENABLE_BYTE_WATCHDOG": "1",
         "CLAUDE_BYTE_STREAM_IDLE_TIMEOUT_MS": str(SILENCE_SECONDS * 1000),
         # The model proxy sees to the API's part of it, and knows when a request waits for a rate limit. Whatever is
         # written here, Claude Code gives up after six minutes, and asks anew.
         "API_TIMEOUT_MS": str(round((REQUEST_SECONDS + request.wait_seconds) * 1000)),
     }
-
-
-def retries_within(seconds: float) -> int:
-    """Return how many retries fit, with delays of 0.6, 1.2, 2.4, … seconds: their sum is 0.6 (2^n - 1)."""
-    return min(MAX_RETRIES, int(seconds / FIRST_DELAY_SECONDS + 1).bit_length() - 1)
 
 
 def find_cli(package: str = "claude_agent_sdk") -> Path:
@@ -229,7 +225,7 @@ def prepared(
                 [str(cli)], phase="session", environment_file=environment_file, status_file=status_file, secret=TOKEN
             )
             inner = f"/bin/sh -c 'exec \"$@\"' sh {shlex.join(start)}"
-            _write(stub, f'#!/bin/sh\necho "$$" >&2\nexec /usr/bin/env -i {inner} "$@"\n', mode=0o700)
+            _write(stub, f'#!/bin/sh\nexec /usr/bin/env -i {inner} "$@"\n', mode=0o700)
         except OSError as exc:
             raise ExecutionError(
                 f"The session could not be prepared in {base}: {exc.strerror}.",

@@ -135,13 +135,8 @@ def _of_result(ended: Ended, facts: SessionFacts) -> SessionOutcome:
         return failed("NO_MODEL_CALL", f"The session ended without asking a model{why}. {words}")
     if (ended.subtype, ended.terminal_reason, ended.is_error) == ("success", "completed", False):
         return SessionOutcome(SessionStatus.COMPLETED)
-    status = ended.api_error_status
-    signs = (ended.terminal_reason, facts.api_error, status)
-    if failure := next((_FAILURES[sign] for sign in signs if sign in _FAILURES), None):
+    if failure := of_api_error(ended.api_error_status, ended.terminal_reason, facts.api_error):
         code, sentence = failure
-    elif status is not None:
-        code, who = ("API_FAILED", "kept failing") if status >= 500 else ("REQUEST_REFUSED", "refused the request")
-        sentence = f"The API {who} ({status})."
     elif ended.stop_reason == "refusal":
         code, sentence = "MODEL_REFUSED", "The model refused to go on."
     elif ended.terminal_reason == "api_error":
@@ -150,6 +145,16 @@ def _of_result(ended: Ended, facts: SessionFacts) -> SessionOutcome:
         code = "SESSION_FAILED"
         sentence = f"The session ended in an error ({ended.terminal_reason or ended.subtype})."
     return failed(code, f"{sentence} {words}")
+
+
+def of_api_error(status: int | None, *signs: str | None) -> tuple[str, str] | None:
+    """Code and sentence for what the signs name, or else for the HTTP status; None where there is no status either."""
+    if failure := next((_FAILURES[sign] for sign in (*signs, status) if sign in _FAILURES), None):
+        return failure
+    if status is None:
+        return None
+    code, who = ("API_FAILED", "kept failing") if status >= 500 else ("REQUEST_REFUSED", "refused the request")
+    return code, f"The API {who} ({status})."
 
 
 def _own_words(ended: Ended) -> str:

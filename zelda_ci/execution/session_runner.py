@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import closing, suppress
+from contextlib import suppress
 from signal import SIGKILL, SIGTERM
 from typing import Any
 
@@ -19,6 +19,7 @@ from zelda_ci.errors import ZeldaError
 from zelda_ci.execution.agent import Listen, SessionRequest
 from zelda_ci.execution.messages import SYNTHETIC, Translator, server_states
 from zelda_ci.execution.outcome import BUDGET, CANCELLED, SessionFacts, SessionOutcome, failed
+from zelda_ci.process.launches import Launch
 from zelda_ci.redact import Redactor
 
 log = logging.getLogger(__name__)
@@ -36,50 +37,10 @@ CLOSE_SECONDS = 3.0
 STATUS_SECONDS = 2.0
 # From a signal to the end of the supervisor, which gives the CLI a few seconds of its own.
 END_SECONDS = 10.0
+# Between two looks whether the supervisor has started, where it is to end at once.
+SIGNAL_POLL_SECONDS = 0.02
 # Between two questions for the states of MCP servers: while the prompt waits for them, and while the session works.
 FAST_POLL_SECONDS, SLOW_POLL_SECONDS = 0.1, 1.0
-# Of the time that the session has left, for the start of MCP servers: a short one must not be spent on waiting.
-MAX_SHARE_OF_SESSION = 0.5
-
-
-class Supervisor:
-    """A process known by its id, and on Linux by a descriptor, so that a recycled id is never hit.
-
-    A signal sent before the process is known reaches it as soon as it is.
-    """
-
-    def __init__(self) -> None:
-        self._pid: int | None = None
-        self._descriptor: int | None = None
-        self._waiting: signal.Signals | None = None
-
-    def introduce(self, line: str) -> bool:
-        """Take the process id from the first line on standard error that is one; false for any other line."""
-        if self._pid is not None or not line.isdecimal():
-            return False
-        self._pid = int(line)
-        if sys.platform == "linux":
-            with suppress(ProcessLookupError):
-                self._descriptor = os.pidfd_open(self._pid)
-        if self._waiting:
-            self.send(self._waiting)
-        return True
-
-    def send(self, number: signal.Signals) -> None:
-        """Send a signal; nothing happens where the process has ended."""
-        with suppress(ProcessLookupError):
-            if self._pid is None:
-                self._waiting = number
-            elif sys.platform != "linux":
-                os.kill(self._pid, number)
-            elif self._descriptor is not None:
-                signal.pidfd_send_signal(self._descriptor, number)
-
-    def close(self) -> None:
-        """Close the descriptor."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
 
 
 class SessionRunner:
@@ -93,9 +54,10 @@ class SessionRunner:
         self._request, self._listen, self._redact = request, listen, redact
         self._began = time.monotonic()
         self._translator = Translator(redact, self._clock, request.keep_image, request.transcript_check)
-        self._supervisor = Supervisor()
+        self._supervisor: int | None = None
+        """Process id of the supervisor, once it is known."""
         self._attention, self._resting, self._over = anyio.Event(), anyio.Event(), anyio.Event()
-        self._ready, self._input_done = anyio.Event(), anyio.Event()
+        self._input_done = anyio.Event()
         # Cancelled from outside, the SDK would leave the CLI running; `_end` brings the session to an orderly end
         # first.
         self._conversation = anyio.CancelScope(shield=True)
@@ -109,33 +71,33 @@ class SessionRunner:
         self.wall_seconds = 0.0
         """Seconds until the session came to rest; waiting for the background in vain and closing it are not counted."""
 
-    async def run(self, client: Any, explain: Callable[[Exception], SessionOutcome | None]) -> None:
+    async def run(
+        self, client: Any, explain: Callable[[Exception], SessionOutcome | None], read_status: Callable[[], Launch]
+    ) -> None:
         """Have the conversation, and end it if it does not end by itself.
 
         Args:
             client: The SDK's, not connected yet.
             explain: Returns what an exception of the client means; None where the CLI has ended.
+            read_status: Returns how far the supervisor came with the start of the CLI.
         """
-        self._client = client
-        with closing(self._supervisor):
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._converse, tasks, explain)
-                tasks.start_soon(self._watch_budget)
-                try:
-                    await self._watch()
-                except BaseException:
-                    # The reason first: closing takes seconds, and the deadline may pass meanwhile.
-                    self._stop(CANCELLED)
-                    raise
-                finally:
-                    with anyio.CancelScope(shield=True):
-                        await self._end()
-                    tasks.cancel_scope.cancel()
+        self._client, self._read_status = client, read_status
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._converse, tasks, explain)
+            tasks.start_soon(self._watch_budget)
+            try:
+                await self._watch()
+            except BaseException:
+                # The reason first: closing takes seconds, and the deadline may pass meanwhile.
+                self._stop(CANCELLED)
+                raise
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await self._end()
+                tasks.cancel_scope.cancel()
 
     def record_stderr(self, line: str) -> None:
-        """Record a line on the CLI's standard error; the first one is its supervisor's."""
-        if self._supervisor.introduce(line):
-            return
+        """Record a line on the CLI's standard error."""
         self.facts.stderr_tail.append(line)
         self._stderr_lines += 1
         if self._stderr_lines <= MAX_STDERR_LINES:
@@ -150,6 +112,8 @@ class SessionRunner:
         with self._conversation:
             try:
                 await self._client.connect(self._input())
+                # Before anything of the session runs that could change the status file.
+                self._supervisor = self._read_status().supervisor
                 tasks.start_soon(self._watch_servers)
                 await self._record_messages()
             except Exception as exc:
@@ -166,7 +130,6 @@ class SessionRunner:
     async def _input(self) -> AsyncIterator[dict[str, Any]]:
         # The SDK closes the CLI's input once this ends, and until then the session can be interrupted. As at a
         # terminal, a leading `/` calls a command or skill of the project, and `@path` attaches a file.
-        await self._ready.wait()
         message = {"role": "user", "content": self._request.prompt}
         yield {"type": "user", "message": message, "parent_tool_use_id": None, "session_id": "default"}
         self.facts.prompted = True
@@ -243,20 +206,11 @@ class SessionRunner:
     # --- MCP servers ----------------------------------------------------------------------------------------------
 
     async def _watch_servers(self) -> None:
-        """Hold the prompt back until the MCP servers are connected or have failed; then record their states."""
-        execution = self._request.execution
-        seconds = (execution.timeout_seconds - self._clock()) * MAX_SHARE_OF_SESSION
+        """Record the states of MCP servers, more often while one is connecting: the CLI announces no changes."""
         # The CLI may break while it is asked, which the conversation finds out by itself.
-        with suppress(Exception), anyio.move_on_after(min(execution.mcp_startup_seconds, seconds)):
-            while await self._poll_servers():  # noqa: ASYNC110  # the CLI announces no changes
-                await anyio.sleep(FAST_POLL_SECONDS)
-        # The session was ended while it waited for its servers: a prompt now would only cost money.
-        if self._attention.is_set():
-            return
-        self._ready.set()
         with suppress(Exception):
-            while await self._poll_servers():  # noqa: ASYNC110
-                await anyio.sleep(SLOW_POLL_SECONDS)
+            while True:  # noqa: ASYNC110  # as above
+                await anyio.sleep(FAST_POLL_SECONDS if await self._poll_servers() else SLOW_POLL_SECONDS)
 
     async def _poll_servers(self) -> bool:
         """Ask once, and record what has changed; returns whether a server is still connecting."""
@@ -314,14 +268,27 @@ class SessionRunner:
             for number in (SIGTERM, SIGKILL):
                 if self._over.is_set():
                     return
-                self._supervisor.send(number)
                 with anyio.move_on_after(END_SECONDS):
+                    while not self._signal(number):  # noqa: ASYNC110  # a start is a few milliseconds
+                        await anyio.sleep(SIGNAL_POLL_SECONDS)
                     await self._over.wait()
         finally:
             # Still talking: cancelled once more, or something out of our reach holds the pipes open.
             if not self._over.is_set():
-                self._supervisor.send(SIGTERM)
+                self._signal(SIGTERM)
                 self._conversation.cancel()
+
+    def _signal(self, number: signal.Signals) -> bool:
+        """Send the supervisor a signal, unless it has ended; false where it has not written its process id yet."""
+        self._supervisor = self._supervisor or self._read_status().supervisor
+        if self._supervisor is None:
+            return self._over.is_set()
+        with suppress(ChildProcessError, ProcessLookupError):
+            if sys.platform == "linux":
+                # Raises unless it is still our child, so that a recycled id is never hit.
+                os.waitid(os.P_PID, self._supervisor, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            os.kill(self._supervisor, number)
+        return True
 
     async def _close(self) -> None:
         """Close the input, on which the CLI ends."""

@@ -65,7 +65,8 @@ def replacing(target: Path, *, durable: bool = True, mode: int | None = None) ->
                 os.fchmod(file.fileno(), mode)
             yield file
             if durable:
-                sync(file)
+                file.flush()
+                os.fsync(file.fileno())
         temporary.replace(target)
     except BaseException:
         with suppress(OSError):
@@ -73,18 +74,8 @@ def replacing(target: Path, *, durable: bool = True, mode: int | None = None) ->
         raise
     if durable:
         # Some file systems cannot sync a folder; the file itself is safe by then.
-        with suppress(OSError):
-            folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
-
-
-def sync(file: BinaryIO) -> None:
-    """Bring what was written to the disk, where a lack of room shows at last."""
-    file.flush()
-    os.fsync(file.fileno())
+        with suppress(OSError), untrusted.entered(target.parent.resolve()) as folder:
+            os.fsync(folder)
 
 
 def read_file(path: Path | str, max_bytes: int | None = None) -> bytes:
@@ -95,10 +86,10 @@ def read_file(path: Path | str, max_bytes: int | None = None) -> bytes:
     """
     try:
         return untrusted.read(path, max_bytes, follow_link=True)
-    except (untrusted.NotRegularError, untrusted.TooLargeError) as problem:
-        raise StorageError(f"{path} is {problem.strerror}.", code="STORAGE_UNREADABLE") from problem
     except OSError as problem:
-        raise StorageError(f"{path} cannot be read: {problem.strerror}.", code="STORAGE_UNREADABLE") from problem
+        is_told = isinstance(problem, untrusted.NotRegularError | untrusted.TooLargeError)
+        sentence = f"{path} {'is' if is_told else 'cannot be read:'} {problem.strerror}."
+        raise StorageError(sentence, code="STORAGE_UNREADABLE") from problem
 
 
 @contextmanager
@@ -111,19 +102,17 @@ def storage_errors(path: Path) -> Iterator[None]:
         hint = "Remove the link: Zelda writes through none."
         raise StorageError(message, hint=hint, code="STORAGE_LINK") from problem
     except OSError as problem:
-        raise _explained(problem, path) from problem
-
-
-def _explained(problem: OSError, path: Path) -> StorageError:
-    match problem.errno:
-        case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
-            hint = "Free some space and start zelda again: what was captured is saved and becomes a result."
-            return StorageError(f"There is no space left to write {path}.", hint=hint, code="STORAGE_FULL")
-        case errno.EACCES | errno.EPERM | errno.EROFS:
-            hint = "Make its folder writable, or set resultsDir in zelda.config.yaml to one that is."
-            return StorageError(f"{path} may not be written: {problem.strerror}.", hint=hint, code="STORAGE_FORBIDDEN")
-        case errno.ENOTDIR | errno.EEXIST | errno.EISDIR | errno.ELOOP:
-            hint = "Move away what is in its place, or set resultsDir in zelda.config.yaml to another folder."
-            return StorageError(f"{path} cannot be made: {problem.strerror}.", hint=hint, code="STORAGE_IN_THE_WAY")
-        case _:
-            return StorageError(f"{path} could not be written: {problem.strerror or problem}.")
+        hint, code = None, None
+        match problem.errno:
+            case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
+                message, code = f"There is no space left to write {path}.", "STORAGE_FULL"
+                hint = "Free some space and start zelda again: what was captured is saved and becomes a result."
+            case errno.EACCES | errno.EPERM | errno.EROFS:
+                message, code = f"{path} may not be written: {problem.strerror}.", "STORAGE_FORBIDDEN"
+                hint = "Make its folder writable, or set resultsDir in zelda.config.yaml to one that is."
+            case errno.ENOTDIR | errno.EEXIST | errno.EISDIR | errno.ELOOP:
+                message, code = f"{path} cannot be made: {problem.strerror}.", "STORAGE_IN_THE_WAY"
+                hint = "Move away what is in its place, or set resultsDir in zelda.config.yaml to another folder."
+            case _:
+                message = f"{path} could not be written: {problem.strerror or problem}."
+        raise StorageError(message, hint=hint, code=code) from problem

@@ -144,12 +144,7 @@ def _is_env(name: str) -> bool:
 
 def _git_files(root: Path, environ: Mapping[str, str]) -> Iterator[Path]:
     if top := next(untrusted.repositories(root), None):
-        # A linked work tree shares the configuration of its main one.
-        git = top / ".git"
-        pointer = next(iter(_texts([git])), "")
-        own = top / pointer.removeprefix("gitdir:").strip() if pointer.startswith("gitdir:") else git
-        shared = next(iter(_texts([own / "commondir"])), "").strip()
-        for folder in (own, own / shared) if shared else (own,):
+        for folder in untrusted.git_folders(top):
             yield from (folder / "config", folder / "config.worktree")
     if runner := environ.get("RUNNER_TEMP"):
         yield from sorted(islice(Path(runner).glob("git-credentials-*.config"), MAX_FILES))

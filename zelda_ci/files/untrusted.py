@@ -9,7 +9,7 @@ import os
 import stat
 from collections import deque
 from collections.abc import Container, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -21,6 +21,9 @@ _SAFE = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # What opening says of a link, a socket or pipe, a device and a folder.
 _NOT_REGULAR = {errno.ELOOP, errno.ENXIO, errno.ENODEV, errno.EISDIR}
+
+# Of a `.git` file, and of the file that names what a linked work tree shares.
+MAX_POINTER_BYTES = 4_000
 
 FILE = "a file"
 _KINDS = {
@@ -68,16 +71,29 @@ def refuse_links(folder: Path) -> None:
     """
     path = Path(os.path.abspath(folder))  # noqa: PTH100 - resolve() would follow the links
     # The outermost: a link may lead into another repository.
-    above = [*repositories(path)]
-    steps = [place for place in (path, *path.parents) if above and place != above[-1] and above[-1] in place.parents]
-    for place in reversed(steps):
-        if place.is_symlink():
+    *_, top = path, *repositories(path)
+    for place in reversed((path, *path.parents)):
+        if top in place.parents and place.is_symlink():
             raise LinkedFolderError(place)
 
 
 def repositories(folder: Path) -> Iterator[Path]:
     """Tops of the repositories that a folder is in, the innermost first."""
     return (place for place in (folder, *folder.parents) if os.path.lexists(place / ".git"))
+
+
+def git_folders(top: Path) -> list[Path]:
+    """Return the git directory of a work tree, then that of the main work tree where it is a linked one."""
+
+    def text(file: Path) -> str:
+        with suppress(OSError):
+            return read_head(file, MAX_POINTER_BYTES).decode("utf-8", "surrogateescape").strip()
+        return ""
+
+    pointer = text(top / ".git")
+    own = top / (pointer.removeprefix("gitdir:").strip() if pointer.startswith("gitdir:") else ".git")
+    shared = text(own / "commondir")
+    return [own, own / shared] if shared else [own]
 
 
 def read(name: Name, max_bytes: int | None = None, *, folder: int | None = None, follow_link: bool = False) -> bytes:
@@ -92,8 +108,7 @@ def read(name: Name, max_bytes: int | None = None, *, folder: int | None = None,
     Raises:
         OSError: As the module says.
     """
-    flags = os.O_RDONLY | (0 if follow_link else os.O_NOFOLLOW)
-    with open(_opened(name, flags, folder), "rb") as file:
+    with open(open_regular(name, folder=folder, follow_link=follow_link), "rb") as file:
         if max_bytes is None:
             return file.read()
         # A sparse file may claim any size, and one that still grows has more than it said.
@@ -106,13 +121,15 @@ def read(name: Name, max_bytes: int | None = None, *, folder: int | None = None,
         return content
 
 
-def read_head(name: Name, max_bytes: int, *, folder: int | None = None) -> bytes:
-    """Return the first bytes of a regular file, however large it is; arguments and errors as for `read`."""
-    with open(_opened(name, os.O_RDONLY | os.O_NOFOLLOW, folder), "rb") as file:
+def read_head(name: Name, max_bytes: int) -> bytes:
+    """Return the first bytes of a regular file, however large it is; errors as for `read`."""
+    with open(open_regular(name), "rb") as file:
         return file.read(max_bytes)
 
 
-def open_regular(name: Name, flags: int = os.O_RDONLY, mode: int = 0o666, *, folder: int | None = None) -> int:
+def open_regular(
+    name: Name, flags: int = os.O_RDONLY, mode: int = 0o666, *, folder: int | None = None, follow_link: bool = False
+) -> int:
     """Open a regular file; returns a descriptor, to be closed by the caller. Usable as an `opener`.
 
     Args:
@@ -120,11 +137,21 @@ def open_regular(name: Name, flags: int = os.O_RDONLY, mode: int = 0o666, *, fol
         flags: How it is opened, for instance `os.O_WRONLY | os.O_CREAT`.
         mode: Of a file that is made, less the umask.
         folder: Descriptor of the folder in which it lies.
+        follow_link: Whether a link as the last part of the path is followed.
 
     Raises:
         OSError: As the module says.
     """
-    return _opened(name, flags | os.O_NOFOLLOW, folder, mode)
+    with _possible_names():
+        try:
+            descriptor = os.open(name, flags | _SAFE | (0 if follow_link else os.O_NOFOLLOW), mode, dir_fd=folder)
+        except OSError as error:
+            kind = kind_of(name, folder) if error.errno in _NOT_REGULAR else None
+            raise NotRegularError(kind) if kind else error from None
+    if not is_regular(status := os.fstat(descriptor)):
+        os.close(descriptor)
+        raise NotRegularError(_KINDS.get(stat.S_IFMT(status.st_mode), "something unknown"))
+    return descriptor
 
 
 def open_folder(name: Name, *, folder: int | None = None) -> int:
@@ -239,17 +266,22 @@ def kind_of(name: Name, folder: int | None = None) -> str | None:
     return _KINDS.get(stat.S_IFMT(status.st_mode), "something unknown")
 
 
-def _opened(name: Name, flags: int, folder: int | None, mode: int = 0o666) -> int:
-    with _possible_names():
-        try:
-            descriptor = os.open(name, flags | _SAFE, mode, dir_fd=folder)
-        except OSError as error:
-            kind = kind_of(name, folder) if error.errno in _NOT_REGULAR else None
-            raise NotRegularError(kind) if kind else error from None
-    if not is_regular(status := os.fstat(descriptor)):
-        os.close(descriptor)
-        raise NotRegularError(_KINDS.get(stat.S_IFMT(status.st_mode), "something unknown"))
-    return descriptor
+def move(name: str, folder: int, fresh: str, top: int) -> None:
+    """Move an entry of one folder to another; of a folder this writes its `..`, which its own mode may forbid."""
+    try:
+        os.rename(name, fresh, src_dir_fd=folder, dst_dir_fd=top)
+    except PermissionError:
+        unlock(name, folder)
+        os.rename(name, fresh, src_dir_fd=folder, dst_dir_fd=top)
+
+
+def unlock(name: str, parent: int | None = None) -> None:
+    """Change the mode of a folder that cannot be opened, never of what a link in its place points to."""
+    handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+    try:
+        Path(f"/proc/self/fd/{handle}").chmod(stat.S_IRWXU)
+    finally:
+        os.close(handle)
 
 
 @contextmanager

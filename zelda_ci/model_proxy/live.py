@@ -41,10 +41,10 @@ DECODED = ("gzip", "deflate")
 # For the body of an error to arrive.
 ERROR_SECONDS = 60.0
 
-# Seconds in which an API that never answered is tried, since a wrong address does not become right, and one that has.
-FIRST_TIMEOUT, LATER_TIMEOUT = 5.0, 60.0
+# In which an API that cannot be reached is tried.
+MAX_OUTAGE_SECONDS = 60.0
 
-LASTING_NAME_ERRORS = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})
+NO_NAME = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})
 
 
 @asynccontextmanager
@@ -113,8 +113,7 @@ class _LiveSource(AnswerSource):
         self._upstream = upstream
         self._limits = limits
         self._silent_since: float | None = None
-        self._has_answered = False
-        self.address = upstream.masked(shown(upstream.base_url))
+        self.address = upstream.address
 
     async def answer(self, call: Call, sink: Sink) -> None:
         """Pass the call on to the API and its answer back, bytes unchanged."""
@@ -154,18 +153,18 @@ class _LiveSource(AnswerSource):
             raise Unreachable(message, abandoned=True) from None
         except httpx2.HTTPError as exc:
             raise self._unreachable(exc, began) from exc
-        self._silent_since, self._has_answered = None, True
+        self._silent_since = None
         return response
 
     def _unreachable(self, error: httpx2.HTTPError, began: float) -> Unreachable:
         # From the first failure on, not from this one: otherwise each attempt would start the time anew.
         self._silent_since = began if self._silent_since is None else self._silent_since
-        limit = LATER_TIMEOUT if self._has_answered else FIRST_TIMEOUT
         proxy = self._upstream.http_proxy
         way = f" through the HTTP proxy {shown(proxy)}" if proxy else ""
         why = self._upstream.masked(_reason(error, self._limits.connect_seconds))
         message = f"Zelda's model proxy could not reach {self.address}{way}: {why}"
-        return Unreachable(message, again=not _lasts(error) and time.monotonic() - self._silent_since < limit)
+        is_new = time.monotonic() - self._silent_since < MAX_OUTAGE_SECONDS
+        return Unreachable(message, again=is_new and not _lasts(error))
 
     async def _pass_on(self, call: Call, response: httpx2.Response, sink: Sink) -> None:
         status, url = response.status_code, str(response.url)
@@ -192,7 +191,7 @@ class _LiveSource(AnswerSource):
             headers = [(name, masked(value.decode("latin-1")).encode("latin-1")) for name, value in headers]
             # A refused count of tokens says nothing about messages, and Claude Code does without.
             if is_throttled(status, headers) and not call.counts_tokens:
-                raise Throttled(status, headers, body)
+                raise Throttled(self.address, status, headers, body)
             await send_whole(sink, status, headers, body)
             return
         await sink.start(status, [*headers, (b"content-type", b"text/event-stream")] if events else headers)
@@ -229,26 +228,19 @@ def _reason(error: httpx2.HTTPError, connect_seconds: float) -> str:
             case OSError(errno=int(number)) if number in errno.errorcode:
                 # Asyncio's own text is about addresses.
                 return os.strerror(number).lower()
+            case httpx2.ConnectTimeout():
+                return f"no connection within {connect_seconds:g} s"
+            case httpx2.TimeoutException():
+                return "it fell silent"
             case _:
                 pass
-    match error:
-        case httpx2.ConnectTimeout():
-            return f"no connection within {connect_seconds:g} s"
-        case httpx2.TimeoutException():
-            return "it fell silent"
-        case httpx2.RemoteProtocolError():
-            return "it hung up without an answer"
-        case _:
-            # Some of these exceptions have no words of their own.
-            return str(error) or type(error).__name__
+    # Some of these exceptions have no words of their own.
+    return str(error) or type(error).__name__
 
 
 def _lasts(error: BaseException) -> bool:
     """Whether a cause stays: a certificate, or a name that does not exist."""
-    return any(
-        isinstance(cause, ssl.SSLError) or (isinstance(cause, socket.gaierror) and cause.errno in LASTING_NAME_ERRORS)
-        for cause in _causes(error)
-    )
+    return any(isinstance(cause, ssl.SSLError) or getattr(cause, "errno", 0) in NO_NAME for cause in _causes(error))
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -15,8 +15,6 @@ from zelda_ci.model_proxy.rate_limits import RateLimitWait
 from zelda_ci.model_proxy.transcript_check import PassedAnswer, TranscriptCheck
 from zelda_ci.model_proxy.wire import Call, CassetteState, Headers
 
-MAX_REFUSED = 5
-
 BYTES_PER_TOKEN = 4
 # More than a model writes, for estimates.
 TOKENS_PER_SECOND = 100
@@ -52,17 +50,11 @@ class Meter:
         self.outage: str | None = None
         """The last connection error; None after the next answer."""
         self.wait = wait or RateLimitWait()
-        self.refused_models: set[str] = set()
-        self.refused_keys: set[str] = set()
-        """Keys of requests that Zelda does not know."""
+        self.remarks: set[str] = set()
+        """Sentences about requests that the proxy refused."""
         self.cassette = cassette
         self._exchanges: list[MeteredExchange] = []
         self._failed: set[Place] = set()
-
-    def refuse(self, names: set[str], name: str) -> None:
-        """Add to the refused models or keys; the names are the session's own, so only a few are kept."""
-        if len(names) < MAX_REFUSED:
-            names.add(name)
 
     @property
     def cost_usd(self) -> float:
@@ -74,12 +66,6 @@ class Meter:
         """Whether the cost, with what answers without a usage must have cost, has reached the budget."""
         estimated = sum(exchange.estimated_usd for exchange in self._exchanges)
         return self.budget_usd is not None and self.cost_usd + estimated >= self.budget_usd
-
-    @property
-    def spent_message(self) -> str:
-        """Why requests are refused once the budget is spent."""
-        spent, budget = f"{self.cost_usd:.4f}", f"{self.budget_usd or 0:.4f}"
-        return f"Zelda's cost limit for this run is reached: {spent} of {budget} US dollars are spent"
 
     def usage(self) -> ApiUsage:
         """Return all counts so far."""

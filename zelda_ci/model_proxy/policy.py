@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zelda_ci.model_proxy import wire
-from zelda_ci.model_proxy.pricing import Models
+from zelda_ci.model_proxy.pricing import PRICES, base_name, plain
 from zelda_ci.model_proxy.wire import Headers, RefusedHereError
 
 MAX_NAME_LENGTH = 100
@@ -39,33 +39,31 @@ QUERY = "beta=true"
 class Allowed:
     """What the requests of a run may be."""
 
-    models: Models | None = None
-    """Those that may be asked; None for any."""
+    model: str | None = None
+    """The session's own; None where any may be asked."""
+    more_models: Collection[str] = ()
     web: bool = True
     """Whether they may make the API turn to addresses, or run code."""
     keys: Collection[str] = ()
     """Beside those that Zelda knows."""
 
-
-class RefusedModelError(RefusedHereError):
-    """A request that names a model which the run may not ask."""
-
-    def __init__(self, model: str, main: str) -> None:
-        why = f"this run may not ask {model[:MAX_NAME_LENGTH]!r}: its model is {main}; others that are dearer or not "
-        why += "known have to be named in the suite's execution.extraModels"
-        super().__init__(403, "permission_error", why)
-        self.model = model
-
-
-class UnknownKeyError(RefusedHereError):
-    """A request with a key that Zelda does not know."""
-
-    def __init__(self, key: str) -> None:
-        short = key[:MAX_NAME_LENGTH]
-        self.key = short if key.isidentifier() and key.isascii() else ascii(short)
-        # The first words are the API's own: Claude Code leaves out an option that is refused with them.
-        why = f"{self.key}: Extra inputs are not permitted. This version of Zelda does not know the key: allow it with "
-        super().__init__(400, "invalid_request_error", why + SETTING)
+    def allows_model(self, asked: object) -> bool:
+        """Whether a request may name a model: a smaller one is the project's to choose, a dearer one is the suite's."""
+        if self.model is None:
+            return True
+        if not isinstance(asked, str):
+            return False
+        model, main = plain(asked), plain(self.model)
+        if model in {main, *map(plain, self.more_models)}:
+            return True
+        name, main_name = base_name(model), base_name(main)
+        if name not in PRICES or main_name not in PRICES:
+            return False
+        # What stands before the name leads a gateway to a provider, perhaps to somebody else's account.
+        same_provider = model[: model.find(name)] == main[: main.find(main_name)]
+        price, limit = PRICES[name], PRICES[main_name]
+        # Both prices: a model with cheap input and dear output would else pass for a smaller one.
+        return same_provider and price.input <= limit.input and price.output <= limit.output
 
 
 def read(data: bytes) -> dict[str, Any]:
@@ -84,17 +82,24 @@ def check(body: dict[str, Any], allowed: Allowed) -> None:
     """Refuse a request that its run may not send.
 
     Raises:
-        UnknownKeyError: It has a key that Zelda does not know.
-        RefusedModelError: It names a model that the run may not ask.
-        RefusedHereError: It would make the API turn to an address.
+        RefusedHereError: It has a key that Zelda does not know, names a model that the run may not ask, or would make
+            the API turn to an address.
     """
     for key in body:
         if key not in KEYS and key not in allowed.keys:
-            raise UnknownKeyError(key)
-    if allowed.models:
-        for model in models(body):
-            if not allowed.models.allow(model):
-                raise RefusedModelError(str(model), allowed.models.main)
+            name = key[:MAX_NAME_LENGTH] if key.isidentifier() and key.isascii() else ascii(key[:MAX_NAME_LENGTH])
+            # The first words are the API's own: Claude Code leaves out an option that is refused with them.
+            why = f"{name}: Extra inputs are not permitted. This version of Zelda does not know the key: allow it with "
+            remark = f"a request had the key {name}, which this version of Zelda does not know"
+            remark += ": see execution.requestKeys"
+            raise RefusedHereError(400, "invalid_request_error", why + SETTING, remark=remark)
+    for model in models(body):
+        if not allowed.allows_model(model):
+            name = str(model)[:MAX_NAME_LENGTH]
+            why = f"this run may not ask {name!r}: its model is {allowed.model}; others that are dearer or "
+            why += "not known have to be named in the suite's execution.extraModels"
+            remark = f"the session may not ask the model {name}: see execution.extraModels"
+            raise RefusedHereError(403, "permission_error", why, remark=remark)
     if not allowed.web and (feature := external_address(body)):
         raise RefusedHereError(403, "permission_error", f"this run may not use {feature}")
 

@@ -1,7 +1,7 @@
 """Models, their list prices as Claude Code charges them, and the cost of the `usage` that an answer reports."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,37 +114,6 @@ def cost_usd(model: str, usage: Mapping[str, Any]) -> float:
     if usage.get("inference_geo") == "us":
         cost *= US_ONLY
     return cost + count(usage, "server_tool_use", "web_search_requests") * WEB_SEARCH_USD
-
-
-@dataclass(frozen=True)
-class Models:
-    """The models of one run, `main` being the session's own.
-
-    Claude Code's built-in sub-agents inherit the session's model; those of the project can name another. A smaller one
-    is theirs to choose, a dearer one is the suite's.
-    """
-
-    main: str
-    more: Collection[str] = ()
-
-    def allow(self, name: object) -> bool:
-        """Whether a request may name this model."""
-        if not isinstance(name, str):
-            return False
-        model, main = plain(name), plain(self.main)
-        return model in {main, *map(plain, self.more)} or _is_smaller(model, main)
-
-
-def _is_smaller(model: str, main: str) -> bool:
-    """Whether both have list prices, and the model's are no higher than the main one's."""
-    name, main_name = base_name(model), base_name(main)
-    if name not in PRICES or main_name not in PRICES:
-        return False
-    # What stands before the name leads a gateway to a provider, perhaps to somebody else's account.
-    same_provider = model[: model.find(name)] == main[: main.find(main_name)]
-    price, limit = PRICES[name], PRICES[main_name]
-    # Both prices: a model with cheap input and dear output would else pass for a smaller one.
-    return same_provider and price.input <= limit.input and price.output <= limit.output
 
 
 def plain(model: str) -> str:

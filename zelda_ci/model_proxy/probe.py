@@ -10,10 +10,8 @@ from zelda_ci.model_proxy import wire
 from zelda_ci.model_proxy.run import ProxyRun
 from zelda_ci.model_proxy.wire import BrokenOff, Headers
 
-# A session would wait, and ask again, where there is no answer; so does the check, in all and for one attempt.
-MAX_SECONDS, ATTEMPT_SECONDS = 60.0, 30.0
-MAX_ATTEMPTS = 5
-FIRST_PAUSE = 0.5
+# A session would wait, and ask again, where there is no answer.
+MAX_ATTEMPTS, ATTEMPT_SECONDS, PAUSE_SECONDS = 3, 20.0, 1.0
 HEADERS: Headers = [
     (b"content-type", b"application/json"),
     (b"anthropic-version", b"2023-06-01"),
@@ -50,7 +48,7 @@ class _Answer:
 
 
 async def probe(run: ProxyRun, model: str, address: str, notify: Callable[[str], None]) -> Probe:
-    """Ask a model for one token, on the way that sessions go; without an answer again, for a bounded time.
+    """Ask a model for one token, on the way that sessions go; without an answer again, a few times.
 
     Args:
         run: What is asked through.
@@ -58,33 +56,26 @@ async def probe(run: ProxyRun, model: str, address: str, notify: Callable[[str],
         address: Where it is, for messages.
         notify: Called with why there was no answer, before it is asked again.
     """
-    began, attempts, pause = time.monotonic(), 0, FIRST_PAUSE
-    while True:
-        answer, attempts = _Answer(), attempts + 1
-        why = await _attempt(run, model, address, answer, min(ATTEMPT_SECONDS, began + MAX_SECONDS - time.monotonic()))
-        is_late = attempts == MAX_ATTEMPTS or time.monotonic() + pause - began >= MAX_SECONDS
-        if why is None or answer.is_final or is_late:
-            break
-        notify(f"{why}; asking again, for {MAX_SECONDS:g} s at most")
-        await anyio.sleep(pause)
-        pause *= 2
-    seconds, cost = time.monotonic() - began, run.meter.cost_usd
-    if why:
-        again = f" (asked {attempts} times in {seconds:.0f} s)" if attempts > 1 else ""
-        return Probe(None, f"{why}{again}", seconds, cost)
-    return Probe(answer.status, "" if answer.status == 200 else _message(answer), seconds, cost)
+    began, attempts, answer = time.monotonic(), 1, _Answer()
+    while (why := await _attempt(run, model, address, answer)) and not answer.is_final and attempts < MAX_ATTEMPTS:
+        notify(f"{why}; asking again")
+        await anyio.sleep(PAUSE_SECONDS)
+        attempts, answer = attempts + 1, _Answer()
+    again = f" (asked {attempts} times)" if attempts > 1 else ""
+    message = f"{why}{again}" if why else "" if answer.status == 200 else _message(answer)
+    return Probe(None if why else answer.status, message, time.monotonic() - began, run.meter.cost_usd)
 
 
-async def _attempt(run: ProxyRun, model: str, address: str, answer: _Answer, seconds: float) -> str | None:
+async def _attempt(run: ProxyRun, model: str, address: str, answer: _Answer) -> str | None:
     """Ask once; why there was no answer, or None."""
     asked = {"model": model, "max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}]}
-    with anyio.move_on_after(seconds) as limit:
+    with anyio.move_on_after(ATTEMPT_SECONDS) as limit:
         try:
             await run.serve(await run.call("/v1/messages", HEADERS, wire.write(asked)), answer)
         except BrokenOff:
             return f"{address} broke off its answer"
     if limit.cancelled_caught:
-        return f"{address} gave no answer within {seconds:.0f} s"
+        return f"{address} gave no answer within {ATTEMPT_SECONDS:.0f} s"
     if answer.status == 200 and "content" not in (wire.read_object(bytes(answer.body)) or {}):
         answer.is_final = True
         return f"{address} does not answer as the Messages API does: {_message(answer)}"

@@ -1,6 +1,7 @@
 """The model proxy: one per Zelda process, serving many runs side by side."""
 
 import secrets
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -48,7 +49,11 @@ class ModelProxy:
         self, mode: Mode, redact: Redactor, limits: Limits | None = None, rate_limits: RateLimits | None = None
     ) -> None:
         self._mode = mode
-        self._rate_limits = rate_limits or RateLimits()
+        self._upstream = None if isinstance(mode, ReplayMode) else mode.upstream
+        self.address = self._upstream.address if self._upstream else ""
+        """Whom it asks; nobody where it replays."""
+        pauses = defaultdict(UpstreamPause) if rate_limits is None else rate_limits
+        self._pause = pauses[self._upstream and self._upstream.identity]
         self.redact = redact
         self._limits = limits or Limits()
         self._runs: dict[str, ProxyRun] = {}
@@ -57,7 +62,7 @@ class ModelProxy:
         self._base_url = ""
         self.socket: Path | None = None
         """Where it is served without a network, for sandboxes that have none; any of them may connect."""
-        self._live: AnswerSource | None = None
+        self._live: AnswerSource
 
     async def __aenter__(self) -> Self:
         """Start serving.
@@ -69,11 +74,11 @@ class ModelProxy:
             from zelda_ci.model_proxy.server import serving, socket_path  # noqa: PLC0415
 
         async with AsyncExitStack() as stack:
-            if not isinstance(self._mode, ReplayMode):
+            if self._upstream:
                 with one_at_a_time("httpx2"):
                     from zelda_ci.model_proxy.live import live_source  # noqa: PLC0415
 
-                self._live = await stack.enter_async_context(live_source(self._mode.upstream, self._limits))
+                self._live = await stack.enter_async_context(live_source(self._upstream, self._limits))
             self.socket = stack.enter_context(socket_path())
             self._base_url = await stack.enter_async_context(serving(self._runs, self._limits, self.socket))
             self._stack = stack.pop_all()
@@ -113,20 +118,21 @@ class ModelProxy:
         source: AnswerSource
         cassette: CassetteState
         async with AsyncExitStack() as stack:
-            if isinstance(self._mode, ReplayMode):
-                source = cassette = ReplaySource(load(cassette_file(self._mode.folder, run_label)), places, self.redact)
-            else:
-                source, cassette = self._started(), CassetteState()
-            if isinstance(self._mode, RecordMode):
-                file = cassette_file(self._mode.folder, run_label)
-                if file in self._recording:
-                    raise ProxyError(f"two runs would be recorded to {file}", hint="Give the suites different names.")
-                self._recording.add(file)
-                stack.callback(self._recording.discard, file)
-                opened = recording(file, run_label, places, self.redact)
-                cassette = recorder = stack.enter_context(opened)
+            match self._mode:
+                case ReplayMode(folder):
+                    source = cassette = ReplaySource(load(cassette_file(folder, run_label)), places, self.redact)
+                case RecordMode(_, folder):
+                    source, file = self._live, cassette_file(folder, run_label)
+                    if file in self._recording:
+                        hint = "Give the suites different names."
+                        raise ProxyError(f"two runs would be recorded to {file}", hint=hint)
+                    self._recording.add(file)
+                    stack.callback(self._recording.discard, file)
+                    cassette = recorder = stack.enter_context(recording(file, run_label, places, self.redact))
+                case _:
+                    source, cassette = self._live, CassetteState()
             meter = Meter(self._base_url, token, budget_usd, cassette, self.socket, wait)
-            run = ProxyRun(meter, source, self._limits, allowed, self._pause(), recorder)
+            run = ProxyRun(meter, source, self._limits, self._pause, allowed, recorder)
             self._runs[token] = run
             try:
                 yield meter
@@ -134,24 +140,9 @@ class ModelProxy:
                 del self._runs[token]
                 await run.close()
 
-    @property
-    def address(self) -> str:
-        """Whom it asks; nobody where it replays."""
-        return "" if isinstance(self._mode, ReplayMode) else self._mode.upstream.base_url
-
     async def probe(self, model: str, notify: Callable[[str], None]) -> Probe:
         """Ask a model for one token, past any recording; `notify` is called with why it is asked again."""
         # What is asked is whether there is an answer now.
         meter = Meter(self._base_url, "", None, CassetteState(), wait=RateLimitWait(0.0))
-        run = ProxyRun(meter, self._started(), self._limits, pause=self._pause())
-        return await probe(run, plain(model), self._started().address, notify)
-
-    def _pause(self) -> UpstreamPause | None:
-        if isinstance(self._mode, ReplayMode):
-            return None
-        return self._rate_limits.pause(self._mode.upstream.identity, self._started().address)
-
-    def _started(self) -> AnswerSource:
-        if self._live is None:
-            raise ProxyError("the model proxy has not been started")
-        return self._live
+        run = ProxyRun(meter, self._live, self._limits, self._pause)
+        return await probe(run, plain(model), self.address, notify)

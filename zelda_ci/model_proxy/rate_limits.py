@@ -7,10 +7,9 @@ may be asked again, and the refused one is sent anew from here: no session fails
 import math
 import random
 import time
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from contextlib import contextmanager
 
 import anyio
 
@@ -32,15 +31,18 @@ FIRST_SECONDS, LONGEST_SECONDS = 1.0, 60.0
 # Share of a pause over which requests return after it, so that they do not all come in one instant.
 JITTER, MAX_JITTER_SECONDS = 0.2, 10.0
 
-# Length of a pause that is worth a line, the first time, and while refusals go on.
-NOTICE_SECONDS, MORE_NOTICE_SECONDS = 1.0, 10.0
+# Length of a pause that is worth a line.
+NOTICE_SECONDS = 1.0
+
+RateLimits = defaultdict[Hashable, "UpstreamPause"]
+"""The pauses of one job, by upstream: shared by all proxies, since sessions and judges may have one limit."""
 
 
 class Throttled(Exception):  # noqa: N818 - an answer, and no error of ours
     """The API's refusal of a request that may be sent again; nothing was passed on to the session."""
 
-    def __init__(self, status: int, headers: Headers, body: bytes) -> None:
-        super().__init__(status)
+    def __init__(self, address: str, status: int, headers: Headers, body: bytes) -> None:
+        super().__init__(f"{address} {REASONS[status]} (HTTP {status})")
         self.status, self.headers, self.body = status, headers, body
         self.seconds = _seconds(headers)
         """For which the API asks to wait; None where it does not say."""
@@ -52,15 +54,11 @@ def is_throttled(status: int, headers: Headers) -> bool:
 
 
 def _seconds(headers: Headers) -> float | None:
-    named = dict(headers)
-    for name, unit in ((b"retry-after-ms", 0.001), (b"retry-after", 1.0)):
-        with suppress(KeyError, ValueError):
-            if 0 <= (seconds := float(named[name]) * unit) < math.inf:
-                return seconds
-    with suppress(KeyError, ValueError, TypeError, OverflowError):
-        date = parsedate_to_datetime(named[b"retry-after"].decode("latin-1"))
-        return max(0.0, (date - datetime.now(UTC)).total_seconds())
-    return None
+    try:
+        seconds = float(dict(headers)[b"retry-after"])
+    except (KeyError, ValueError):
+        return None
+    return seconds if 0 <= seconds < math.inf else None
 
 
 class RateLimitWait:
@@ -132,12 +130,16 @@ class TooLongError(Exception):
 
 
 class UpstreamPause:
-    """The pause of all requests for one API and one key. Times are seconds of any clock that never goes back."""
+    """The pause of all requests for one API and one key.
+
+    Args:
+        notify: Called once for each pause with a sentence about it.
+        clock: Seconds that never go back.
+    """
 
     def __init__(
-        self, name: str, notify: Callable[[str], None] = lambda _: None, clock: Callable[[], float] = time.monotonic
+        self, notify: Callable[[str], None] = lambda _: None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._name = name
         self._notify = notify
         self._clock = clock
         self._ends_at = self._refused_at = -math.inf
@@ -155,8 +157,8 @@ class UpstreamPause:
                 while (seconds := self._ends_at - self._clock()) > 0:
                     if seconds > run.left:
                         most = duration(run.max_seconds)
-                        why = f"this one would wait for longer than the {most} that one run may"
-                        raise TooLongError(f"{self._name} limits requests: {why}")
+                        why = f"this request would wait for longer than the {most} that one run may"
+                        raise TooLongError(f"The API limits requests: {why}")
                     jitter = random.random() * min(MAX_JITTER_SECONDS, JITTER * seconds)  # noqa: S311 - no secret
                     await anyio.sleep(min(seconds + jitter, run.left))
         return self._clock()
@@ -175,9 +177,8 @@ class UpstreamPause:
         least = backoff if refusal.seconds is None or self._in_a_row > 1 else 0.0
         seconds = max(refusal.seconds or 0.0, least)
         self._ends_at = max(self._ends_at, now + seconds)
-        if is_news and seconds >= (NOTICE_SECONDS if self._in_a_row == 1 else MORE_NOTICE_SECONDS):
-            why = f"{self._name} {REASONS[refusal.status]} (HTTP {refusal.status})"
-            self._notify(f"{why}: all requests wait for {duration(seconds)}")
+        if is_news and seconds >= NOTICE_SECONDS:
+            self._notify(f"{refusal}: all requests wait for {duration(seconds)}")
         is_down = refusal.status == 529 and attempts >= MAX_OVERLOADS
         if is_down or self._ends_at - now > run.left:
             return False
@@ -188,19 +189,3 @@ class UpstreamPause:
         """Note that a request was answered."""
         if sent_at >= self._refused_at:
             self._in_a_row = 0
-
-
-class RateLimits:
-    """The pauses of one job, shared by all proxies of it: sessions and judges may have one limit.
-
-    Args:
-        notify: Called once for each pause with a sentence about it.
-    """
-
-    def __init__(self, notify: Callable[[str], None] = lambda _: None) -> None:
-        self._notify = notify
-        self._pauses: dict[Hashable, UpstreamPause] = {}
-
-    def pause(self, upstream: Hashable, name: str) -> UpstreamPause:
-        """The pause of an upstream, which messages call by the name."""
-        return self._pauses.setdefault(upstream, UpstreamPause(name, self._notify))

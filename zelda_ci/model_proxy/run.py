@@ -29,6 +29,9 @@ MAX_CONCURRENT = 24
 # Free, so that no budget ends them: far beyond what Claude Code asks for.
 MAX_TOKEN_COUNTS = 1000
 
+# About refused requests: the names in them are the session's own.
+MAX_REMARKS = 10
+
 # Beyond this, a request is read in a thread.
 LARGE_BYTES = 256 << 10
 
@@ -41,15 +44,15 @@ class ProxyRun:
         meter: Meter,
         source: AnswerSource,
         limits: Limits,
+        pause: UpstreamPause,
         allowed: Allowed | None = None,
-        pause: UpstreamPause | None = None,
         recording: Recording | None = None,
     ) -> None:
         self.meter = meter
         self.limits = limits
         self._source = source
         self._allowed = allowed or Allowed()
-        self._pause = pause or UpstreamPause(source.address)
+        self._pause = pause
         self._recording = recording
         self._token_counts = 0
         self._room = anyio.CapacityLimiter(MAX_CONCURRENT)
@@ -68,11 +71,9 @@ class ProxyRun:
             return await anyio.to_thread.run_sync(self._judged, path, headers, data)
         except RecursionError:
             raise RefusedHereError(400, "invalid_request_error", "the body nests values too deeply") from None
-        except policy.RefusedModelError as exc:
-            self.meter.refuse(self.meter.refused_models, exc.model)
-            raise
-        except policy.UnknownKeyError as exc:
-            self.meter.refuse(self.meter.refused_keys, exc.key)
+        except RefusedHereError as exc:
+            if exc.remark and len(self.meter.remarks) < MAX_REMARKS:
+                self.meter.remarks.add(exc.remark)
             raise
 
     def _judged(self, path: str, headers: Headers, data: bytes) -> Call:
@@ -126,8 +127,10 @@ class ProxyRun:
                 await send_error(client, 429, "rate_limit_error", str(exc), DO_NOT_RETRY)
                 return
             if self.meter.is_spent:
+                spent = f"{self.meter.cost_usd:.4f} of {self.meter.budget_usd or 0:.4f} US dollars are spent"
+                message = f"Zelda's cost limit for this run is reached: {spent}"
                 # 402 is the one error that the CLI neither repeats nor explains away in words of its own.
-                await send_error(client, 402, "billing_error", self.meter.spent_message, DO_NOT_RETRY)
+                await send_error(client, 402, "billing_error", message, DO_NOT_RETRY)
                 return
             is_answered = await self._ask(call, client, attempts, sent_at)
 

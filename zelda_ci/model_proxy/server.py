@@ -30,15 +30,15 @@ from zelda_ci.model_proxy.wire import (
 
 log = logging.getLogger(__name__)
 
-# Of all sessions together: 64 at once, each with ten sub-agents. Further ones get 503, which is retried.
-MAX_CONNECTIONS = 1024
 # Each request has a connection on both sides, and sessions have pipes.
 MAX_DESCRIPTORS = 1 << 16
 # Bytes of a socket's path that every kernel takes; Linux takes four more.
 MAX_ADDRESS_LENGTH = 103
 READ_BYTES = 1 << 16
 # For a client to read the answer to a request that was not read to its end.
-LINGER_SECONDS, LINGER_READS = 1.0, 256
+LINGER_SECONDS = 1.0
+# Connections that wait to be accepted.
+BACKLOG = 1024
 
 PATHS = ("/v1/messages", "/v1/messages/count_tokens")
 LOCAL_NAMES = ("127.0.0.1", "localhost")
@@ -64,7 +64,7 @@ async def serving(runs: Mapping[str, ProxyRun], limits: Limits, place: Path) -> 
             tasks.add(task)
             task.add_done_callback(tasks.discard)
         try:
-            await _Connection(reader, writer, is_full=len(tasks) > MAX_CONNECTIONS).serve(runs, limits)
+            await _Connection(reader, writer).serve(runs, limits)
         except (ConnectionError, h11.ProtocolError):
             log.debug("a session left, or did not speak HTTP")
         except asyncio.CancelledError:
@@ -72,8 +72,8 @@ async def serving(runs: Mapping[str, ProxyRun], limits: Limits, place: Path) -> 
         finally:
             writer.close()
 
-    listener = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=MAX_CONNECTIONS)
-    local = await asyncio.start_unix_server(serve, place, backlog=MAX_CONNECTIONS)
+    listener = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=BACKLOG)
+    local = await asyncio.start_unix_server(serve, place, backlog=BACKLOG)
     os.chmod(place, 0o666)  # noqa: PTH101, S103 - runs have tokens; a path of anyio's would do it in a thread
     try:
         yield f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
@@ -103,9 +103,8 @@ def socket_path() -> Iterator[Path]:
 class _Connection:
     """One connection of a session, and the sink of the answers on it."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_full: bool) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer, self._http = reader, writer, h11.Connection(h11.SERVER)
-        self._is_full = is_full
         self._is_head = self._has_started = False
 
     async def serve(self, runs: Mapping[str, ProxyRun], limits: Limits) -> None:
@@ -133,15 +132,13 @@ class _Connection:
             await self._send(h11.EndOfMessage())
             if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
                 with anyio.move_on_after(LINGER_SECONDS):
-                    for _ in range(LINGER_READS):
-                        await self._reader.read(READ_BYTES)
+                    while await self._reader.read(READ_BYTES):
+                        pass
                 return
             self._http.start_next_cycle()
 
     async def _answer(self, request: h11.Request, runs: Mapping[str, ProxyRun], limits: Limits) -> None:
         headers, path = list(request.headers), request.target.decode("latin-1").partition("?")[0]
-        if self._is_full:
-            raise RefusedHereError(503, "overloaded_error", "too many connections", [(b"connection", b"close")])
         body = await self._body(headers, limits)
         run = _admitted(request.method, path, dict(headers), runs)
         call = await run.call(path, headers, body)
@@ -150,8 +147,6 @@ class _Connection:
 
     async def _event(self) -> object:
         while (event := self._http.next_event()) is h11.NEED_DATA:
-            if self._http.they_are_waiting_for_100_continue:
-                await self._send(h11.InformationalResponse(status_code=100, headers=[]))
             self._http.receive_data(await self._reader.read(READ_BYTES))
         return event
 
@@ -182,33 +177,31 @@ class _Connection:
 
     async def _serve_until_it_leaves(self, run: ProxyRun, call: Call) -> None:
         """Serve the call; when the session goes away, so does the request to the API, which would still be paid for."""
-        failure: Exception | None = None
+        served = asyncio.create_task(run.serve(call, self))
+        tasks = (served, asyncio.create_task(self._until_it_leaves()))
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if not served.done():
+                raise ConnectionResetError
+            await served
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
-        async def cancel_when_gone(scope: anyio.CancelScope) -> None:
-            nonlocal failure
-            # Nobody sends the next request before the answer to this one; more of it than this is not kept.
-            data, size = b"-", 0
-            with suppress(ConnectionError):
-                while data and size < READ_BYTES:
-                    data = await self._reader.read(READ_BYTES)
-                    self._http.receive_data(data)
-                    size += len(data)
-            failure = ConnectionResetError()
-            scope.cancel()
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(cancel_when_gone, group.cancel_scope)
-            try:
-                await run.serve(call, self)
-            except Exception as exc:  # noqa: BLE001 - raised again below, outside the group, which would wrap it
-                failure = exc
-            group.cancel_scope.cancel()
-        if failure:
-            raise failure
+    async def _until_it_leaves(self) -> None:
+        """Read until the session hangs up, or asks more than it may before it has the answer."""
+        data, size = b"-", 0
+        with suppress(ConnectionError):
+            while data and size < READ_BYTES:
+                data = await self._reader.read(READ_BYTES)
+                self._http.receive_data(data)
+                size += len(data)
 
     async def start(self, status: int, headers: Headers) -> None:
+        response = h11.Response(status_code=status, headers=headers)
         self._has_started = True
-        await self._send(h11.Response(status_code=status, headers=headers))
+        await self._send(response)
 
     async def chunk(self, data: bytes) -> None:
         if not self._is_head:

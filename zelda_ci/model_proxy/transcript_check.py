@@ -8,7 +8,6 @@ nothing is called a difference; what tools returned is not compared.
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from zelda_ci.model_proxy import wire
@@ -23,16 +22,6 @@ MAX_ID_LENGTH = 100
 DELTAS = ("text", "thinking", "partial_json")
 
 
-@dataclass(frozen=True)
-class UnconfirmedBlock:
-    """A block of the transcript that had not passed the proxy when the transcript had it."""
-
-    message: str
-    digest: bytes
-    description: str
-    call: str = ""
-
-
 class TranscriptCheck:
     """Compares one run's transcript with its answers; see `execution.agent.TranscriptCheck`."""
 
@@ -44,10 +33,9 @@ class TranscriptCheck:
         self._calls: set[str] = set()
         """Calls that the API has begun: a tool may run before the rest of the answer has come."""
         self._repeated: set[str] = set()
-        self._unconfirmed: list[UnconfirmedBlock] = []
+        self._unconfirmed: list[tuple[str, bytes, str, str]] = []
+        """Message, digest, description and call of what had not passed when the transcript had it."""
         self._differences: dict[str, None] = {}
-
-    # --- what passes the proxy ------------------------------------------------------------------------------------
 
     def answer(self) -> "PassedAnswer":
         """Return an observer of one more answer's events."""
@@ -68,8 +56,6 @@ class TranscriptCheck:
             if is_known:
                 return
 
-    # --- what the transcript says ---------------------------------------------------------------------------------
-
     def began(self, message: str) -> None:
         """Check that a model's message is the API's."""
         if message not in self._is_complete:
@@ -78,13 +64,12 @@ class TranscriptCheck:
     def said(self, message: str, text: str, *, thinking: bool) -> None:
         """Check a text of a model's message."""
         kind = "thinking" if thinking else "text"
-        digest, description = _digest_of_text(message, kind, text), f"the {kind} of message {_shown(message)}"
-        self._check(UnconfirmedBlock(message, digest, description))
+        self._check(message, _digest_of_text(message, kind, text), f"the {kind} of message {_shown(message)}")
 
     def called(self, message: str, call: str, name: str, arguments: object) -> None:
         """Check a tool call in a model's message."""
         description = f"the call {_shown(call)} of {_shown(name)} in message {_shown(message)}"
-        self._check(UnconfirmedBlock(message, _digest_of_call(call, name, arguments), description, call))
+        self._check(message, _digest_of_call(call, name, arguments), description, call)
 
     def returned(self, call: str) -> None:
         """Check that a tool's result is one of a call that the API made."""
@@ -93,28 +78,23 @@ class TranscriptCheck:
 
     def differences(self) -> tuple[str, ...]:
         """Return what the transcript says and did not pass: known for certain once the session is over."""
-        for block in self._unconfirmed:
-            if not self._may_be(block):
-                self._differ(block.description)
+        for message, digest, description, call in self._unconfirmed:
+            # Of an answer that broke off the session may have got less than a block.
+            is_cut = not self._is_complete.get(message, True)
+            # Claude Code completes the input of some calls; the next request says how.
+            is_open = call in self._calls and call not in self._repeated
+            if message not in self._is_complete or not (digest in self._passed or is_cut or is_open):
+                self._differ(description)
         self._unconfirmed.clear()
         return tuple(self._differences)
 
-    def _check(self, block: UnconfirmedBlock) -> None:
-        if block.message in self._is_complete and block.digest in self._passed:
+    def _check(self, message: str, digest: bytes, description: str, call: str = "") -> None:
+        if message in self._is_complete and digest in self._passed:
             return
         # Most can be decided by now: the API is told soon what Claude Code has completed.
         if len(self._unconfirmed) == MAX_UNCONFIRMED:
             self.differences()
-        self._unconfirmed.append(block)
-
-    def _may_be(self, block: UnconfirmedBlock) -> bool:
-        if block.message not in self._is_complete:
-            return False
-        # Of an answer that broke off the session may have got less than a block.
-        if block.digest in self._passed or not self._is_complete[block.message]:
-            return True
-        # Claude Code completes the input of some calls; the next request says how.
-        return block.call in self._calls and block.call not in self._repeated
+        self._unconfirmed.append((message, digest, description, call))
 
     def _differ(self, description: str) -> None:
         if len(self._differences) < MAX_DIFFERENCES:
@@ -175,8 +155,8 @@ def _digest_of_text(message: str, kind: str, text: str) -> bytes:
 
 
 def _digest_of_call(call: str, name: str, arguments: object) -> bytes:
+    # JavaScript has one kind of numbers, and knows no -0.
     try:
-        # JavaScript has one kind of numbers, and knows no -0.
         equal = json.loads(json.dumps(arguments), parse_int=_number, parse_float=_number)
         return _digest(call, name, equal if isinstance(equal, dict) else {})
     except RecursionError:

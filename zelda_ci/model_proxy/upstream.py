@@ -29,6 +29,11 @@ class Upstream:
     platform: Platform = field(default_factory=AnthropicApi)
 
     @property
+    def address(self) -> str:
+        """Who answers, as messages name it."""
+        return self.masked(shown(self.base_url))
+
+    @property
     def identity(self) -> tuple[str, ...]:
         """Equal where the API's limits are the same: those of one address and one key."""
         keys = (part for name, key in sorted(self.headers.items()) for part in (name, key.fingerprint()))

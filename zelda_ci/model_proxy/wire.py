@@ -99,18 +99,18 @@ class OverLimitError(BrokenOff):
 
 
 class RefusedHereError(Exception):
-    """The proxy refuses a request: the error that it answers with."""
+    """The proxy refuses a request: the error that it answers with, and what the user is told about the run."""
 
-    def __init__(self, status: int, kind: str, message: str, headers: Headers | None = None) -> None:
+    def __init__(
+        self, status: int, kind: str, message: str, headers: Headers | None = None, *, remark: str = ""
+    ) -> None:
         super().__init__(message)
+        self.remark = remark
         self.status, self.kind, self.message, self.headers = status, kind, message, headers or DO_NOT_RETRY
 
 
 class AnswerSource(ABC):
     """Where the answers of a run come from: the API, or a cassette."""
-
-    address = "the recording"
-    """Who answers, as messages name it."""
 
     @abstractmethod
     async def answer(self, call: Call, sink: Sink) -> None:
@@ -166,8 +166,6 @@ class EventReader:
         self._data: list[bytes] = []
         self._size = 0
         self._ends_in_cr = False
-        self.malformed = False
-        """True once bytes were seen that are no event."""
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
         """The data of every event that is complete now."""
@@ -182,19 +180,12 @@ class EventReader:
             if line.startswith(b"data:"):
                 self._data.append(line[5:].removeprefix(b" "))
                 self._size += len(line)
-            elif line:
-                self.malformed |= not line.startswith((b":", b"event:", b"id:", b"retry:"))
-            elif self._data:
+            elif not line and self._data:
                 yield b"\n".join(self._data)
                 self._data, self._size = [], 0
         # Dropped rather than kept: the answer passes on as it is, only its price can no longer be read from it.
         if len(self._rest) + self._size > MAX_EVENT_BYTES:
-            self._rest, self._data, self._size, self.malformed = b"", [], 0, True
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the last event has ended."""
-        return not (self._rest.strip() or self._data)
+            self._rest, self._data, self._size = b"", [], 0
 
 
 def written(event: dict[str, Any]) -> bytes:

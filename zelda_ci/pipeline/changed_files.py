@@ -79,25 +79,23 @@ async def _reach(texts: "_Texts", files: Mapping[str, TreeFile], folder: str, go
     await texts.load(files[path] for path in (*links, *runners))
     targets, recipes = [{path: texts.of(files[path]) or "" for path in paths} for paths in (links, runners)]
     graph = Graph(RepositoryFiles(dict.fromkeys((*gone, *files)), targets, folder), recipes)
-    seen, steering = set[str](), {path for path in files if graph.steers(path) and _has_text(files[path])}
-    waiting, is_felt, needed = steering, True, {path for path in steering if path.endswith((".md", ".json"))}
-    while waiting:
-        seen |= waiting
-        if len(seen) > MAX_FILES:
-            return ChangeSet(problem=f"more than {MAX_FILES:,} files steer, or are named by those that do")
-        await texts.load(files[path] for path in waiting)
-        found = {path: texts.of(files[path]) for path in sorted(waiting)}
-        if lost := sorted(path for path in waiting & needed if found[path] is None):
-            return ChangeSet(problem=f"{lost[0]} could not be read")
-        for path, text in found.items():
-            if text:
-                graph.look_into(path, text)
-        followed = {place for path in found if is_felt for place in graph.followed(path)} - seen
-        waiting = {place for place in followed if place in files and graph.tree.is_file(place)}
-        if not waiting:
-            # First all that is felt; then what is merely named, for who reads that.
-            named, is_felt = {place for path in seen for place in graph.named(path)} - seen, False
-            waiting = {place for place in named if place in files and graph.tree.is_file(place)}
+    seen, places = set[str](), {path for path in files if graph.steers(path) and _has_text(files[path])}
+    needed = {path for path in places if path.endswith((".md", ".json"))}
+    # First all that is felt; then what is merely named, for who reads that.
+    for lead in (graph.followed, graph.named):
+        while waiting := {it for it in places if it in files and graph.tree.is_file(it)} - seen:
+            seen |= waiting
+            if len(seen) > MAX_FILES:
+                return ChangeSet(problem=f"more than {MAX_FILES:,} files steer, or are named by those that do")
+            await texts.load(files[path] for path in waiting)
+            found = {path: texts.of(files[path]) for path in sorted(waiting)}
+            if lost := [path for path, text in found.items() if text is None and path in needed]:
+                return ChangeSet(problem=f"{lost[0]} could not be read")
+            for path, text in found.items():
+                if text:
+                    graph.look_into(path, text)
+            places = {place for path in found for place in lead(path)}
+        places = {place for path in seen for place in graph.named(path)}
     return ChangeSet((), *graph.found())
 
 

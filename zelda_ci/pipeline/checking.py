@@ -27,6 +27,7 @@ from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.workspace import NamedContents, WorkspaceSource
 from zelda_ci.errors import ConfigError, StorageError, WorkspaceError, ZeldaError
 from zelda_ci.events import Checking, Emit, Warned, ignore
+from zelda_ci.execution.outcome import of_api_error
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import write_whole
 from zelda_ci.judge.base import models_of
@@ -402,16 +403,7 @@ def judge_models(suite: ResolvedSuite) -> Iterable[str]:
 BUSY = {408, 409, 429}
 ONLY_CLAUDE_CODE = "only authorized for use with Claude Code"
 NO_JUDGE = "A judge cannot use a subscription: set ANTHROPIC_API_KEY, or gatewayUrl with PORTKEY_API_KEY."
-# Status → what it means, and what helps.
-MEANINGS = {
-    401: ("the credential is not accepted", "Check the key or token in the environment, and the address it belongs to"),
-    402: ("nothing is left to pay with", "Look at the account's credit"),
-    403: ("the credential may not use this model", "Ask for access to the model, or choose another"),
-    404: (
-        "there is no such model",
-        "Check execution.model and judgeModel; clouds and gateways have names of their own",
-    ),
-}
+HINT = "Check the key, its address, and execution.model or judgeModel: clouds and gateways have names of their own."
 
 
 async def probed(subject: str, model: str, proxy: ModelProxy, emit: Emit) -> Check:
@@ -432,9 +424,9 @@ async def probed(subject: str, model: str, proxy: ModelProxy, emit: Emit) -> Che
         why = "the token is for Claude Code alone, so it cannot be tried without a session"
         status, message = "warning", f"{why} ({said})."
     else:
-        code = 402 if probe.status == 400 and NO_CREDIT in probe.message else probe.status
-        meaning, hint = MEANINGS.get(code, ("the request is refused", "Nothing can be asked of it like this"))
-        message, hint = f"{meaning} ({said}).", NO_JUDGE if ONLY_CLAUDE_CODE in probe.message else f"{hint}."
+        is_unpaid = probe.status == 402 or NO_CREDIT in probe.message
+        _, sentence = of_api_error(probe.status, "billing_error" if is_unpaid else None) or ("", "")
+        message, hint = f"{sentence} {said}.", NO_JUDGE if ONLY_CLAUDE_CODE in probe.message else HINT
     facts = {"hint": hint, "seconds": probe.seconds, "cost_usd": probe.cost_usd}
     return made(proxy.redact, subject, status, model, message, **facts)
 

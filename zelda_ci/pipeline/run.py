@@ -29,7 +29,6 @@ from zelda_ci.execution.outcome import SessionOutcome
 from zelda_ci.metrics.functional_correctness import check_usable, ending
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.policy import Allowed
-from zelda_ci.model_proxy.pricing import Models
 from zelda_ci.model_proxy.rate_limits import MAX_WAIT_SECONDS, RateLimitWait
 from zelda_ci.pipeline.evaluation import evaluate, update_isolation
 from zelda_ci.pipeline.fingerprints import TreeDigests, fingerprint_of, tree_digests
@@ -165,7 +164,8 @@ class SuiteRun:
             budget_usd=suite.execution.max_cost_usd,
             placeholders={name: str(folder) for name, folder in folders.items()},
             allowed=Allowed(
-                models=Models(suite.execution.model, suite.execution.extra_models),
+                model=suite.execution.model,
+                more_models=suite.execution.extra_models,
                 web=any(rule.partition("(")[0] in WEB for rule in suite.execution.allowed_tools),
                 keys=suite.execution.request_keys,
             ),
@@ -232,11 +232,7 @@ class SuiteRun:
 
     def _remarks(self, meter: Meter) -> Iterator[str]:
         """What the proxy refused, a recording that failed, and where a replay was not exactly the recording."""
-        for model in sorted(meter.refused_models):
-            yield f"the session may not ask the model {self.redact(model)}: see execution.extraModels"
-        for key in sorted(meter.refused_keys):
-            sentence = f"a request had the key {self.redact(key)}, which this version of Zelda does not know"
-            yield f"{sentence}: see execution.requestKeys"
+        yield from map(self.redact, sorted(meter.remarks))
         cassette = meter.cassette
         if not cassette.failure:
             differences = [*cassette.divergences, *(f"not asked for: {exchange}" for exchange in cassette.unused)]

@@ -3,13 +3,15 @@
 An exit code cannot tell: a program may end with any number, 125 included, and so may what should have confined it.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-MAX_MESSAGE_LENGTH = 200
-BEGUN, ENDED = "begun", "ended"
+MAX_BYTES = 200
+# Process id of the supervisor, the word that the program has begun, its exit code: each written once it is known.
+STATUS = re.compile(rb"(?:([0-9]{1,9})\n)?(?:(begun)\n)?(?:ended ([0-9]{1,3})\n)?")
 
 
 @dataclass(frozen=True)
@@ -18,6 +20,8 @@ class Launch:
 
     begun: bool
     exit_code: int | None = None
+    supervisor: int | None = None
+    """Process id of the supervisor, once it runs."""
 
 
 @contextmanager
@@ -32,8 +36,7 @@ def followed(file: Path) -> Iterator[Callable[[], Launch]]:
 
         def read() -> Launch:
             opened.seek(0)
-            words = (opened.read(MAX_MESSAGE_LENGTH) or b"").decode("ascii", "replace").split()
-            has_ended = len(words) == 3 and words[1] == ENDED and words[2].isascii() and words[2].isdigit()
-            return Launch(words[:1] == [BEGUN], int(words[2]) if has_ended else None)
+            supervisor, begun, code = STATUS.findall(opened.read(MAX_BYTES) or b"")[0]
+            return Launch(bool(begun), int(code) if code else None, int(supervisor) if supervisor else None)
 
         yield read

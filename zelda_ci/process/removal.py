@@ -3,6 +3,7 @@
 import logging
 import os
 import re
+import secrets
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -11,7 +12,7 @@ from pathlib import Path
 import anyio
 
 from zelda_ci import process
-from zelda_ci.files import moving, untrusted
+from zelda_ci.files import untrusted
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +27,17 @@ async def discard(path: Path, trash: Path) -> None:
 
     Both must lie on the same file system. A missing path is fine.
     """
-    if moving.move_to_trash(path, trash):
+    try:
+        if untrusted.kind_of(trash) not in {None, "a folder"}:
+            trash.unlink()  # noqa: ASYNC240 - a moment
+        trash.mkdir(mode=0o700, exist_ok=True)  # noqa: ASYNC240 - as above
+        with untrusted.entered(path.parent) as folder, untrusted.entered(trash) as top:
+            untrusted.move(path.name, folder, secrets.token_hex(8), top)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        log.warning("%s cannot be removed: %s", path, error.strerror)
+    else:
         await empty(trash)
 
 

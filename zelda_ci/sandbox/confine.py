@@ -22,9 +22,9 @@ from zelda_ci.sandbox.run_folder import WorkspaceFolder
 
 LIMITS = {"CORE": 0, "FSIZE": 2 << 30, "NOFILE": 1 << 16}
 MAX_PROCESSES = 4096
-MAX_MEMORY = 8 << 30
-# Of the machine's, where that is less.
+# Bytes; of memory at most this share of the machine's.
 MEMORY_SHARE = 0.8
+MAX_MEMORY = min(8 << 30, int(MEMORY_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")))
 MAX_DISK = 10 << 30
 
 # What a session's commands print ends up in transcripts, and what they send somewhere else is out of reach.
@@ -60,23 +60,10 @@ class Needs:
     """Variables whose values the suite gives: these say nothing of where the machine's toolchains are."""
     socket: Path | None = None
     """Outside path of the model proxy's socket."""
-    memory: int = min(MAX_MEMORY, int(MEMORY_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")))
-    disk: int = MAX_DISK
-    """Bytes that a run may take, of each."""
-    processes: int = MAX_PROCESSES
 
     def reaches(self, path: Path) -> bool:
         """Whether the run's user gets to what it may read at a path."""
         return self.level != "uid" or closed_folders.is_within_reach(path, self.private.base)
-
-
-def unconfined(environment: Mapping[str, str]) -> Confinement:
-    """A supervisor, an environment of the run's own, and nothing else."""
-    return Confinement(tuple(programs.supervisor(os.getpid())), environment, session_variables=_session_variables())
-
-
-def _session_variables(**more: str) -> Mapping[str, str]:
-    return {"BUN_OPTIONS": programs.unreadable(), **more} if sys.platform == "linux" else {}
 
 
 def confine(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) -> Confinement:
@@ -85,8 +72,10 @@ def confine(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) 
     Raises:
         OSError: The run's folder cannot be written.
     """
+    supervisor = tuple(programs.supervisor(os.getpid()))
+    session_variables = {"BUN_OPTIONS": programs.unreadable()} if sys.platform == "linux" else {}
     if needs.level == "none":
-        return unconfined(environment)
+        return Confinement(supervisor, environment, session_variables=session_variables)
     for name in bubblewrap.PRIVATE:
         (run.private / name).mkdir(parents=True, exist_ok=True)
     prefix, shell = _shells(run, environment, needs.level) or (None, None)
@@ -103,20 +92,20 @@ def confine(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) 
         raise OSError("namespaces can no longer be made")
     options = {
         "--confined": 2 if maker else 0,
-        "--memory": needs.memory,
-        "--disk": needs.disk,
-        "--processes": needs.processes,
+        "--memory": MAX_MEMORY,
+        "--disk": MAX_DISK,
+        "--processes": MAX_PROCESSES,
         "--folder": run.path,
         "--report": run.limit_report,
     }
     return Confinement(
-        supervisor=tuple(programs.supervisor(os.getpid())),
+        supervisor=supervisor,
         environment=environment,
         level=needs.level,
         options=tuple(str(word) for option in options.items() for word in option),
         starts={phase: tuple(_start(phase, needs, mounts, maker)) for phase in PHASES},
         # Claude Code says itself that it is confined: it still has to close itself to what it starts.
-        session_variables=_session_variables(ZELDA_CONFINED="1"),
+        session_variables={**session_variables, "ZELDA_CONFINED": "1"},
         shell_prefix=prefix,
         shell=shell,
         socket=bubblewrap.INNER_SOCKET if maker and needs.socket else needs.socket,
@@ -139,14 +128,16 @@ def _start(phase: CommandPhase, needs: Needs, mounts: SandboxMounts, maker: str 
     }
     if needs.level != "landlock":
         # It counts per user, so it only makes sense where the run has one of its own (also in a user namespace).
-        policy["limits"] = {**LIMITS, "NPROC": needs.processes}
+        policy["limits"] = {**LIMITS, "NPROC": MAX_PROCESSES}
     if needs.uid is not None:
         used = [*map(os.path.realpath, (*mounts.readable, *mounts.writable, mounts.socket or "/"))]
         hidden = [folder for folder in SOCKET_FOLDERS if not any(Path(path).is_relative_to(folder) for path in used)]
         policy |= {"uid": needs.uid, "hidden": hidden}
     if abi := levels.abi_of(needs.level):
-        writable = [*mounts.writable, *_temporary(needs)]
         own = needs.level != "landlock"
+        # The system's, which are the run's own ones; or as a guest, beside others.
+        places = [place for place in bubblewrap.TEMPORARY if maker or not needs.private.is_private(place)]
+        writable = [*mounts.writable, *(places if own else ())]
         policy["landlock"] = kernel.policy(abi, mounts.readable, writable, internet=sockets, terminals=own)
     if maker is None:
         return programs.inside(policy, anybody=needs.uid is not None)
@@ -156,13 +147,6 @@ def _start(phase: CommandPhase, needs: Needs, mounts: SandboxMounts, maker: str 
     if maker == levels.OWN:
         return programs.inside(policy, world=options)
     return [maker, *options, "--", *programs.inside(policy)]
-
-
-def _temporary(needs: Needs) -> Sequence[Path]:
-    """The temporary folders of the system that may be written: the run's own ones; or as a guest, beside others."""
-    if needs.level == "uid":
-        return [place for place in bubblewrap.TEMPORARY if not needs.private.is_private(place)]
-    return bubblewrap.TEMPORARY if needs.level == "full" else ()
 
 
 def _of_the_machine(environment: Mapping[str, str], needs: Needs) -> Mapping[str, str]:
@@ -180,32 +164,25 @@ def machine_path(environment: Mapping[str, str]) -> str:
 
 def _shells(run: WorkspaceFolder, environment: Mapping[str, str], level: IsolationLevel) -> tuple[Path, Path] | None:
     """Programs that run shells in a confinement of their own, so that they cannot look into the CLI."""
-    abi = levels.abi_of(level)
-    if not abi:
+    if not (abi := levels.abi_of(level)):
         return None
     shell = environment.get("SHELL") or shutil.which("bash", path=machine_path(environment)) or "/bin/sh"
     policy = {"drop": HIDDEN_FROM_SHELLS, "landlock": kernel.nested(abi)}
     if level == "landlock":
         # Where the CLI needs a socket with a path, its shells still get none. Their network is as it is outside.
         policy["seccomp"] = kernel.program(platform.machine(), level, internet=True).hex()
-    anybody = level == "uid"
-    wrapper = run.path / "inner" / Path(shell).name
-    wrapper.parent.mkdir(exist_ok=True)
+    start = [*programs.inside(policy, anybody=level == "uid"), shell]
     # Claude Code gives the first a shell line as its only argument, and the second, which must bear the shell's name,
     # what a shell is given: it starts some without the prefix, and these read what a session can write into its HOME.
-    return (
-        _program(run.path / "shell", programs.inside({**policy, "shell": shell}, anybody=anybody)),
-        _program(wrapper, [*programs.inside(policy, anybody=anybody), shell]),
-    )
-
-
-def _program(file: Path, command: Sequence[str]) -> Path:
-    # Not written over: the file may be running, and a link may have been put in its place.
-    file.unlink(missing_ok=True)
-    # A script, since the path of Python may hold a space, which a line of `#!` cannot.
-    file.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
-    file.chmod(0o755)
-    return file
+    prefix, wrapper = run.path / "shell", run.path / "inner" / Path(shell).name
+    wrapper.parent.mkdir(exist_ok=True)
+    for file, command in ((prefix, [*start, "-c"]), (wrapper, start)):
+        # Not written over: the file may be running, and a link may have been put in its place.
+        file.unlink(missing_ok=True)
+        # A script, since the path of Python may hold a space, which a line of `#!` cannot.
+        file.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
+        file.chmod(0o755)
+    return prefix, wrapper
 
 
 @dataclass(frozen=True)
@@ -248,23 +225,8 @@ def arguments(command: Command, suite: ResolvedSuite, environment: Mapping[str, 
     Raises:
         WorkspaceError: The shell that the suite asks for is not there (`SHELL_MISSING`).
     """
-    return [*_shell(suite, environment), command] if isinstance(command, str) else list(command)
-
-
-def notes(suite: ResolvedSuite, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """What to know of the shell of a suite's commands.
-
-    Raises:
-        WorkspaceError: As in `arguments`.
-    """
-    commands = (suite.setup_command, suite.build_command, suite.test_command)
-    if not any(isinstance(command, str) for command in commands):
-        return ()
-    _shell(suite, environment)
-    return () if suite.shell or _program_path("bash", environment) else (NO_PIPEFAIL,)
-
-
-def _shell(suite: ResolvedSuite, environment: Mapping[str, str]) -> Sequence[str]:
+    if not isinstance(command, str):
+        return list(command)
     setting = suite.shell or ("bash" if _program_path("bash", environment) else "sh")
     words = setting.split() if isinstance(setting, str) else list(setting)
     options = STRICT.get(PurePath(words[0]).name, ()) if len(words) == 1 else ()
@@ -276,7 +238,18 @@ def _shell(suite: ResolvedSuite, environment: Mapping[str, str]) -> Sequence[str
             hint="Install it, or choose another shell.",
             code="SHELL_MISSING",
         )
-    return (program, *options, *words[1:])
+    return [program, *options, *words[1:], command]
+
+
+def notes(suite: ResolvedSuite, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """What to know of the shell of a suite's commands.
+
+    Raises:
+        WorkspaceError: As in `arguments`.
+    """
+    commands = (suite.setup_command, suite.build_command, suite.test_command)
+    lines = [arguments(command, suite, environment) for command in commands if isinstance(command, str)]
+    return (NO_PIPEFAIL,) if lines and not suite.shell and not _program_path("bash", environment) else ()
 
 
 def _program_path(program: str, environment: Mapping[str, str]) -> str | None:

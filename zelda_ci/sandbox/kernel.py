@@ -127,6 +127,8 @@ SET_LIMITS = {"x86_64": 302, "aarch64": 261}
 # Mount, cgroup, UTS, IPC, user, process, network.
 NEW_NAMESPACES = 0x7E020000
 NEW_TIME = 0x80
+# Of setpriority: all processes of a user.
+PRIO_USER = 2
 # TIOCSTI and TIOCLINUX: they type into whatever reads a terminal.
 TERMINAL_INPUT = (0x5412, 0x541C)
 
@@ -138,13 +140,13 @@ NUMBER, ARCHITECTURE, FIRST_ARGUMENT, SECOND_ARGUMENT = 0, 4, 16, 24
 # From here on numbers belong to x32, another way to make the same calls.
 FOREIGN = 0x40000000
 
-# Operation, steps to skip if it is so, steps to skip if not, operand.
-Step = tuple[int, int, int, int]
-
-
 # Of a type, whose higher bits are flags.
 TYPE_BITS = 0xF
 SOCK_DGRAM = 2
+
+# Operation, steps to skip if it is so, steps to skip if not, operand.
+Step = tuple[int, int, int, int]
+ALLOWED, REFUSED = (RETURN, 0, 0, ALLOW), (RETURN, 0, 0, ERRNO | EPERM)
 
 
 def program(machine: str, level: IsolationLevel, *, internet: bool, services: bool = False) -> bytes:
@@ -161,7 +163,27 @@ def program(machine: str, level: IsolationLevel, *, internet: bool, services: bo
     # A filter sees no path, so that it cannot tell the user's services from others. Pairs are connected already.
     services = services or not is_users_own
     families = (*((AF_UNIX,) if services else ()), AF_NETLINK, *((AF_INET, AF_INET6) if internet else ()))
-    steps: list[Step] = [
+    no_family: Step = (RETURN, 0, 0, ERRNO | EAFNOSUPPORT)
+    answers: list[tuple[int, Sequence[Step]]] = [
+        # "Not implemented" instead of "not permitted": only then do the C libraries fall back to `clone`.
+        *((number, [(RETURN, 0, 0, ERRNO | ENOSYS)]) for number in absent),
+        *((number, [REFUSED]) for number in FORBIDDEN[machine]),
+        (CLONE[machine], _if(FIRST_ARGUMENT, [NEW_NAMESPACES], REFUSED, ALLOWED, test=ANY_BIT)),
+        (UNSHARE[machine], _if(FIRST_ARGUMENT, [NEW_NAMESPACES | NEW_TIME], REFUSED, ALLOWED, test=ANY_BIT)),
+        (IOCTL[machine], _if(SECOND_ARGUMENT, TERMINAL_INPUT, REFUSED, ALLOWED)),
+        (SOCKET[machine], _if(FIRST_ARGUMENT, families, ALLOWED, no_family)),
+    ]
+    if not services:
+        # Half of a pair of datagram sockets can be connected anew, to any path.
+        load, *steps = _if(SECOND_ARGUMENT, [SOCK_DGRAM], REFUSED, ALLOWED)
+        answers.append((SOCKET_PAIR[machine], [load, (MASK, 0, 0, TYPE_BITS), *steps]))
+    if is_users_own:
+        # Of no other process than itself, nor of all processes of the user.
+        itself = _if(SECOND_ARGUMENT, [0], ALLOWED, REFUSED)
+        every = _if(FIRST_ARGUMENT, [PRIO_USER], REFUSED)
+        answers.append((SET_PRIORITY[machine], [*every, *itself]))
+        answers.append((SET_LIMITS[machine], _if(FIRST_ARGUMENT, [0], ALLOWED, REFUSED)))
+    steps = [
         (LOAD, 0, 0, ARCHITECTURE),
         # On x86-64 a program can switch to 32-bit calls, whose numbers mean something else: killed, as there is no
         # fallback.
@@ -169,56 +191,16 @@ def program(machine: str, level: IsolationLevel, *, internet: bool, services: bo
         (RETURN, 0, 0, KILL),
         (LOAD, 0, 0, NUMBER),
         (AT_LEAST, 0, 1, FOREIGN),
-        (RETURN, 0, 0, ERRNO | EPERM),
-        # "Not implemented" instead of "not permitted": only then do the C libraries fall back to `clone`.
-        *(step for number in absent for step in _call(number, [(RETURN, 0, 0, ERRNO | ENOSYS)])),
-        *(step for number in FORBIDDEN[machine] for step in _call(number, [(RETURN, 0, 0, ERRNO | EPERM)])),
-        *_call(CLONE[machine], _unless_any_bit(FIRST_ARGUMENT, NEW_NAMESPACES)),
-        *_call(UNSHARE[machine], _unless_any_bit(FIRST_ARGUMENT, NEW_NAMESPACES | NEW_TIME)),
-        *_call(IOCTL[machine], _one_of(SECOND_ARGUMENT, TERMINAL_INPUT, ERRNO | EPERM, ALLOW)),
-        *_call(SOCKET[machine], _one_of(FIRST_ARGUMENT, families, ALLOW, ERRNO | EAFNOSUPPORT)),
-        *(() if services else _call(SOCKET_PAIR[machine], _NO_DATAGRAMS)),
-        *(_call(SET_PRIORITY[machine], _OWN_PRIORITY) if is_users_own else ()),
-        *(_call(SET_LIMITS[machine], _one_of(FIRST_ARGUMENT, (0,), ALLOW, ERRNO | EPERM)) if is_users_own else ()),
+        REFUSED,
+        *(step for number, answer in answers for step in ((EQUAL, 0, len(answer), number), *answer)),
         # A list of what is forbidden, not of what is allowed: a toolchain that needs a new call would break for no
         # gain.
-        (RETURN, 0, 0, ALLOW),
+        ALLOWED,
     ]
     return b"".join(struct.pack("=HBBI", *step) for step in steps)
 
 
-# Half of a pair of datagram sockets can be connected anew, to any path.
-_NO_DATAGRAMS: Sequence[Step] = (
-    (LOAD, 0, 0, SECOND_ARGUMENT),
-    (MASK, 0, 0, TYPE_BITS),
-    (EQUAL, 0, 1, SOCK_DGRAM),
-    (RETURN, 0, 0, ERRNO | EPERM),
-    (RETURN, 0, 0, ALLOW),
-)
-
-
-# Of all processes of the user (PRIO_USER), or of another than itself.
-_OWN_PRIORITY: Sequence[Step] = (
-    (LOAD, 0, 0, FIRST_ARGUMENT),
-    (EQUAL, 0, 1, 2),
-    (RETURN, 0, 0, ERRNO | EPERM),
-    (LOAD, 0, 0, SECOND_ARGUMENT),
-    (EQUAL, 0, 1, 0),
-    (RETURN, 0, 0, ALLOW),
-    (RETURN, 0, 0, ERRNO | EPERM),
-)
-
-
-def _call(number: int, steps: Sequence[Step]) -> Iterable[Step]:
-    """What holds for one system call; its last step must be an answer."""
-    yield (EQUAL, 0, len(steps), number)
-    yield from steps
-
-
-def _unless_any_bit(argument: int, bits: int) -> Sequence[Step]:
-    return [(LOAD, 0, 0, argument), (ANY_BIT, 0, 1, bits), (RETURN, 0, 0, ERRNO | EPERM), (RETURN, 0, 0, ALLOW)]
-
-
-def _one_of(argument: int, values: Sequence[int], then: int, otherwise: int) -> Sequence[Step]:
-    tests = [step for value in values for step in ((EQUAL, 0, 1, value), (RETURN, 0, 0, then))]
-    return [(LOAD, 0, 0, argument), *tests, (RETURN, 0, 0, otherwise)]
+def _if(argument: int, values: Sequence[int], then: Step, *otherwise: Step, test: int = EQUAL) -> Sequence[Step]:
+    """Steps that compare an argument of a call with values."""
+    tests = [step for value in values for step in ((test, 0, 1, value), then)]
+    return [(LOAD, 0, 0, argument), *tests, *otherwise]

@@ -4,7 +4,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -117,15 +117,10 @@ def abi_of(level: IsolationLevel) -> int:
 
 @cache
 def _probed(path: str, cli: Path | None) -> Offered:
-    reasons: list[str] = []
-    found = frozenset(["none", *_available_levels(path, cli, reasons)])
-    return Offered(found, tuple(reasons), None if "full" in found else _remedy())
-
-
-def _available_levels(path: str, cli: Path | None, reasons: list[str]) -> Iterator[IsolationLevel]:
     if sys.platform != "linux" or platform.machine() not in kernel.ARCHITECTURES:
-        reasons.append(f"There is isolation on Linux on x86-64 and ARM, not on {sys.platform} {platform.machine()}.")
-        return
+        there = f"{sys.platform} {platform.machine()}"
+        return Offered(frozenset({"none"}), (f"There is isolation on Linux on x86-64 and ARM, not on {there}.",))
+    found, reasons, remedy = set[IsolationLevel](["none"]), list[str](), None
     abi = kernel.version()
     if abi < kernel.MIN_LANDLOCK_ABI:
         reasons.append("The kernel has no Landlock, or an old one: Linux 6.2 or newer has what is needed.")
@@ -133,16 +128,18 @@ def _available_levels(path: str, cli: Path | None, reasons: list[str]) -> Iterat
         reasons.append("The kernel's Landlock cannot keep signals and abstract sockets apart: Linux 6.12 or newer can.")
     has_namespaces = namespace_maker(path) is not None
     if has_namespaces:
-        yield "full"
+        found.add("full")
     else:
-        reasons.append(f"Namespaces cannot be made here ({_refused()}): {_remedy() or 'this system forbids them.'}")
+        remedy = _remedy()
+        reasons.append(f"Namespaces cannot be made here ({_refused()}): {remedy or 'this system forbids them.'}")
     if abi >= kernel.SCOPED:
-        yield "landlock"
+        found.add("landlock")
     # Where namespaces are to be had, nobody takes this by chance, and an attempt would cost every start.
     obstacle = _user_problem(cli, try_it=not has_namespaces)
     if abi >= kernel.MIN_LANDLOCK_ABI and not obstacle:
-        yield "uid"
-    reasons.extend([obstacle] if obstacle and not has_namespaces and os.geteuid() == 0 else [])
+        found.add("uid")
+    reasons += [obstacle] if obstacle and not has_namespaces and os.geteuid() == 0 else []
+    return Offered(frozenset(found), tuple(reasons), remedy)
 
 
 @cache
@@ -211,7 +208,9 @@ def _user_problem(cli: Path | None, *, try_it: bool) -> str | None:
     """Why nothing can be run as another user; found out by looking, or by trying too."""
     if os.geteuid() != 0:
         return "Only root can let runs be another user's."
-    missing = [name for number, name in NEEDED.items() if not _capabilities() >> number & 1]
+    status = _content("/proc/self/status").splitlines()
+    held = next((int(line.split()[1], 16) for line in status if line.startswith("CapEff:")), 0)
+    missing = [name for number, name in NEEDED.items() if not held >> number & 1]
     if missing:
         return f"Root cannot let runs be another user's without the capabilities {', '.join(missing)}."
     files = [Path(programs.python(anybody=True)[0]), programs.INSIDE, *([cli] if cli else [])]
@@ -224,13 +223,6 @@ def _user_problem(cli: Path | None, *, try_it: bool) -> str | None:
     script = 'for file; do test -r "$file" || { echo "$file cannot be read" >&2; exit 1; }; done'
     problem = _tried([*programs.inside(policy, anybody=True), "/bin/sh", "-c", script, "sh", *map(str, files)])
     return None if problem is None else f"Runs cannot be another user's here ({problem})."
-
-
-def _capabilities() -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("CapEff:"):
-            return int(line.split()[1], 16)
-    return 0
 
 
 def _tried(argv: Sequence[str]) -> str | None:

@@ -41,8 +41,8 @@ CONFIGURATION = (
 )  # fmt: skip
 FAMILIES = ("ImageMagick-*", "java-*", "jvm-*", "php*", "python3*")
 
-# Variables that name a toolchain's folder.
-PLACES = ("ANDROID_HOME", "DOTNET_ROOT", "GOROOT", "JAVA_HOME", *TOOLCHAINS)
+# Variables that name a toolchain's folder, and those of a certificate authority of one's own.
+SDKS = ("ANDROID_HOME", "DOTNET_ROOT", "GOROOT", "JAVA_HOME")
 CERTIFICATES = (
     "CARGO_HTTP_CAINFO", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "NODE_EXTRA_CA_CERTS", "NIX_SSL_CERT_FILE", "PIP_CERT",
     "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE",
@@ -84,26 +84,20 @@ class PrivateFolders:
     """The folders that decide what may not be read, links followed."""
 
     project: Path
-    home: Path | None
-    """The user's."""
     base: Path
     """Of all workspaces."""
     homes: tuple[Path, ...] = ()
-    """Of others, and of the user where HOME says something else, as in a job's container or under sudo."""
+    """What HOME says, and those of all people: HOME says something else in a job's container, and under sudo."""
 
     @classmethod
     def of(cls, project: Path, base: Path, environ: Mapping[str, str]) -> "PrivateFolders":
         """With the user's environment."""
-        home = environ.get("HOME")
-        return cls(_real(project), _real(Path(home)) if home else None, _real(base), _homes())
-
-    def every_home(self) -> Sequence[Path]:
-        """The user's home and those of others."""
-        return [home for home in (self.home, *self.homes) if home and home != Path("/")]
+        homes = [*([_real(Path(environ["HOME"]))] if environ.get("HOME") else []), *_homes()]
+        return cls(_real(project), _real(base), tuple(home for home in homes if home != Path("/")))
 
     def hidden(self) -> Sequence[Path]:
         """Folders that nothing readable may contain."""
-        return [path for path in (self.project, self.base, *self.every_home()) if path != Path("/")]
+        return [self.project, self.base, *self.homes]
 
     def is_private(self, path: Path) -> bool:
         """Whether it contains the project, the home or the workspaces, or lies in the project or the workspaces."""
@@ -114,7 +108,7 @@ class PrivateFolders:
     def home_of(self, path: Path) -> Path | None:
         """The home in which it lies."""
         real = _real(path)
-        return next((home for home in self.every_home() if real.is_relative_to(home)), None)
+        return next((home for home in self.homes if real.is_relative_to(home)), None)
 
 
 def _homes() -> tuple[Path, ...]:
@@ -157,17 +151,14 @@ def refusal(path: Path, private: PrivateFolders) -> str | None:
     """Why a path may not be made readable, to be read after it; nothing where it may."""
     real = _real(path)
     return (
-        "is or holds a place of daemons, devices or the kernel" if _is_of_daemons(real)
+        "is or holds a place of daemons, devices or the kernel"
+        if _holds(real, OF_DAEMONS) or any(real.is_relative_to(_real(Path(place))) for place in OF_DAEMONS)
         else "is shared with every program of the machine" if _holds(real, SHARED)
         else "does not exist" if not path.exists()
         else "would show the project, the home folder or other workspaces" if private.is_private(path)
         else "is a place for credentials" if _is_secret(path, private)
         else _socket_problem(real)
     )  # fmt: skip
-
-
-def _is_of_daemons(real: Path) -> bool:
-    return _holds(real, OF_DAEMONS) or any(real.is_relative_to(_real(Path(place))) for place in OF_DAEMONS)
 
 
 def _holds(real: Path, places: Iterable[str]) -> bool:
@@ -232,7 +223,7 @@ def without(folder: Path, private: PrivateFolders) -> Iterator[Path]:
 def _toolchains(environment: Mapping[str, str]) -> Iterator[Path]:
     """Folders in which programs on PATH lie, and those in which their links end."""
     yield from (Path(sys.base_prefix), Path(sys.prefix))
-    for name in PLACES:
+    for name in (*SDKS, *TOOLCHAINS):
         if name in environment:
             yield Path(environment[name])
     budget = MAX_LINKS
@@ -280,7 +271,7 @@ def _installation(folder: Path, private: PrivateFolders) -> Iterator[Path]:
         yield prefix
     # A prefix such as ~/.local or /srv/app holds more than programs: keyrings, configuration, the state of other tools.
     elif private.home_of(prefix) or private.is_private(prefix) or _is_below(prefix, DATA) or len(prefix.parts) <= 2:
-        yield from (prefix / part for part in PARTS if prefix not in {Path("/"), *private.every_home()})
+        yield from (prefix / part for part in PARTS if prefix not in {Path("/"), *private.homes})
     else:
         yield prefix
 

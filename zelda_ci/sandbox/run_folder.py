@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from zelda_ci.files import moving, untrusted
+from zelda_ci.files import untrusted
 
 MAX_JSON_BYTES, MAX_SENTENCE = 1 << 16, 1 << 10
 
@@ -88,4 +88,4 @@ class WorkspaceFolder:
         """Restore our permissions on the folder where a session of the same user has removed them."""
         if not os.access(self.path, os.R_OK | os.W_OK | os.X_OK):
             with suppress(OSError):
-                moving.unlock(str(self.path))
+                untrusted.unlock(str(self.path))

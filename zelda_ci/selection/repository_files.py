@@ -48,11 +48,7 @@ class RepositoryFiles:
 
     def meant(self, mention: Mention, importer: str) -> list[str]:
         """Files and folders that a word may mean: from the importer's folder, those above it, and the project's."""
-        word = mention.word.lstrip("/")
-        if not word or word.startswith("~") or PATTERN.search(word):
-            return []
-        ending = posixpath.splitext(importer)[1]
-        return self._found(word, mention.how, mention.is_started, posixpath.dirname(importer), ending)
+        return self._found(mention, posixpath.dirname(importer), posixpath.splitext(importer)[1])
 
     def matched(self, pattern: str, importer: str) -> list[str]:
         """Files that a pattern with a slash in it means."""
@@ -75,15 +71,17 @@ class RepositoryFiles:
         """Whether it is a folder, and neither the project's nor one above it."""
         return place in self.inside and place != self.folder and not self.folder.startswith(f"{place}/")
 
-    def _search(self, word: str, how: str, is_started: bool, folder: str, ending: str) -> list[str]:  # noqa: FBT001 - a key of the cache
-        is_run = how == "runs"
+    def _search(self, mention: Mention, folder: str, ending: str) -> list[str]:
+        word, is_run = mention.word.lstrip("/"), mention.how == "runs"
+        if not word or word.startswith("~") or PATTERN.search(word):
+            return []
         forms = [word, *(_forms(word, ending) if is_run else ())]
         likely = [form for form in forms if form[-1] in "./" or posixpath.basename(form) in self._stems]
         joined = (posixpath.join(base, form) for base in self._bases(folder) for form in likely)
         places = [self.real(posixpath.normpath(place)) for place in joined]
         found = [place for place in places if self.is_file(place)]
         # `import web` is a package in Python alone.
-        is_package = is_started and (ending == ".py" or not is_code(ending))
+        is_package = mention.is_started and (ending == ".py" or not is_code(ending))
         if "/" in word or is_package or (is_run and "." in word):
             found += filter(self._is_part, places)
         if not found and ("/" in word or "." in word):
@@ -91,7 +89,7 @@ class RepositoryFiles:
             for tail in (re.sub(r"^(\.{0,2}/)+", "", form) for form in likely):
                 same = self._namesakes.get(posixpath.basename(tail), []) if "." in tail or "/" in tail else []
                 ends = [path for path in same if f"/{path}".endswith(f"/{tail}")]
-                found += filter(self.is_file, ends if how != "names" or len(ends) <= MAX_NAMESAKES else ())
+                found += filter(self.is_file, ends if mention.how != "names" or len(ends) <= MAX_NAMESAKES else ())
         return list(dict.fromkeys(found))
 
 

@@ -1,6 +1,6 @@
-"""Another commit of the same repository, tested beside the first: found where it lies, or else brought from elsewhere.
+"""Another commit of the same repository, tested beside the first: found where it lies, or else fetched from elsewhere.
 
-What is brought lies in a repository of Zelda's own. A commit is named by its hash, so git checks what it is handed.
+What is fetched lies in a repository of Zelda's own. A commit is named by its hash, so git checks what it is handed.
 """
 
 import re
@@ -15,8 +15,8 @@ from zelda_ci.workspace.source import UNAVAILABLE, Project
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
-# Fills an empty bare repository, to which the given git is set, with a commit and its files.
-Bring = Callable[[Git, str], Awaitable[None]]
+# Fetches a commit with its files into an empty bare repository, to which the given git is set.
+Fetch = Callable[[Git, str], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -24,18 +24,18 @@ class BaseOrder:
     """Which commit is wanted: a branch, a tag, a commit, or an expression like `HEAD~1`."""
 
     ref: str
-    bring: Bring | None = None
+    fetch: Fetch | None = None
     """Asked where the repository does not hold all of it; raises `WorkspaceError` with the reason."""
 
 
-async def at(project: Project, order: BaseOrder, folder: Path, plumbing: Git) -> Project:
+async def at(project: Project, order: BaseOrder, folder: Path, git: Git) -> Project:
     """The project as it is in the wanted commit.
 
     Args:
         project: As it lies there.
         order: Which commit.
-        folder: For a repository of the commit, if it must be brought; made then.
-        plumbing: Git of Zelda's own.
+        folder: For a repository of the commit, if it must be fetched; made then.
+        git: Git of Zelda's own.
 
     Raises:
         WorkspaceError: The commit cannot be had; the message says why.
@@ -43,20 +43,21 @@ async def at(project: Project, order: BaseOrder, folder: Path, plumbing: Git) ->
     if project.source.commit is None:
         message = f"{project.folder} is no git repository, so there is no {order.ref} to compare with."
         raise WorkspaceError(message, hint="Make it one with git init, and commit.", code=UNAVAILABLE)
-    commit = await _resolve(order, plumbing.within(project.folder))
+    here = git.within(project.folder)
+    commit = await _resolve(order, here)
     source = project.source.replace(commit=commit, branch=None, dirty=False, changed=(), parent=None, left_out=())
     based = replace(project, source=source, commit=commit)
-    if await repositories.whole_tree(plumbing.within(project.folder), commit):
+    if await repositories.whole_tree(here, commit):
         return based
-    if order.bring is None:
+    if order.fetch is None:
         hint = "`git fetch` it, or `git fetch --unshallow` in a shallow clone."
         message = f"The commit {commit[:12]} is not in this repository with all its files."
         raise WorkspaceError(message, hint=hint, code=UNAVAILABLE)
     repositories.create(folder, commit)
-    git = plumbing.within(folder, GIT_DIR=str(folder))
-    await order.bring(git, commit)
-    # Whoever brought it may have been handed less than all.
-    if not await repositories.whole_tree(git, commit):
+    there = git.within(folder, GIT_DIR=str(folder))
+    await order.fetch(there, commit)
+    # A server may have handed over less than all.
+    if not await repositories.whole_tree(there, commit):
         raise WorkspaceError(f"What was fetched of {commit[:12]} is not whole.", code=UNAVAILABLE)
     return replace(based, objects=folder)
 

@@ -19,7 +19,7 @@ import anyio.to_thread
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.files import moving, untrusted
+from zelda_ci.files import untrusted
 from zelda_ci.redact import SafeText
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import store
@@ -59,7 +59,7 @@ class ProtectedFiles:
             *above, last = name.split("/")
             with suppress(OSError), untrusted.entered(source, above) as origin, self._inside(above) as folder:
                 self._aside(last, folder)
-                moving.move(last, origin, last, folder)
+                untrusted.move(last, origin, last, folder)
 
     def _put_back(self, name: str, kept: Path) -> bool:
         *above, last = name.split("/")
@@ -97,7 +97,7 @@ class ProtectedFiles:
 
     def _aside(self, name: str, folder: int) -> None:
         with untrusted.entered(self.copies) as top, suppress(FileNotFoundError):
-            moving.move(name, folder, secrets.token_hex(8), top)
+            untrusted.move(name, folder, secrets.token_hex(8), top)
 
     def _hand_over(self, name: str, folder: int) -> None:
         if os.geteuid() == 0:

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 import anyio.to_thread
 
 from zelda_ci.domain.numbers import some_of
-from zelda_ci.domain.workspace import NamedContents, Parts, WorkspaceSource
+from zelda_ci.domain.workspace import NamedContents, Parts
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.workspace import history, large_files, repositories, snapshot, source
 from zelda_ci.workspace.git import SUBMODULE, Git, TreeFile, list_tree
@@ -140,6 +140,26 @@ class ContentsFinder:
             raise WorkspaceError(f"its repository lacks {submodule.commit[:12]}")
         return submodule, tree
 
+    def described(self) -> Project:
+        """The project with what was found of it, and with the facts on it."""
+        parts = tuple(sorted(self.parts, key=lambda part: part.path))
+        submodules, large = [{part.path for part in parts if isinstance(part, it)} for it in (Submodule, LargeFile)]
+        key = "\n".join(
+            f"{part.path!r} {part.commit if isinstance(part, Submodule) else part.pointer.digest}" for part in parts
+        )
+        contents = NamedContents(
+            submodules=Parts(frozenset(submodules), self.absent),
+            lfs=Parts(frozenset(large), self.pointers),
+            changed=() if self.tree_counts else tuple(name for name in self.changed if name in submodules),
+            key=sha256(key.encode("utf-8", "surrogateescape")).hexdigest()[:12] if parts else "",
+        )
+        before = self.project.source
+        changed = tuple(name for name in before.changed if name not in self.unchanged | submodules)
+        facts = {"changed": changed, "left_out": (*before.left_out, *self.left_out), "contents": contents}
+        # Where all that differed is accounted for, nothing does.
+        dirty = bool(self.changed) or (before.dirty and bool(changed or not before.changed))
+        return replace(self.project, parts=parts, source=before.replace(dirty=dirty, **facts))
+
     def _git(self, project: Project) -> Git:
         """Git on the repository that has the commit; nothing is asked of it that could run a command."""
         return self.plumbing.within(self.place, GIT_DIR=str(project.objects))
@@ -179,29 +199,8 @@ async def with_contents(
     """
     finder = ContentsFinder(project, place, plumbing, environ, tree_counts, is_base)
     files = await finder.find(project)
-    parts = tuple(sorted(finder.parts, key=lambda part: part.path))
-    found = replace(project, files=files, parts=parts, source=_with_findings(project.source, finder, parts))
-    return replace(found, notes=(*project.notes, *_notes(found, finder.filters - {LFS})))
-
-
-def _with_findings(
-    before: WorkspaceSource, found: ContentsFinder, parts: Sequence[Submodule | LargeFile]
-) -> WorkspaceSource:
-    present = frozenset(part.path for part in parts if isinstance(part, Submodule))
-    changed = tuple(name for name in before.changed if name not in found.unchanged and name not in present)
-    identity = "\n".join(
-        f"{part.path!r} {part.commit if isinstance(part, Submodule) else part.pointer.digest}" for part in parts
-    )
-    contents = NamedContents(
-        submodules=Parts(present, found.absent),
-        lfs=Parts(frozenset(part.path for part in parts if isinstance(part, LargeFile)), found.pointers),
-        changed=() if found.tree_counts else tuple(name for name in found.changed if name in present),
-        key=sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:12] if parts else "",
-    )
-    was_clean = bool(before.changed) and not changed
-    dirty = bool(found.changed) or (before.dirty and not was_clean)
-    left_out = (*before.left_out, *found.left_out)
-    return before.replace(changed=changed, dirty=dirty, left_out=left_out, contents=contents)
+    found = replace(finder.described(), files=files)
+    return replace(found, notes=tuple(_notes(found, finder.filters - {LFS})))
 
 
 def _notes(project: Project, filters: set[str]) -> Iterator[str]:

@@ -6,16 +6,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from zelda_ci.domain.suite import ExecutionSettings
-from zelda_ci.sandbox.readable_paths import TOOLCHAINS
+from zelda_ci.sandbox.readable_paths import CERTIFICATES, SDKS, TOOLCHAINS
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 
 TAKEN_OVER = frozenset({
     "COLORTERM", "LANG", "LANGUAGE", "LOGNAME", "TERM", "TZ", "USER",
-    # A certificate authority of one's own: nothing could be installed without it.
-    "CARGO_HTTP_CAINFO", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "NODE_EXTRA_CA_CERTS", "NIX_SSL_CERT_FILE", "PIP_CERT",
-    "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE",
-    # Where a toolchain lies.
-    "ANDROID_HOME", "DOTNET_ROOT", "GOROOT", "JAVA_HOME",
+    # Without a certificate authority of one's own, nothing could be installed.
+    *CERTIFICATES, *SDKS,
 })  # fmt: skip
 
 

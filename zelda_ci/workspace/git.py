@@ -229,7 +229,7 @@ def _verb(arguments: Sequence[str]) -> str:
 SECONDS = 30.0
 
 
-async def ask(folder: Path, environ: Mapping[str, str], *question: str) -> bytes | None:
+async def ask(folder: Path, environ: Mapping[str, str], *question: str, stdin: bytes = b"") -> bytes | None:
     """Git's answer about a repository of the user's; absent where it has none, or there is no git."""
     environment = {**_closed(environ), **git_settings.variables(git_settings.SETTINGS)}
     program = shutil.which("git", path=environment["PATH"])
@@ -237,7 +237,7 @@ async def ask(folder: Path, environ: Mapping[str, str], *question: str) -> bytes
         return None
     try:
         outcome = await process.capture(
-            [program, *question], cwd=folder, environment=environment, timeout_seconds=SECONDS
+            [program, *question], cwd=folder, environment=environment, timeout_seconds=SECONDS, input=stdin
         )
     except (OSError, TimeoutError):
         return None
@@ -253,13 +253,11 @@ class Commit(NamedTuple):
 
 async def read_commit(folder: Path, environ: Mapping[str, str], name: str = "HEAD") -> Commit | None:
     """A commit; nothing where there is no repository, no such commit or no git."""
-    commit = await ask(folder, environ, "rev-parse", "--verify", "-q", f"{name}^{{commit}}")
-    content = await ask(folder, environ, "cat-file", "commit", name)
-    if not commit or not content:
-        return None
-    lines = content.partition(b"\n\n")[0].decode("utf-8", "replace").split("\n")
-    parents = (line.removeprefix("parent ") for line in lines if line.startswith("parent "))
-    return Commit(commit.decode().strip(), tuple(parents))
+    answer = await ask(folder, environ, "cat-file", "--batch", stdin=os.fsencode(f"{name}^{{commit}}\n"))
+    about, *head = (answer or b"").partition(b"\n\n")[0].decode("utf-8", "replace").split("\n")
+    found = re.fullmatch(r"([0-9a-f]+) commit \d+", about)
+    parents = (line.removeprefix("parent ") for line in head if line.startswith("parent "))
+    return Commit(found[1], tuple(parents)) if found else None
 
 
 # Modes of entries that are no regular files, and of what is not there.

@@ -67,14 +67,14 @@ class Store:
 
 @asynccontextmanager
 async def borrowed(
-    project_home: Path, project: Project, plumbing: Git, depth: int = 1, finder: SuiteFinder | None = None
+    project_home: Path, project: Project, git: Git, depth: int = 1, finder: SuiteFinder | None = None
 ) -> AsyncIterator[Store]:
     """The store of a commit, kept from removal while in use.
 
     Args:
         project_home: The project's folder among the workspaces.
         project: With the commit.
-        plumbing: Git of Zelda's own.
+        git: Git of Zelda's own.
         depth: How many commits of the history it holds.
         finder: Finds what to withhold; without it nothing is.
 
@@ -91,8 +91,8 @@ async def borrowed(
         if store is None:
             await removal.discard(folder, project_home / "trash")
             async with scratch(project_home) as place:
-                git = plumbing.within(place, GIT_DIR=str(place / "store"))
-                await _make(git, project, depth, finder, number)
+                inside = git.within(place, GIT_DIR=str(place / "store"))
+                await _make(inside, project, depth, finder, number)
                 (place / "store").rename(folder)
             store = _read(folder)
         if store is None:

@@ -120,11 +120,6 @@ def test_tools_that_reach_beyond_the_run_are_taken_away_unless_the_suite_names_t
     assert disallowed.count("CronList") == 1
 
 
-@pytest.mark.parametrize(("seconds", "retries"), [(0, 0), (0.5, 0), (0.6, 1), (1.8, 2), (4, 2), (120, 7), (1e9, 15)])
-def test_retries_are_as_many_as_fit_with_doubling_delays(seconds: float, retries: int) -> None:
-    assert launch.retries_within(seconds) == retries
-
-
 @pytest.mark.parametrize(("limit", "milliseconds"), [(1800, "120000"), (20, "5000")])
 def test_retries_of_one_request_take_at_most_a_quarter_of_the_time(limit: float, milliseconds: str) -> None:
     variables = complete(request(timeout_seconds=limit))

@@ -23,8 +23,8 @@ SAFE = Redactor()
 REQUEST = RecordedRequest(
     turn=0,
     model=SAFE("claude-sonnet-5-5"),
-    parts={"last message": "1"},
-    said=SAFE("Add a route.\nPlease: ä\ud83d"),
+    context={"tools": "1"},
+    last_message=SAFE("Add a route.\nPlease: ä"),
 )
 ERROR = SAFE.json({"type": "error"})
 EVENTS = (
@@ -49,28 +49,23 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "code", "words"),
+    ("content", "words"),
     [
-        (b"", "CASSETTE_DAMAGED", "is not JSON"),
-        (b"{", "CASSETTE_DAMAGED", "is not JSON"),
-        (b"\xff\xfe\x00", "CASSETTE_DAMAGED", "is not JSON"),
-        (b"[" * 100_000, "CASSETTE_DAMAGED", "is not JSON"),
-        (b"[]", "CASSETTE_DAMAGED", "the file"),
-        (b'{"format": 1}', "CASSETTE_FORMAT", "has format 1, this Zelda reads format 3"),
-        (
-            b'{"format": 3, "zelda": "1", "cli": "x", "label": "a", "exchanges": [{}]}',
-            "CASSETTE_DAMAGED",
-            "exchanges.0",
-        ),
-        (as_json(CASSETTE).replace(b"529", b'"many"'), "CASSETTE_DAMAGED", "exchanges.1.response.status"),
+        (b"", "the file: Invalid JSON"),
+        (b"\xff\xfe\x00", "the file: Invalid JSON"),
+        (b"[" * 100_000, "the file: Invalid JSON"),
+        (b"[]", "the file"),
+        (b'{"format": 1}', "format: Input should be 4"),
+        (b'{"format": 4, "zelda": "1", "cli": "x", "label": "a", "exchanges": [{}]}', r"exchanges\.0"),
+        (as_json(CASSETTE).replace(b"529", b'"many"'), r"exchanges\.1\.response\.status"),
     ],
 )
-def test_a_damaged_recording_is_one_sentence(tmp_path: Path, content: bytes, code: str, words: str) -> None:
+def test_a_damaged_recording_is_one_sentence(tmp_path: Path, content: bytes, words: str) -> None:
     file = tmp_path / "a.json"
     file.write_bytes(content)
-    with pytest.raises(ProxyError, match=words) as caught:
+    with pytest.raises(ProxyError, match=f"is damaged: {words}") as caught:
         load(file)
-    assert caught.value.code == code
+    assert caught.value.code == "CASSETTE_DAMAGED"
     assert str(file) in caught.value.message
     assert "record" in (caught.value.hint or "").lower()
 

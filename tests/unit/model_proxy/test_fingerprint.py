@@ -28,7 +28,8 @@ def result(output: str) -> dict[str, Any]:
 
 def differing(one: dict[str, Any], other: dict[str, Any]) -> set[str]:
     """Names of the parts in which two requests differ."""
-    return {name.removeprefix("the ") for name in differences(fingerprint(one), fingerprint(other))}
+    first, second = fingerprint(one), fingerprint(other)
+    return {*differences(first, second), *(["last message"] if first.asked != second.asked else [])}
 
 
 @pytest.mark.parametrize(
@@ -58,14 +59,12 @@ def test_the_same_session_in_another_folder_is_the_same() -> None:
     elsewhere = json.loads(text.replace("/ws", "/tmp/b c/ws").replace("/home/zelda", "/root/zelda"))
     here = fingerprint(json.loads(text))
     assert fingerprint(elsewhere, {"workspace": "/tmp/b c/ws", "home": "/root/zelda"}) == here
-    assert here.said.endswith("{{zelda:workspace}}/a\n{{zelda:home}}/x")
+    assert here.last_message.endswith("{{zelda:workspace}}/a\n{{zelda:home}}/x")
 
 
 @pytest.mark.parametrize(
     ("other", "parts"),
     [
-        (body(said("Add a page."), CALL, returned("ok")), {"conversation"}),
-        (body(PROMPT, called("Bash", command="ls"), returned("ok")), {"conversation"}),
         (body(PROMPT, CALL, returned("not ok")), {"last message"}),
         (body(PROMPT, CALL, returned("ok", is_error=True)), {"last message"}),
         (body(PROMPT, CALL, returned("ok"), said("And hurry.")), {"last message"}),
@@ -74,7 +73,7 @@ def test_the_same_session_in_another_folder_is_the_same() -> None:
         (body(PROMPT, CALL, returned("ok"), tools=[]), {"tools"}),
         (body(PROMPT, CALL, returned("ok"), output_config={"effort": "high"}), {"options"}),
     ],
-    ids=["prompt", "call", "result", "error flag", "words", "skills", "system prompt", "tools", "options"],
+    ids=["result", "error flag", "words", "skills", "system prompt", "tools", "options"],
 )
 def test_every_other_change_is_in_the_part_it_belongs_to(other: dict[str, Any], parts: set[str]) -> None:
     assert differing(result("ok"), other) == parts
@@ -157,12 +156,10 @@ def test_the_order_in_which_servers_bring_their_tools_does_not_count() -> None:
     assert differing(one, other) == set()
 
 
-def test_what_was_said_is_readable_short_and_without_secrets() -> None:
-    found = fingerprint(body(PROMPT, CALL, returned("x" * 9000 + f" key {SECRET}", is_error=True), said("Go on.")))
+def test_what_was_said_is_readable_and_without_secrets() -> None:
+    found = fingerprint(body(PROMPT, CALL, returned(f"xxx key {SECRET}", is_error=True), said("~ Go on.")))
     assert found.turn == 1
-    assert found.said.startswith("[result of toolu_1, an error]\nxxx")
-    assert found.said.endswith("key ***\nGo on.")
-    assert len(found.said) < 4100
+    assert found.last_message == "[result of toolu_1, an error]\nxxx key ***\n~ Go on."
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from zelda_ci.model_proxy.pricing import Models, base_name, cache_writes, cost_usd, is_known
+from zelda_ci.model_proxy.policy import Allowed
+from zelda_ci.model_proxy.pricing import base_name, cache_writes, cost_usd, is_known
 
 MILLION = 1_000_000
 SONNET = "claude-sonnet-5-5"
@@ -100,8 +101,8 @@ ASKED = [
 def test_smaller_known_models_may_be_asked_and_dearer_unknown_or_strangely_routed_ones_not(
     main: str, *, allowed: bool, asked: list[object]
 ) -> None:
-    assert {Models(main).allow(name) for name in asked} == {allowed}
+    assert {Allowed(main).allows_model(name) for name in asked} == {allowed}
 
 
 def test_a_suite_can_name_more() -> None:
-    assert Models(SONNET, ["claude-opus-5-5[1m]"]).allow("claude-opus-5-5")
+    assert Allowed(SONNET, ["claude-opus-5-5[1m]"]).allows_model("claude-opus-5-5")

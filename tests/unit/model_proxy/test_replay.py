@@ -59,7 +59,7 @@ async def test_each_exchange_is_handed_out_once() -> None:
     assert [await answer(source, SECOND), await answer(source, FIRST)] == ["2", "1"]
     assert source.unused == ()
     assert (await answer(source, FIRST)).endswith(
-        "the recording has no further answer for the request of the main thread after 0 model responses"
+        "the recording has no answer for the request of main after 0 model responses"
     )
 
 
@@ -72,9 +72,9 @@ async def test_repeated_requests_get_the_answers_in_recorded_order() -> None:
 @pytest.mark.parametrize(
     ("options", "difference"),
     [
-        ({"system": "Be bad."}, "the system prompt"),
-        ({"tools": []}, "the tools"),
-        ({"thinking": {"type": "adaptive"}}, "the options"),
+        ({"system": "Be bad."}, "system prompt"),
+        ({"tools": []}, "tools"),
+        ({"thinking": {"type": "adaptive"}}, "options"),
     ],
 )
 async def test_the_same_words_suffice_and_the_difference_is_reported(options: dict[str, Any], difference: str) -> None:
@@ -88,9 +88,9 @@ async def test_the_same_words_suffice_and_the_difference_is_reported(options: di
 @pytest.mark.parametrize(
     ("request_", "difference"),
     [
-        (body(said("Add a page.")), "the last message\n--- recorded\n+++ now"),
-        (body(PROMPT, model="claude-opus-5-5"), "the model (claude-sonnet-5-5 was recorded, claude-opus-5-5 is asked)"),
-        (body(PROMPT, CALL, PROMPT), "the place (after 0 model responses was recorded, now after 1)"),
+        (body(said("Add a page.")), "-Add a route.\n+Add a page."),
+        (body(PROMPT, model="claude-opus-5-5"), "\n+After 0 model responses, claude-opus-5-5 is told:"),
+        (body(PROMPT, CALL, PROMPT), "\n+After 1 model responses, claude-sonnet-5-5 is told:"),
     ],
     ids=["other words", "other model", "other place"],
 )
@@ -98,7 +98,7 @@ async def test_other_words_another_model_or_another_place_never_match(
     request_: dict[str, Any], difference: str
 ) -> None:
     why = await answer(replay(FIRST), request_)
-    assert "the nearest is exchange 1 (main, after 0 model responses), and these differ: " in why
+    assert "the nearest is exchange 1 (main, after 0 model responses):\n--- recorded\n+++ now" in why
     assert difference in why
 
 

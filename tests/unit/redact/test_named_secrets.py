@@ -67,6 +67,8 @@ FORMS = {
     "found by grep": "config/.env:3:DB_PASSWORD=@",
     "HTML": "&quot;password&quot;: &quot;@&quot;",
     "a line of a log": 'level=info msg="connecting" dbPassword=@ host=db',
+    "a parameter of an address": "https://h.example/?n=1&token=@",
+    "a parameter before another": "https://h.example/?n=1&token=@&user=bob",
 }
 
 UNFIT = {

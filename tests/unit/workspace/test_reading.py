@@ -53,7 +53,7 @@ def test_programs_of_a_home_bring_their_libraries_and_nothing_else(home: Path) -
 
 def test_an_application_among_data_shows_its_programs_and_not_its_configuration() -> None:
     parts = [Path("/srv/app", name) for name in readable_paths.PARTS]
-    folders = PrivateFolders(Path("/p"), None, Path("/b"))
+    folders = PrivateFolders(Path("/p"), Path("/b"))
     found = {path: [*readable_paths._installation(Path(path), folders)] for path in ("/srv/app/bin", "/sdks/x/bin")}
     assert found == {
         "/srv/app/bin": [Path("/srv/app/bin"), *parts], "/sdks/x/bin": [Path("/sdks/x/bin"), Path("/sdks/x")],
@@ -75,7 +75,7 @@ def test_what_is_ours_is_readable_even_there(home: Path) -> None:
 
 
 def test_no_key_of_the_system_is_readable_and_opt_is_not_opened() -> None:
-    folders = PrivateFolders(Path("/p"), Path("/h"), Path("/b"))
+    folders = PrivateFolders(Path("/p"), Path("/b"), (Path("/h"),))
     found = readable_paths.readable({"PATH": "/bin:/sbin:/usr/bin"}, folders, [])
     assert Path("/etc") not in found
     assert Path("/usr") in found
@@ -84,7 +84,7 @@ def test_no_key_of_the_system_is_readable_and_opt_is_not_opened() -> None:
 
 
 def test_a_project_inside_a_system_folder_stays_hidden() -> None:
-    inside = PrivateFolders(Path("/usr/lib/app"), None, Path("/var/tmp/zelda"))
+    inside = PrivateFolders(Path("/usr/lib/app"), Path("/var/tmp/zelda"))
     found = list(readable_paths.without(Path("/usr"), inside))
     assert Path("/usr/bin") in found
     assert not any(Path("/usr/lib/app").is_relative_to(place) for place in found)
@@ -92,7 +92,7 @@ def test_a_project_inside_a_system_folder_stays_hidden() -> None:
 
 def test_a_home_stays_one_where_home_says_something_else(home: Path, tmp_path: Path) -> None:
     """As in a container of GitHub's, with HOME=/github/home, or under sudo."""
-    elsewhere = PrivateFolders(tmp_path / "p", tmp_path / "github/home", tmp_path / "b", (home,))
+    elsewhere = PrivateFolders(tmp_path / "p", tmp_path / "b", (tmp_path / "github/home", home))
     environment = {"PATH": f"{home}/.cargo/bin:{home}/.local/bin:{home}/bin:{home}"}
     found = readable_paths.readable(environment, elsewhere, [])
     assert home / ".cargo/bin" in found
@@ -106,8 +106,8 @@ def test_a_home_stays_one_where_home_says_something_else(home: Path, tmp_path: P
 def test_what_a_version_manager_needs_is_readable_in_whosever_home_it_lies(home: Path, tmp_path: Path) -> None:
     for place in (".pyenv/shims", ".pyenv/versions/3.13", "shims", ".config/shims"):
         (home / place).mkdir(parents=True)
-    elsewhere = PrivateFolders(tmp_path / "p", tmp_path / "h", tmp_path / "b", (home,))
-    for folders in (elsewhere, PrivateFolders(tmp_path / "p", home, tmp_path / "b")):
+    elsewhere = PrivateFolders(tmp_path / "p", tmp_path / "b", (tmp_path / "h", home))
+    for folders in (elsewhere, PrivateFolders(tmp_path / "p", tmp_path / "b", (home,))):
         environment = {"PATH": f"{home}/.pyenv/shims:{home}/shims:{home}/.config/shims"}
         found = readable_paths.readable(environment, folders, [])
         assert home / ".pyenv" in found

@@ -8,7 +8,7 @@ from typing import Any
 
 from zelda_ci.domain.kinds import KINDS, PLUGIN_MANIFEST, SKILL_FILE, ItemKind, Shown, agent, skill
 from zelda_ci.execution.manifest.front_matter import MarkdownDocument, parse
-from zelda_ci.execution.manifest.settings import ClaudeSettings, add_hooks, texts
+from zelda_ci.execution.manifest.settings import ClaudeSettings, add_hooks, table, texts
 from zelda_ci.execution.manifest.tree import ScanFindings, TreeEntry
 
 RESERVED = "synced"
@@ -80,10 +80,10 @@ class Documents:
         if document := self._document(ItemKind.SKILL, name, file):
             label = document.text("name")
             is_reserved = entry.name == RESERVED and not place.plugin
-            problem = f"the folder name {RESERVED!r} is reserved" if is_reserved else None
             facts: dict[str, Any] = {"paths": document.paths, "base": place.base, "below": place.below}
+            facts["problem"] = f"the folder name {RESERVED!r} is reserved" if is_reserved else None
             facts["label"] = place.named(label) if label and label != entry.name else None
-            self._add(ItemKind.SKILL, name, file, place, document, problem, **_described(document), **facts)
+            self._add(ItemKind.SKILL, name, file, place, document, **_described(document), **facts)
 
     def _no_skill(self, folder: TreeEntry) -> None:
         """Add a folder without SKILL.md, by what may have been meant by it."""
@@ -107,7 +107,7 @@ class Documents:
             if chosen.get(folder := posixpath.dirname(file), file) == file:
                 name = place.named(stem.rpartition(":")[0] or posixpath.basename(folder) if _is_skill(file) else stem)
                 if document := self._document(ItemKind.COMMAND, name, file):
-                    self._add(ItemKind.COMMAND, name, file, place, document, problem, **_described(document))
+                    self._add(ItemKind.COMMAND, name, file, place, document, problem=problem, **_described(document))
 
     def _workflows(self, place: SteeringFolder) -> None:
         for file, stem in place.files(self.findings, ItemKind.WORKFLOW):
@@ -116,7 +116,7 @@ class Documents:
                 found = _NAMED.search(text)
                 problem = None if found else "its code gives no name in `meta`"
                 name = place.named(found[2] if found else stem)
-                self._add(ItemKind.WORKFLOW, name, file, place, MarkdownDocument(), problem)
+                self._add(ItemKind.WORKFLOW, name, file, place, MarkdownDocument(), problem=problem)
 
     def _agents(self, place: SteeringFolder) -> None:
         # Of several with one name, Claude Code takes the last by path.
@@ -129,27 +129,19 @@ class Documents:
                 facts: dict[str, Any] = {"description": description, "note": _agent_note(document)}
                 if name == self.settings.values.get("agent") and not place.below:
                     facts |= {"is_main": True, "text": document.body.strip()}
-                problem = _agent_problem(given, description, place)
-                self._add(ItemKind.AGENT, name, file, place, document, problem, **facts)
+                facts["problem"] = _agent_problem(given, description, place)
+                self._add(ItemKind.AGENT, name, file, place, document, **facts)
 
     def _add(
-        self,
-        kind: ItemKind,
-        name: str,
-        file: str,
-        place: SteeringFolder,
-        document: MarkdownDocument,
-        problem: str | None,
-        **facts: Any,
+        self, kind: ItemKind, name: str, file: str, place: SteeringFolder, document: MarkdownDocument, **facts: Any
     ) -> None:
         """Add something to call, with what the model sees of it by its head and by the project's settings."""
         is_skill = KINDS[kind].call == "Skill"
         # These know none of plugins and sub-agents.
-        override = self.settings.table("skillOverrides").get(name) if is_skill and not place.plugin else None
-        if override == "off" and not problem:
-            problem = "the project's settings switch it off (skillOverrides)"
-        facts |= {"owner": place.plugin, "problem": problem}
-        facts["shown"] = Shown.NAME if override == "name-only" else Shown.DESCRIPTION
+        override = table(self.settings.values, "skillOverrides").get(name) if is_skill and not place.plugin else None
+        if override == "off" and not facts["problem"]:
+            facts["problem"] = "the project's settings switch it off (skillOverrides)"
+        facts |= {"owner": place.plugin, "shown": Shown.NAME if override == "name-only" else Shown.DESCRIPTION}
         if denial := self.settings.denial(KINDS[kind].call, name, facts.get("label")):
             rule, is_whole = denial
             # A skill that a rule names stays in the listing, and each call is refused.
@@ -157,7 +149,7 @@ class Documents:
         is_hidden = is_skill and document.says("disable-model-invocation", default=False)
         if is_hidden or override == "user-invocable-only":
             facts["shown"] = Shown.HIDDEN
-        if not (problem or place.below or kind is ItemKind.WORKFLOW):
+        if not (facts["problem"] or place.below or kind is ItemKind.WORKFLOW):
             facts |= self._claim_name(kind, name, file)
         self.findings.add(kind, name, file, **facts)
         if not (facts["problem"] or (place.plugin and not is_skill)):

@@ -76,12 +76,12 @@ def find_pins(workspace: Workspace, redact: Redactor, *, mods: bool) -> Pins:
         is_mod = plugin.mod_file is not None and not mods
         if is_mod or plugin.problem == OUTSIDE:
             why = "would have run inside Claude Code (a mod)" if is_mod else "would have been fetched from elsewhere"
-            spelled = (key for key in settings.table("enabledPlugins") if key.lower() == plugin.id.lower())
+            spelled = (key for key in table(settings.values, "enabledPlugins") if key.lower() == plugin.id.lower())
             enabled |= dict.fromkeys((plugin.id, *spelled), False)
             overruled.append((plugin.mod_file or plugin.file, f"enabledPlugins.{plugin.id}", f"It {why}; {UNDONE}."))
         elif plugin.mod_file and not plugin.problem:
             overruled.append((plugin.mod_file, MODS_KEY, MODS_ALLOWED))
-    for name, declared in settings.table("extraKnownMarketplaces").items():
+    for name, declared in table(settings.values, "extraKnownMarketplaces").items():
         folder = market_folder(declared)
         place = NOWHERE if folder is None else str(workspace.root / folder)
         markets[name] = {"source": {"source": "directory", "path": place}}

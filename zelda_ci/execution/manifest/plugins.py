@@ -54,7 +54,7 @@ class Plugin:
 
 def find_plugins(findings: ScanFindings, start: str, settings: ClaudeSettings) -> Iterator[Plugin]:
     """Yield those in the skills folder of the session, and those that its settings enable."""
-    tree, wanted = findings.tree, settings.table("enabledPlugins")
+    tree, wanted = findings.tree, table(settings.values, "enabledPlugins")
     off = {key.lower() for key, value in wanted.items() if value is False}
     for entry in tree.entries(skills_folder(start)):
         file = f"{entry.path}/{PLUGIN_MANIFEST}"
@@ -79,7 +79,7 @@ def skills_folder(start: str) -> str:
 def _of_marketplace(findings: ScanFindings, plugin: str, settings: ClaudeSettings, file: str) -> Plugin:
     """Return a plugin that settings enable; the paths of marketplaces begin at the top of the repository."""
     name, _, market = plugin.rpartition("@")
-    folder = market_folder(settings.table("extraKnownMarketplaces").get(market))
+    folder = market_folder(table(settings.values, "extraKnownMarketplaces").get(market))
     if folder is None:
         return Plugin(plugin, file, problem=OUTSIDE)
     listed = findings.json_object(posixpath.join(folder, MARKETPLACE_FILE)).get("plugins")

@@ -53,14 +53,10 @@ class ClaudeSettings:
 
     values: Mapping[str, Any] = field(default_factory=dict)
 
-    def table(self, *keys: str) -> dict[str, Any]:
-        """Return the object at a path of keys; an empty one where something else is there."""
-        return table(self.values, *keys)
-
     @property
     def memory_excluded(self) -> tuple[str, ...]:
         """Globs of CLAUDE.md files and rules that are not read."""
-        if self.table("env").get(NO_MEMORY) not in (None, "", "0", "false", False):
+        if table(self.values, "env").get(NO_MEMORY) not in (None, "", "0", "false", False):
             return ("**",)
         # They are held against absolute paths, which of a test run nobody can know.
         return tuple(glob for glob in texts(self.values.get("claudeMdExcludes")) if glob.startswith("**"))
@@ -68,7 +64,7 @@ class ClaudeSettings:
     @property
     def denied(self) -> tuple[str, ...]:
         """Rules that forbid calls."""
-        return texts(self.table("permissions").get("deny"))
+        return texts(table(self.values, "permissions").get("deny"))
 
     def denial(self, call: str, *names: str | None) -> tuple[str, bool] | None:
         """Return the rule that denies a call of a tool under one of these names, and whether it denies all calls."""

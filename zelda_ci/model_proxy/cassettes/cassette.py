@@ -16,8 +16,8 @@ from zelda_ci.files.atomic import replacing
 from zelda_ci.model_proxy.limits import MAX_RECORDING_BYTES
 from zelda_ci.redact import SafeJson, SafeText
 
-# Raised also when requests are compared in another way: digests of before would fit nothing.
-FORMAT: Literal[3] = 3
+# Raised also when requests are compared in another way: recordings of before would fit nothing.
+FORMAT: Literal[4] = 4
 
 
 class RecordedRequest(Record):
@@ -26,10 +26,14 @@ class RecordedRequest(Record):
     turn: int
     """Number of assistant messages in the conversation."""
     model: SafeText
-    parts: dict[str, str]
-    """Digest of each part by its name."""
-    said: SafeText
-    """The last message as text, shortened in the middle."""
+    last_message: SafeText
+    context: dict[str, str]
+    """Digests of system prompt, tools and the like, by name."""
+
+    @property
+    def asked(self) -> str:
+        """What a recorded request must have word for word in common with one that gets its answer."""
+        return f"After {self.turn} model responses, {self.model} is told:\n{self.last_message}"
 
 
 class RecordedResponse(Record):
@@ -54,7 +58,7 @@ class Exchange(Record):
 class Cassette(Record):
     """One run; exchanges in the order in which their answers ended."""
 
-    format: Literal[3] = FORMAT
+    format: Literal[4] = FORMAT
     zelda: str
     cli: SafeText
     label: str
@@ -77,29 +81,23 @@ def load(file: Path) -> Cassette:
     Raises:
         ProxyError: There is none, or it cannot be used.
     """
-    again, why = "Record the session again with zelda run --record.", f"the recording {file}"
+    code, hint = "CASSETTE_DAMAGED", "Record the session with zelda run --record."
     try:
-        value = json.loads(untrusted.read(file, MAX_RECORDING_BYTES, follow_link=True))
-        if isinstance(value, dict) and value.get("format", FORMAT) != FORMAT:
-            why = f"{why} has format {value['format']!r}, this Zelda reads format {FORMAT}"
-            raise ProxyError(why, hint=again, code="CASSETTE_FORMAT")
-        return Cassette.model_validate(value)
+        return Cassette.model_validate_json(untrusted.read(file, MAX_RECORDING_BYTES, follow_link=True))
     except FileNotFoundError:
-        hint = "Record the session with zelda run --record first."
+        code, why = "CASSETTE_MISSING", f"there is no recording {file}"
         if partial_file(file).exists():
             hint = f"{partial_file(file).name} is left of a recording that was interrupted; record it again."
-        raise ProxyError(f"there is no recording {file}", hint=hint, code="CASSETTE_MISSING") from None
-    except untrusted.TooLargeError as exc:
-        why = f"{why} is larger than {MAX_RECORDING_BYTES >> 20} MiB, the most that a recording may have"
-        raise ProxyError(why, hint=again, code="CASSETTE_TOO_LARGE") from exc
+    except untrusted.TooLargeError:
+        code = "CASSETTE_TOO_LARGE"
+        why = f"the recording {file} is larger than {MAX_RECORDING_BYTES >> 20} MiB, the most that a recording may have"
     except OSError as exc:
-        raise ProxyError(f"{why} cannot be read: {exc.strerror}", code="CASSETTE_UNREADABLE") from exc
+        why = f"the recording {file} cannot be read: {exc.strerror}"
     except ValidationError as exc:
         first = exc.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the file"
-        raise ProxyError(f"{why} is damaged: {where}: {first['msg']}", hint=again, code="CASSETTE_DAMAGED") from exc
-    except (ValueError, RecursionError) as exc:
-        raise ProxyError(f"{why} is not JSON: {exc}", hint=again, code="CASSETTE_DAMAGED") from exc
+        why = f"the recording {file} is damaged: {where}: {first['msg']}"
+    raise ProxyError(why, hint=hint, code=code)
 
 
 def write(file: Path, cassette: Cassette) -> None:
@@ -110,9 +108,9 @@ def write(file: Path, cassette: Cassette) -> None:
 
 
 def as_json(record: Record, indent: int | None = None) -> bytes:
-    """Return a record as JSON that ends with a line break; halves of characters stay as they are."""
+    """Return a record as JSON that ends with a line break; halves of characters become question marks."""
     value = record.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return f"{json.dumps(value, ensure_ascii=False, indent=indent)}\n".encode(errors="surrogatepass")
+    return f"{json.dumps(value, ensure_ascii=False, indent=indent)}\n".encode(errors="replace")
 
 
 # Deltas that grow a text, and the field that holds the next piece.

@@ -4,7 +4,7 @@ import difflib
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from zelda_ci.judge.prompts import OPENING
@@ -15,7 +15,6 @@ from zelda_ci.model_proxy.cassettes.normalise import (
     Placeholders,
     blocks,
     generated_ids,
-    is_text,
     mapped,
     texts,
     without_circumstances,
@@ -23,9 +22,6 @@ from zelda_ci.model_proxy.cassettes.normalise import (
 )
 from zelda_ci.model_proxy.wire import Call
 from zelda_ci.redact import Redactor
-
-# Characters kept of the last message, for people and for showing what differs.
-EXCERPT_HEAD, EXCERPT_TAIL = 3000, 1000
 
 # Parts of their own; and ids, and what the CLI changes when it repeats a request without streaming.
 NO_OPTIONS = frozenset({"model", "messages", "system", "tools", "metadata", "stream", "max_tokens"})
@@ -43,8 +39,6 @@ class Fingerprints:
     def __init__(self, placeholders: Placeholders, redact: Redactor) -> None:
         self._placeholders = placeholders
         self._redact = redact
-        self._digests: dict[str, str] = {}
-        """Digest of a block without what varies, by the digest of all of it: each request repeats the one before."""
 
     def __call__(self, call: Call) -> RecordedRequest:
         """Return the fingerprint of a request, whose generated ids are placeholders from then on."""
@@ -52,110 +46,63 @@ class Fingerprints:
         body, messages = call.body, dicts(call.body.get("messages"))
         spoken = [message for message in messages if message.get("role") != "system"]
         answers = [index for index, message in enumerate(spoken) if message.get("role") == "assistant"]
-        # After the model's last response: everything since then is what the request is about.
-        border = answers[-1] + 1 if answers else 0
-        last = [self._plain(block) for block in _blocks(spoken[border:])]
-        system = [text for text in texts(body.get("system")) if not text.startswith(BILLING)]
-        parts = {
-            "last message": sorted(map(_digest, last)),
-            "conversation": self._all(_blocks(spoken[:border])),
+        # What is before the model's last response was the last message of earlier requests.
+        last = [it for message in spoken[answers[-1] + 1 if answers else 0 :] for it in blocks(message.get("content"))]
+        context = {
+            "system prompt": [text for text in texts(body.get("system")) if not text.startswith(BILLING)],
             "notes": self._notes(message for message in messages if message.get("role") == "system"),
-            "system prompt": self._all(blocks("\n".join(system))),
-            "tools": self._all(dicts(body.get("tools"))),
-            "options": self._all([{key: value for key, value in body.items() if key not in NO_OPTIONS}]),
+            # Servers bring their tools in an order that is chance.
+            "tools": sorted(map(self._digest, dicts(body.get("tools")))),
+            "options": {key: value for key, value in body.items() if key not in NO_OPTIONS},
         }
         return RecordedRequest(
             turn=len(answers),
             model=self._redact(str(body.get("model", ""))),
-            # Short digests: a recording has a hundred requests, not millions, and people compare them by eye.
-            parts={name: _digest(part)[:16] for name, part in parts.items()},
-            said=self._redact(_excerpt("\n".join(_readable(last)))),
+            # Results come in the order in which the tools ended.
+            last_message=self._redact("\n".join(sorted(map(self._readable, last))).strip()),
+            context={name: self._digest(part) for name, part in context.items()},
         )
-
-    def _all(self, items: Iterable[dict[str, Any]]) -> list[str]:
-        """Return digests in an order of their own: that of parallel results, and of tools of servers, is chance."""
-        found = []
-        for item in items:
-            key = _digest(item)
-            if key not in self._digests:
-                self._digests[key] = _digest(self._plain(item))
-            found.append(self._digests[key])
-        return sorted(found)
 
     def _notes(self, messages: Iterable[Mapping[str, Any]]) -> list[str]:
         """Return the lines of the CLI's notes: when each of them comes, and in which list, is a matter of time."""
         notes = [text for message in messages for text in texts(message.get("content"))]
         paragraphs = {paragraph.strip() for text in notes for paragraph in text.split("\n\n")}
         lasting = (paragraph for paragraph in paragraphs if not paragraph.startswith(VOLATILE_SECTIONS))
-        return sorted({without_circumstances(self._text(line)) for it in lasting for line in it.splitlines() if line})
+        return sorted({without_circumstances(self._plain(line)) for it in lasting for line in it.splitlines() if line})
 
-    def _plain(self, block: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a block without what varies: ids and paths, and in a tool's output times and the like."""
-        # Where the cache begins changes from request to request, and says nothing of the conversation.
-        kept = {key: value for key, value in block.items() if key != "cache_control"}
-        if kept.get("type") == "tool_result":
-            parts = [self._output(part) for part in blocks(kept.get("content"))]
-            kept |= {"content": parts, "is_error": bool(kept.get("is_error"))}
-        plain: dict[str, Any] = mapped(self._text, kept)
-        return self._output(plain) if is_text(plain) and OPENING in plain["text"] else plain
+    def _readable(self, block: Mapping[str, Any]) -> str:
+        """Return a block as text, without ids and paths, and in a tool's output without times and the like."""
+        match block:
+            case {"type": "text", "text": str(text)}:
+                plain = "" if STATUS.match(text) else self._plain(text)
+                return without_circumstances(plain) if OPENING in plain else plain
+            case {"type": "tool_result"}:
+                output = [without_circumstances(self._readable(part)) for part in blocks(block.get("content"))]
+                failed = ", an error" if block.get("is_error") else ""
+                return "\n".join([f"[result of {block.get('tool_use_id')}{failed}]", *output])
+            case _:
+                return f"[{block.get('type')} {self._digest(block)}]"
 
-    def _output(self, part: dict[str, Any]) -> dict[str, Any]:
-        if is_text(part):
-            return {"type": "text", "text": without_circumstances(self._text(part["text"]))}
-        return part
+    def _digest(self, value: Any) -> str:
+        if isinstance(value, dict):
+            # Where the cache begins changes from request to request.
+            value = {key: item for key, item in value.items() if key != "cache_control"}
+        plain = json.dumps(mapped(self._plain, value), sort_keys=True)
+        # Short: a recording has a hundred requests, not millions, and people compare them by eye.
+        return hashlib.sha256(plain.encode()).hexdigest()[:16]
 
-    def _text(self, text: str) -> str:
+    def _plain(self, text: str) -> str:
         return self._redact(without_identifiers(self._placeholders.blank(text)))
 
 
-def _digest(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
-
-
-def _blocks(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    found = [block for message in messages for block in blocks(message.get("content"))]
-    # Results come in the order in which the tools ended.
-    found.sort(key=lambda block: str(block.get("tool_use_id", "~")))
-    return [block for block in found if not (is_text(block) and STATUS.match(block["text"]))]
-
-
-def _readable(items: Iterable[Any]) -> Iterator[str]:
-    for item in items:
-        match item:
-            case {"type": "text", "text": str(text)}:
-                yield text
-            case {"type": "tool_result", "tool_use_id": name, "is_error": failed, "content": list(content)}:
-                yield f"[result of {name}{', an error' if failed else ''}]"
-                yield from _readable(content)
-            case _:
-                yield json.dumps(item)[:EXCERPT_TAIL]
-
-
-def _excerpt(text: str) -> str:
-    left_out = len(text) - EXCERPT_HEAD - EXCERPT_TAIL
-    if left_out <= 0:
-        return text
-    return f"{text[:EXCERPT_HEAD]}\n[{left_out} characters]\n{text[-EXCERPT_TAIL:]}"
-
-
-def same_words(recorded: RecordedRequest, request: RecordedRequest) -> bool:
-    """Whether both say the same last, at the same place, to the same model."""
-    is_same_place = (recorded.turn, recorded.model) == (request.turn, request.model)
-    return is_same_place and recorded.parts.get("last message") == request.parts["last message"]
-
-
 def differences(recorded: RecordedRequest, request: RecordedRequest) -> list[str]:
-    """Return in what two requests differ; nothing where they are the same."""
-    found = [f"the {part}" for part, digest in request.parts.items() if recorded.parts.get(part) != digest]
-    if recorded.turn != request.turn:
-        found.insert(0, f"the place (after {recorded.turn} model responses was recorded, now after {request.turn})")
-    if recorded.model != request.model:
-        found.insert(0, f"the model ({recorded.model} was recorded, {request.model} is asked)")
-    return found
+    """Return in what two requests differ beside what they ask."""
+    return [name for name, digest in request.context.items() if recorded.context.get(name) != digest]
 
 
-def diff(recorded: str, current: str) -> Sequence[str]:
-    """Return the difference of two texts, shortened."""
-    lines = list(difflib.unified_diff(recorded.splitlines(), current.splitlines(), "recorded", "now", n=1, lineterm=""))
-    excerpt = [line if len(line) <= DIFF_WIDTH else line[:DIFF_WIDTH] + "..." for line in lines[:DIFF_LINES]]
-    return [*excerpt, f"({len(lines) - DIFF_LINES} more lines)"] if len(lines) > DIFF_LINES else excerpt
+def diff(recorded: RecordedRequest, request: RecordedRequest) -> str:
+    """Return the difference of what two requests ask, shortened."""
+    texts = recorded.asked.splitlines(), request.asked.splitlines()
+    lines = list(difflib.unified_diff(*texts, "recorded", "now", n=1, lineterm=""))
+    shown = [line if len(line) <= DIFF_WIDTH else line[:DIFF_WIDTH] + "..." for line in lines[:DIFF_LINES]]
+    return "\n".join([*shown, f"({len(lines) - DIFF_LINES} more lines)"] if len(lines) > DIFF_LINES else shown)

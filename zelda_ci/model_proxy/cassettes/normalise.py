@@ -130,12 +130,7 @@ def blocks(content: object) -> list[dict[str, Any]]:
 
 def texts(content: object) -> list[str]:
     """Return the texts of a message's content."""
-    return [block["text"] for block in blocks(content) if is_text(block)]
-
-
-def is_text(block: Mapping[str, Any]) -> bool:
-    """Whether a block is a text."""
-    return block.get("type") == "text" and isinstance(block.get("text"), str)
+    return [text for block in blocks(content) if isinstance(text := block.get("text"), str)]
 
 
 _MARK = re.compile(r"\{\{zelda:([\w-]+)\}\}")

@@ -130,10 +130,8 @@ class RecordedAnswer:
 
     def _content(self) -> dict[str, Any] | list[dict[str, Any]] | str:
         """Return the object or the events, or the text where it is neither."""
-        body, reader = bytes(self._body), EventReader()
+        body = bytes(self._body)
         if (value := wire.read_object(body)) is not None:
             return value
-        events = [wire.read_object(data) or {} for data in reader.feed(body)]
-        is_whole = self.is_cut or reader.is_complete
-        is_stream = events and all(events) and is_whole and not reader.malformed
-        return joined(events) if is_stream else body.decode("utf-8", "replace")
+        events = [wire.read_object(data) or {} for data in EventReader().feed(body)]
+        return joined(events) if events and all(events) else body.decode("utf-8", "replace")

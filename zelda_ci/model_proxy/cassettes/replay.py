@@ -1,14 +1,11 @@
 """Answers from a cassette: no key, no network."""
 
-import re
-from collections.abc import Sequence
-
 import anyio
 import anyio.to_thread
 
 from zelda_ci.model_proxy import wire
 from zelda_ci.model_proxy.cassettes.cassette import Cassette, RecordedRequest, RecordedResponse, played
-from zelda_ci.model_proxy.cassettes.match import Fingerprints, diff, differences, same_words
+from zelda_ci.model_proxy.cassettes.match import Fingerprints, diff, differences
 from zelda_ci.model_proxy.cassettes.normalise import Placeholders
 from zelda_ci.model_proxy.wire import (
     DO_NOT_RETRY,
@@ -22,8 +19,6 @@ from zelda_ci.model_proxy.wire import (
     send_whole,
 )
 from zelda_ci.redact import Redactor, SafeText
-
-_UNPRINTABLE = re.compile(r"[^ -~]")
 
 # Token counts are not recorded: they steer nothing but displays, so a rule of thumb answers.
 BYTES_PER_TOKEN = 4
@@ -65,14 +60,13 @@ class ReplaySource(AnswerSource, CassetteState):
         async with self._lock:
             request = await anyio.to_thread.run_sync(self._fingerprint, call)
         candidates = self._candidates(call.agent_id)
-        fitting = [index for index in candidates if same_words(self._unused[index].request, request)]
-        different = {index: differences(self._unused[index].request, request) for index in fitting}
+        fitting = [index for index in candidates if self._unused[index].request.asked == request.asked]
         if not fitting:
-            await self._refuse(call.agent_id, candidates, request, sink)
+            await self._refuse(self._threads.get(call.agent_id, "a new sub-agent"), candidates, request, sink)
             return
-        index = next((index for index in fitting if not different[index]), fitting[0])
-        if different[index]:
-            self._note(f"exchange {index + 1} was used although these differ: {'; '.join(different[index])}")
+        index = min(fitting, key=lambda index: len(differences(self._unused[index].request, request)))
+        if different := differences(self._unused[index].request, request):
+            self._note(f"exchange {index + 1} was used although these differ: {', '.join(different)}")
         exchange = self._unused.pop(index)
         self._threads[call.agent_id] = exchange.thread
         await self._play(exchange.response, sink)
@@ -89,10 +83,7 @@ class ReplaySource(AnswerSource, CassetteState):
 
     async def _play(self, response: RecordedResponse, sink: Sink) -> None:
         content = self._placeholders.fill(response.content)
-        headers = [
-            (name.encode("ascii", "replace"), _UNPRINTABLE.sub("?", value).encode())
-            for name, value in response.headers.items()
-        ]
+        headers = [(name.encode(), value.encode()) for name, value in response.headers.items()]
         if isinstance(content, list):
             await sink.start(response.status, headers)
             for event in played(content):
@@ -103,18 +94,13 @@ class ReplaySource(AnswerSource, CassetteState):
         if response.cut:
             raise BrokenOff
 
-    async def _refuse(
-        self, agent_id: str | None, candidates: Sequence[int], request: RecordedRequest, sink: Sink
-    ) -> None:
-        thread = self._threads.get(agent_id, "a new sub-agent")
-        asking = "the main thread" if thread == "main" else thread
-        place = f"the request of {asking} after {request.turn} model responses"
-        why = f"the recording has no further answer for {place}"
+    async def _refuse(self, thread: str, candidates: list[int], request: RecordedRequest, sink: Sink) -> None:
+        why = f"the recording has no answer for the request of {thread} after {request.turn} model responses"
         if candidates:
             nearest = min(candidates, key=lambda index: abs(self._unused[index].request.turn - request.turn))
-            recorded = self._unused[nearest].request
-            why = f"the recording has no answer for {place}; the nearest is {self._name(nearest)}, and these differ: "
-            why = "\n".join([why + "; ".join(differences(recorded, request)), *diff(recorded.said, request.said)])
+            why = f"{why}; the nearest is {self._name(nearest)}:"
+            # In a thread: texts that have nothing in common take long.
+            why = f"{why}\n{await anyio.to_thread.run_sync(diff, self._unused[nearest].request, request)}"
         self.failure = self.failure or self._redact(why)
         message = self._redact(f"Zelda's replay stops here: {why}")
         await send_error(sink, 409, "invalid_request_error", message, DO_NOT_RETRY)

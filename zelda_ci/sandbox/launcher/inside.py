@@ -65,10 +65,6 @@ class Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
 
 
-class Refused(Exception):  # noqa: N818  # reads as what happened
-    """The kernel does not do what must be done."""
-
-
 def main(arguments: list[str]) -> None:
     """Confine this process, then become the program."""
     policy = marshal.loads(binascii.a2b_base64(arguments[0]))  # noqa: S302  # Zelda's own
@@ -93,17 +89,15 @@ def main(arguments: list[str]) -> None:
     if "landlock" in policy:
         _landlock(policy["landlock"])
     if "seccomp" in policy:
-        _seccomp(bytes.fromhex(policy["seccomp"]))
+        filters = bytes.fromhex(policy["seccomp"])
+        _prctl("seccomp", PR_SET_SECCOMP, FILTER, ctypes.byref(Program(len(filters) // 8, filters)))
     LIBC.setsid()  # fails for who is a leader already
     # An ignored signal stays ignored across exec, so that a program whose pipe is closed would write on for ever.
     for number in RESTORED:
         LIBC.signal(number, None)
     # Last of all: from here on nothing of ours can fail any more but finding the program.
     if "ready" in policy:
-        _take_streams()
-        _say_ready(policy["ready"])
-    if "shell" in policy:
-        argv = [policy["shell"], "-c", *argv]
+        _report_ready(policy["ready"])
     _start(argv)
 
 
@@ -115,14 +109,11 @@ def _world() -> "Any":
     return world
 
 
-def _take_streams() -> None:
-    for place, number in enumerate(STREAMS):
-        os.dup2(number, place)
-        os.close(number)
-
-
-def _say_ready(number: int) -> None:
-    """Say so, unless the program closes itself first to what it starts: then it says so, and gets the secrets."""
+def _report_ready(number: int) -> None:
+    """Take the streams, and report it, unless a program that closes itself first does so and gets the secrets."""
+    for place, stream in enumerate(STREAMS):
+        os.dup2(stream, place)
+        os.close(stream)
     if os.environ.get(CLOSES_ITSELF) == "1":
         return
     os.write(number, b"R")
@@ -169,8 +160,12 @@ def _drop_privileges(uid: int | None) -> None:
     if uid is not None:
         _become(uid)
     if LIBC.capset((ctypes.c_uint32 * 2)(CAPABILITIES_V3, 0), (ctypes.c_uint32 * 6)()) != 0:
-        raise Refused(f"capabilities: {os.strerror(ctypes.get_errno())}")
-    _check_powerless()
+        raise OSError(f"capabilities: {os.strerror(ctypes.get_errno())}")
+    with open("/proc/self/status") as file:  # noqa: PTH123  # pathlib would slow the start
+        capabilities = [line for line in file if line.startswith(("CapEff:", "CapPrm:", "CapInh:", "CapAmb:"))]
+    # What the kernel reports counts, not that the calls returned without an error.
+    if len(capabilities) != 4 or any(int(line.split()[1], 16) for line in capabilities):
+        raise OSError("capabilities could not be dropped")
 
 
 def _become(uid: int) -> None:
@@ -180,7 +175,7 @@ def _become(uid: int) -> None:
     os.setresuid(uid, uid, uid)
     # A fakeroot makes the calls succeed without any effect.
     if (os.getuid(), os.geteuid(), os.getgid(), os.getegid(), os.getgroups()) != (uid, uid, uid, uid, []):
-        raise Refused("the user could not be changed")
+        raise OSError("the user could not be changed")
 
 
 def _die_with(parent: int) -> None:
@@ -189,14 +184,6 @@ def _die_with(parent: int) -> None:
     # It died before the kernel was asked to tell us, and will not tell any more.
     if os.getppid() != parent:
         os._exit(128 + SIGKILL)
-
-
-def _check_powerless() -> None:
-    with open("/proc/self/status") as file:  # noqa: PTH123  # pathlib would slow the start
-        capabilities = [line for line in file if line.startswith(("CapEff:", "CapPrm:", "CapInh:", "CapAmb:"))]
-    # What the kernel reports counts, not that the calls returned without an error.
-    if len(capabilities) != 4 or any(int(line.split()[1], 16) for line in capabilities):
-        raise Refused("capabilities could not be dropped")
 
 
 def _landlock(policy: "dict[str, Any]") -> None:
@@ -226,22 +213,17 @@ def _allow(ruleset: int, rights: int, path: str) -> None:
     os.close(place)
 
 
-def _seccomp(filters: bytes) -> None:
-    program = Program(len(filters) // 8, filters)
-    _prctl("seccomp", PR_SET_SECCOMP, FILTER, ctypes.byref(program))
-
-
 def _prctl(purpose: str, option: int, *values: object) -> None:
     # Several options are refused unless the arguments that they do not use are zero.
     zeros = (ctypes.c_ulong(0),) * (4 - len(values))
     if LIBC.prctl(option, *values, *zeros) != 0:
-        raise Refused(f"{purpose}: {os.strerror(ctypes.get_errno())}")
+        raise OSError(f"{purpose}: {os.strerror(ctypes.get_errno())}")
 
 
 def _syscall(purpose: str, *arguments: object) -> int:
     result: int = LIBC.syscall(*arguments)
     if result < 0:
-        raise Refused(f"{purpose}: {os.strerror(ctypes.get_errno())}")
+        raise OSError(f"{purpose}: {os.strerror(ctypes.get_errno())}")
     return result
 
 

@@ -7,8 +7,9 @@ or SIGHUP comes (passed on, then a few seconds of grace), when SIGQUIT comes (wi
 125 to 127 where it could not be started.
 
 `--environment FILE`: PROGRAM's whole environment, as a JSON object.
-`--status FILE`: tells a failure of ours from any exit code of PROGRAM: "begun" stands there once nothing of ours can
-fail any more before PROGRAM runs, "ended" with its exit code once that is known. No other process has it open.
+`--status FILE`: tells a failure of ours from any exit code of PROGRAM: our process id stands there first, "begun" once
+nothing of ours can fail any more before PROGRAM runs, "ended" with its exit code once that is known. No other process
+has it open.
 `--confined DEPTH`: PROGRAM is a launcher that writes a byte to descriptor 3 once it has given up its rights; if it ends
 before, the exit code is 125. What it starts lies DEPTH generations below it, and gets the signals that are passed on.
 The launcher finds standard input and output on descriptors 5 and 6: what stays between us and the program, such as the
@@ -68,6 +69,7 @@ def main(arguments: list[str]) -> int:
     # Before anything is opened here: a descriptor of Zelda's, such as a lock, must not outlive it in a daemon.
     _close_inherited()
     status_file = _Status(options.get("--status"))
+    status_file.say(str(os.getpid()))
     with suppress(PermissionError):  # a leader already
         os.setsid()
     # Daemons whose parents have ended become our children instead of init's, and so are found in the end.
