@@ -18,6 +18,7 @@ from zelda_ci.config.messages import Rejected, printable
 from zelda_ci.config.schema import ConfigKey, ProjectConfig, UserKeys, group_of, keys, kinds
 from zelda_ci.config.source import plain_value
 from zelda_ci.config.source import read as read_yaml
+from zelda_ci.domain import variables
 from zelda_ci.domain.keys import KeySources, SourceKind
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.errors import ConfigError
@@ -72,6 +73,11 @@ class Overrides:
             if problem := problem_of(model, key.path, given.value):
                 alone = f", or {sources.none} alone" if sources.none else ""
                 found.append(printable(f"{given} cannot be used: {problem}{alone}."))
+            elif name == ENVIRONMENT:
+                values = given.value if isinstance(given.value, dict) else dict.fromkeys(given.value)
+                for each, value in values.items():
+                    if why := variables.refusal(each, has_value=value is not None):
+                        found.append(f"{given} cannot be used: {each} {why}.")
         return found
 
 

@@ -120,6 +120,8 @@ def _or_none(make: Callable[[], object]) -> object:
 ADDRESS = "must be an http:// or https:// address without user name, query and fragment"
 KINDS = "must be regression or evaluation, or never alone"
 TRIALS = "must be a whole number, adaptive or a group of keys, not True"
+NEVER = "is a variable that a session never gets: list folders in execution.path instead"
+OWNED = "belongs to Claude Code or Zelda, so a suite cannot say what is in it"
 WRONG: list[tuple[str, Any, tuple[Any, str], str]] = [
     ("trials", 0, ("option", "--trials"), "The option --trials|trials must be at least 1, not 0"),
     ("trials", True, ("input", "trials"), f"The input trials|trials {TRIALS}"),
@@ -144,6 +146,8 @@ WRONG: list[tuple[str, Any, tuple[Any, str], str]] = [
         "The input at|gatewayUrl must have a port from 1 to 65535, or none",
     ),
     ("gatewayUrl", "https://me:hunter2@x", ("variable", "GATE"), f"The environment variable GATE|gatewayUrl {ADDRESS}"),
+    ("execution.env", ("CC", "PATH"), ("option", "--env"), f"The option --env|PATH {NEVER}"),
+    ("execution.env", {"CI": "x"}, ("input", "env"), f"The input env|CI {OWNED}"),
     ("acceptIsolation", "none", ("variable", "OK"), "The environment variable OK|acceptIsolation must be landlock"),
 ]
 

@@ -5,9 +5,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from zelda_ci.domain import variables
 from zelda_ci.domain.suite import ExecutionSettings
-from zelda_ci.errors import WorkspaceError
 from zelda_ci.sandbox.readable_paths import CERTIFICATES, SDKS, TOOLCHAINS
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 
@@ -72,15 +70,6 @@ def build_environment(
         "GIT_CEILING_DIRECTORIES": str(folder.path),
         "GIT_TERMINAL_PROMPT": "0",
     }
-
-
-def check_names(execution: ExecutionSettings) -> None:
-    """Raise WorkspaceError where a variable that the suite names would break the isolation."""
-    for name in execution.env:
-        if why := variables.refusal(name, has_value=name in execution.variables):
-            raise WorkspaceError(
-                f"execution.env lists {name}, which {why}.", hint="Remove it there.", code="ENVIRONMENT_REFUSED"
-            )
 
 
 def program_folders(execution: ExecutionSettings, tested: Path) -> list[Path]:

@@ -117,7 +117,7 @@ class Git:
         Raises:
             WorkspaceError: It could not be started, did not end in time, or there is no room for the file.
         """
-        with self._explained(arguments):
+        try:
             return await process.capture(
                 [self.program, *arguments],
                 cwd=self.cwd,
@@ -128,11 +128,6 @@ class Git:
                 inherit=inherit,
                 to=to,
             )
-
-    @contextmanager
-    def _explained(self, arguments: Sequence[str]) -> Iterator[None]:
-        try:
-            yield
         except TimeoutError as error:
             raise WorkspaceError(f"git {_verb(arguments)} did not end in {self.timeout_seconds:.0f} s.") from error
         except OSError as error:
@@ -301,9 +296,13 @@ class RawChange(NamedTuple):
     content: str
 
 
-FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-IN_THE_WAY = {errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.ENXIO}
-FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
+ELSEWHERE = "or set ZELDA_WORKSPACES to another folder of your own."
+IN_THE_WAY = "Something else lies there or in place of a folder above: move it away and start again,"
+HINTS = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), MAKE_ROOM),
+    **dict.fromkeys((errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.ENXIO), f"{IN_THE_WAY} {ELSEWHERE}"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), f"Make it writable, {ELSEWHERE}"),
+}
 
 
 @contextmanager
@@ -314,12 +313,5 @@ def explained() -> Iterator[None]:
     except OSError as error:
         path = error.filename2 or error.filename
         where = f"{os.fsdecode(path)}: " if isinstance(path, (str, bytes)) else ""
-        elsewhere = "or set ZELDA_WORKSPACES to another folder of your own."
-        hint = None
-        if error.errno in FULL:
-            hint = MAKE_ROOM
-        elif error.errno in IN_THE_WAY:
-            hint = f"Something else lies there or in place of a folder above: move it away and start again, {elsewhere}"
-        elif error.errno in FORBIDDEN:
-            hint = f"Make it writable, {elsewhere}"
+        hint = HINTS.get(error.errno or 0)
         raise WorkspaceError(f"The workspace cannot be used: {where}{error.strerror or error}.", hint=hint) from error

@@ -6,8 +6,7 @@ Paths are relative to the top of the tree; bytes that are no UTF-8 are surrogate
 import os
 import re
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -75,35 +74,14 @@ def exclude_patterns(paths: Iterable[str]) -> bytes:
     return os.fsencode("".join(f"/{name}\n" for name in names))
 
 
-@dataclass(frozen=True)
-class IgnoredChanges:
-    """Ignored files that are not as they were after setup, with the kind of the difference."""
-
-    files: Mapping[str, str] = field(default_factory=dict)
-    new_folders: frozenset[str] = frozenset()
-    """Ignored folders that were not there before; outermost only."""
-
-    def chosen(self, spec: PathSpec[Any]) -> list[str]:
-        """The files that are there and that the patterns name."""
-        return [path for path, kind in self.files.items() if kind != "removed" and spec.match_file(path)]
-
-    def summary(self, kept: Sequence[str], redact: Redactor) -> IgnoredFiles:
-        """The record for the result: a new folder stands for all that is in it."""
-        others = self.files.keys() - set(kept)
-        changes = sorted({(self._place(path), self.files[path]) for path in others})
-        return IgnoredFiles(
-            changes=tuple(
-                TreeChange.model_validate({"path": redact(path), "kind": kind}) for path, kind in changes[:MAX_LISTED]
-            ),
-            more=max(0, len(changes) - MAX_LISTED),
-            kept=tuple(map(redact, sorted({*map(self._place, kept)})[:MAX_LISTED])),
-        )
-
-    def _place(self, path: str) -> str:
-        return next((folder for folder in folders_above(path) if folder in self.new_folders), path)
-
-
-def find_changes(root: Path, before: Stamps, ignored: Collection[str], patched: Collection[str]) -> IgnoredChanges:
+def find_changes(
+    root: Path,
+    before: Stamps,
+    ignored: Collection[str],
+    patched: Collection[str],
+    keep: PathSpec[Any],
+    redact: Redactor,
+) -> tuple[IgnoredFiles, tuple[str, ...]]:
     """Find what of the ignored files is not as it was before the session; blocks.
 
     Args:
@@ -111,11 +89,27 @@ def find_changes(root: Path, before: Stamps, ignored: Collection[str], patched: 
         before: Its files after setup, or none where there was no setup.
         ignored: What git ignores now: files, and folders that end with a slash.
         patched: The files that the patch is about.
+        keep: The patterns of the files that build and tests are to find.
+        redact: Masks the names in the record.
+
+    Returns:
+        The record for the result, in which a new folder stands for all that is in it; and the files to keep.
     """
     now = read_stamps(root, ignored)
-    files = {path: "changed" if path in before else "added" for path, stamp in now.items() if before.get(path) != stamp}
+    kinds = {path: "changed" if path in before else "added" for path, stamp in now.items() if before.get(path) != stamp}
+    kept = dict.fromkeys(path for path in kinds if keep.match_file(path))
     # What is there and no longer ignored stands in the patch.
     gone = (path for path in before.keys() - now.keys() - set(patched) if not os.path.lexists(root / path))
+    kinds |= dict.fromkeys(gone, "removed")
     old = {folder for path in before for folder in folders_above(path)}
-    new = (place for place in ignored if place.endswith("/") and place not in old)
-    return IgnoredChanges(files | dict.fromkeys(gone, "removed"), frozenset(new))
+    new = {place for place in ignored if place.endswith("/") and place not in old}
+    shown = {path: next((folder for folder in folders_above(path) if folder in new), path) for path in kinds}
+    changes = sorted({(shown[path], kind) for path, kind in kinds.items() if path not in kept})
+    record = IgnoredFiles(
+        changes=tuple(
+            TreeChange.model_validate({"path": redact(path), "kind": kind}) for path, kind in changes[:MAX_LISTED]
+        ),
+        more=max(0, len(changes) - MAX_LISTED),
+        kept=tuple(map(redact, sorted({shown[path] for path in kept})[:MAX_LISTED])),
+    )
+    return record, tuple(kept)

@@ -202,16 +202,15 @@ async def _exclude(staged: StagedTree, root: Path, before: Stamps) -> None:
 async def _add(staged: StagedTree, large: Iterable[str]) -> None:
     """Bring the index from the start state to that of the tree, but for files that are large."""
     specs = _joined([":/", *(f":(top,exclude,literal){path}" for path in large)])
-    problem = None
     for attributes in (ATTRIBUTES, PLAIN_ATTRIBUTES):
         (staged.repository / "info" / "attributes").write_text(attributes)
         outcome = await staged.git.attempt(*ADD, stdin=specs)
-        problem = staged.git.failure(ADD, outcome) if outcome.exit_code else None
+        problem = staged.git.failure(ADD, outcome)
         # At 1 it left files out, which its status names.
-        if problem is None or (outcome.exit_code == 1 and problem.code != NO_SPACE):
+        if outcome.exit_code == 0 or (outcome.exit_code == 1 and problem.code != NO_SPACE):
             return
-    if problem:
-        raise problem
+        if attributes is PLAIN_ATTRIBUTES:
+            raise problem
 
 
 async def _forced(staged: StagedTree, root: Path, start: Start, session_index: Path, before: Stamps) -> list[str]:

@@ -41,7 +41,7 @@ from zelda_ci.workspace import base_commit, clean_checkout, contents, folder, gi
 from zelda_ci.workspace.base_commit import BaseOrder
 from zelda_ci.workspace.changes import write_patch
 from zelda_ci.workspace.clean_checkout import CheckedOut, ProtectedFiles
-from zelda_ci.workspace.environment import build_environment, check_names
+from zelda_ci.workspace.environment import build_environment
 from zelda_ci.workspace.git import Git, explained
 from zelda_ci.workspace.ignored import Stamps, find_changes, read_stamps
 from zelda_ci.workspace.location import choose_location, project_folder, project_folders
@@ -56,6 +56,7 @@ KEPT_BYTES = 400_000
 MAX_NAMED = 20
 MAX_REASON_LENGTH = 500
 
+RESTORED = "Protected files that an earlier command had changed were restored before this one"
 NOWHERE = "The working folder is gone, or something else stands in its place."
 
 
@@ -183,7 +184,6 @@ class Workspaces:
         Raises:
             WorkspaceError: It could not be made; nothing of it is left then.
         """
-        check_names(suite.execution)
         self._isolation.of(suite)
         project = await self._inspect()
         async with AsyncExitStack() as stack:
@@ -288,10 +288,12 @@ class Workspaces:
             raw = staged.repository / "raw.patch"
             summary = await write_patch(staged, run.start.store.commit, raw, patch, self._redact)
             patched = {*staged.changed, *staged.left_out}
-            hidden = await anyio.to_thread.run_sync(find_changes, run.folder.root, run.before, staged.ignored, patched)
-        kept = hidden.chosen(spec(run.suite.keep_ignored, run.prefix.as_posix()))
-        self._open[workspace.base] = replace(run, staged=staged, kept=tuple(kept))
-        return summary.replace(ignored=hidden.summary(kept, self._redact))
+            keep = spec(run.suite.keep_ignored, run.prefix.as_posix())
+            ignored, kept = await anyio.to_thread.run_sync(
+                find_changes, run.folder.root, run.before, staged.ignored, patched, keep, self._redact
+            )
+        self._open[workspace.base] = replace(run, staged=staged, kept=kept)
+        return summary.replace(ignored=ignored)
 
     async def check_out_again(self, workspace: Workspace) -> CheckedOut:
         """A fresh checkout of what the session changed, with the suite's protected files as they were committed.
@@ -339,14 +341,14 @@ class Workspaces:
             WorkspaceError: It could not be started as it must be, or nobody saw its end: that says nothing of the code.
         """
         label = self._redact(command if isinstance(command, str) else shlex.join(command))
-
         if not run_folder.is_there(workspace.path):
             notice = self._redact(NOWHERE)
             return CommandResult(command=label, exit_code=1, seconds=0, output=notice, output_bytes=len(notice))
         argv = confine.arguments(command, self._open[workspace.base].suite, workspace.confinement.environment)
         status_file = workspace.status_file(phase)
         with explained(), launches.followed(status_file) as read_status:
-            restored = await self._restore(workspace)
+            protected = self._open[workspace.base].protected
+            restored = await anyio.to_thread.run_sync(protected.restore) if protected else []
             printed, started = buffer or OutputBuffer(KEPT_BYTES), time.monotonic()
 
             def result(exit_code: int | None, *, timed_out: bool = False) -> CommandResult:
@@ -378,16 +380,9 @@ class Workspaces:
         done = await anyio.to_thread.run_sync(lambda: result(exit_code, timed_out=exit_code is None))
         limit = self.limit(workspace)
         _check_launch(launch, done, phase, limit)
-        notes = [*restored, *filter(None, [limit])]
+        notes = [f"{RESTORED}: {some_of(restored, MAX_NAMED)}"] if restored else []
+        notes += filter(None, [limit])
         return done.replace(output=self._redact("\n".join([done.output.rstrip(), *notes, ""]))) if notes else done
-
-    async def _restore(self, workspace: Workspace) -> list[str]:
-        """Put back protected files that an earlier command changed, and say so in a sentence."""
-        protected = self._open[workspace.base].protected
-        names = await anyio.to_thread.run_sync(protected.restore) if protected else []
-        listing = some_of(names, MAX_NAMED)
-        about = "Protected files that an earlier command had changed were restored before this one"
-        return [f"{about}: {listing}"] if names else []
 
     def limit(self, workspace: Workspace) -> SafeText | None:
         """Which bound the processes that ran last have reached, in a sentence; told once."""
