@@ -20,7 +20,7 @@ from tests.support.scripted_api import (
     tool_calls,
 )
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.execution.agent import SessionRequest, TranscriptCheck
+from zelda_ci.execution.agent import MessageCheck, SessionRequest
 from zelda_ci.execution.launch import find_cli
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.model_proxy.upstream import LiveMode
@@ -61,7 +61,7 @@ async def differences(
 
 
 class _Watched(Session):
-    check: TranscriptCheck | None = None
+    check: MessageCheck | None = None
 
     def request(self) -> SessionRequest:
         return dataclasses.replace(super().request(), transcript_check=self.check)

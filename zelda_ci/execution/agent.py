@@ -37,7 +37,7 @@ class Pins:
 NO_PINS = Pins()
 
 
-class TranscriptCheck(Protocol):
+class MessageCheck(Protocol):
     """Checks a session's messages against what passed between the session and the API."""
 
     def began(self, message: str) -> None:
@@ -73,7 +73,7 @@ class SessionRequest:
     pins: Pins = NO_PINS
     socket: Path | None = None
     """The same proxy as a socket, as the session sees it; given where the session has no network."""
-    transcript_check: TranscriptCheck | None = None
+    transcript_check: MessageCheck | None = None
     time_limit: TimeLimit = anyio.move_on_after
     """Limits the session's time; it may know of waiting that is none of the session's doing."""
     wait_seconds: float = 0.0

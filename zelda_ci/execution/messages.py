@@ -25,7 +25,7 @@ from zelda_ci.domain.session import (
     Usage,
     UserSaid,
 )
-from zelda_ci.execution.agent import KeepImage, TranscriptCheck
+from zelda_ci.execution.agent import KeepImage, MessageCheck
 from zelda_ci.redact import Redactor, SafeText
 
 # Model of texts that the CLI invented, errors above all.
@@ -74,7 +74,7 @@ class Translator:
         redact: Redactor,
         clock: Callable[[], float],
         keep_image: KeepImage | None = None,
-        check: TranscriptCheck | None = None,
+        check: MessageCheck | None = None,
     ) -> None:
         self._redact, self._clock, self._keep_image, self._check = redact, clock, keep_image, check
         self._at = 0.0
