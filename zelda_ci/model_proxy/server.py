@@ -7,7 +7,6 @@ import asyncio
 import logging
 import os
 import resource
-import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -97,7 +96,9 @@ def socket_path() -> Iterator[Path]:
         folder.chmod(0o711)
         yield folder / "s"
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            (folder / "s").unlink(missing_ok=True)
+            folder.rmdir()
 
 
 class _Connection:

@@ -205,9 +205,11 @@ async def _add(staged: StagedTree, large: Iterable[str]) -> None:
     for attributes in (ATTRIBUTES, PLAIN_ATTRIBUTES):
         (staged.repository / "info" / "attributes").write_text(attributes)
         outcome = await staged.git.attempt(*ADD, stdin=specs)
+        if outcome.exit_code == 0:
+            return
         problem = staged.git.failure(ADD, outcome)
         # At 1 it left files out, which its status names.
-        if outcome.exit_code == 0 or (outcome.exit_code == 1 and problem.code != NO_SPACE):
+        if outcome.exit_code == 1 and problem.code != NO_SPACE:
             return
         if attributes is PLAIN_ATTRIBUTES:
             raise problem
