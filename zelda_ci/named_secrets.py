@@ -57,15 +57,16 @@ _SEPARATOR = "|".join(
 _SPACED = r"(?:-[a-z-]{0,40}|\b(?:env|arg|setx?)[ \t]{1,20}\w{0,60}|\blogin[ \t]{1,20}\S{1,80}\s{1,20})"
 _SCHEME = rf"{_QUOTE}?[\])]?{_BLANK}[:=,]{_BLANK}{_QUOTE}?(?:bearer|basic|token)[ ]"
 
-# A run ends where the next parameter of an address begins.
-_RUN = rb"(?:[^\s\"'`\\<>&]|&(?![A-Za-z][\w.-]{1,40}=(?!=))){1,%d}+" % MAX_RUN_LENGTH
-_CODE_RUN = rb"(?:[^\s\"'`\\<>,;|(){}\[\]&]|&(?![A-Za-z][\w.-]{1,40}=(?!=))){1,%d}+" % MAX_RUN_LENGTH
+# A run ends where the next parameter of an address begins. Not possessive: Python before 3.11.5 gets that wrong.
+_PARAMETER = rb"&[A-Za-z][\w.-]{1,40}=(?!=)"
+_RUN = rb"(?:[^\s\"'`\\<>&]|(?!%b)&){1,%d}" % (_PARAMETER, MAX_RUN_LENGTH)
+_CODE_RUN = rb"(?:[^\s\"'`\\<>,;|(){}\[\]&]|(?!%b)&){1,%d}" % (_PARAMETER, MAX_RUN_LENGTH)
 # What stands in quotes, within its line; or else, except in a call, what goes up to the end of the line, or in code and
 # addresses up to what cannot go on as an expression.
 _VALUE = re.compile(
     rb"[fbruFBRU@$]{0,2}(\\{0,4}(?:\"\"\"|'''|[\"'`])|&quot;|&#3[49];)(?:(?P<quoted>[^\n]{0,%d}?)\1)?"
     rb"|(?<!\()(?P<line>%b)[ \t]*(?:[ \t]#[^\n]*)?(?:\r?\n|\\[rn]|$)"
-    rb"|(?<!\()(?P<token>%b)(?=[\s\"'`\\<>,;|)}\]&]|$)" % (MAX_LENGTH, _RUN, _CODE_RUN)
+    rb"|(?<!\()(?P<token>%b)(?=[\s\"'`\\<>,;|)}\]]|%b|$)" % (MAX_LENGTH, _RUN, _CODE_RUN, _PARAMETER)
 )
 _ADDRESS = re.compile(rb"://(?:([^\s/?#\"'`<>@:]{0,100}):)?([^\s/?#\"'`<>@]{1,300})@")
 # As in a shell and in `.env`, where nothing but a value can follow.

@@ -15,7 +15,7 @@ MAX_FILE_LINES = 1000
 SLACK = 0.1
 
 CEILINGS = {
-    "zelda_ci": 1161,
+    "zelda_ci": 1162,
     "zelda_ci/ci": 3567,
     "zelda_ci/cli": 2270,
     "zelda_ci/compare": 2420,
@@ -26,7 +26,7 @@ CEILINGS = {
     "zelda_ci/github": 1471,
     "zelda_ci/judge": 1731,
     "zelda_ci/metrics": 2264,
-    "zelda_ci/model_proxy": 3173,
+    "zelda_ci/model_proxy": 3174,
     "zelda_ci/pipeline": 3195,
     "zelda_ci/process": 415,
     "zelda_ci/report": 6153,
@@ -35,8 +35,8 @@ CEILINGS = {
     "zelda_ci/storage": 998,
     "zelda_ci/survey": 420,
     "zelda_ci/test_output": 2195,
-    "zelda_ci/workspace": 3484,
-    "scripts": 2519,
+    "zelda_ci/workspace": 3486,
+    "scripts": 2526,
     "benchmarks": 1035,
     "runner": 215,
     "schemas": 3137,
