@@ -63,7 +63,7 @@ CHANGED: Mapping[str, Mapping[str, str]] = {
         "test_a_session_finds_the_files_of_nested_submodules_and_a_clean_tree": "they belong to the run's user",
         "integration/test_workspace_sweep.py": "what is swept belongs to the run's user",
     },
-    # At isolation level uid root gives every run a user of its own, from whom root's own toolchains are closed.
+    # Root makes namespaces without bubblewrap; where it cannot, it gives every run a user of its own.
     "root": {
         "hostile/test_greens.py": "setup and session leave files of the run's user",
         "integration/test_closed_home.py": "what is closed to the run's user leaves its PATH",

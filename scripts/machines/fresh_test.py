@@ -75,7 +75,7 @@ ARRANGEMENTS: Mapping[str, Arrangement] = {
     "root-closed-home": Arrangement(
         "root",
         "/srv/some projects/zelda ci",
-        commands=(*README, f"ZELDA_ISOLATION=uid {CHANGED.format('isolation owner root')}"),
+        commands=(*README, CHANGED.format("isolation owner root")),
         preparation=HOME_OF_TOOLCHAINS,
         path="/root/.pyenv/versions/3/bin:/root/.nvm/versions/node/bin:/root/.cargo/bin",
     ),
