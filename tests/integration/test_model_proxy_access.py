@@ -132,13 +132,8 @@ SMUGGLED = {
 )
 async def test_nothing_is_smuggled_in_by_giving_a_key_twice(kind: str, path: str) -> None:
     with ScriptedApi(lambda _: text("x")) as api:
-        async with (
-            ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy,
-            proxy.session(
-                run_label="run", budget_usd=None, placeholders={}, allowed=Allowed(BODY["model"], web=False)
-            ) as meter,
-            client(meter) as http,
-        ):
+        run_of_one = open_run(LiveMode(upstream(api.url)), allowed=Allowed(BODY["model"], web=False))
+        async with run_of_one as meter, client(meter) as http:
             answer = await http.post(path, content=SMUGGLED[kind].encode())
     # Of two values the last is judged; the API gets that one alone, or nothing.
     assert answer.status_code in {200, 403}
@@ -171,13 +166,8 @@ async def test_the_checks_hold_wherever_something_lies(
     options: dict[str, Any], status: int, words: str, size: int
 ) -> None:
     with ScriptedApi(lambda _: text("x")) as api:
-        async with (
-            ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy,
-            proxy.session(
-                run_label="run", budget_usd=None, placeholders={}, allowed=Allowed(BODY["model"], web=False)
-            ) as meter,
-            client(meter) as http,
-        ):
+        run_of_one = open_run(LiveMode(upstream(api.url)), allowed=Allowed(BODY["model"], web=False))
+        async with run_of_one as meter, client(meter) as http:
             answer = await http.post("/v1/messages", json={**BODY, **options, "system": "x" * size})
     assert answer.status_code == status
     assert words in answer.json()["error"]["message"]

@@ -38,11 +38,12 @@ async def open_run(
     label: str = "run",
     budget_usd: float | None = None,
     places: Mapping[str, str] | None = None,
+    **more: Any,
 ) -> AsyncIterator[Meter]:
-    """One run of a proxy of its own."""
+    """One run of a proxy of its own, with `more` for its session."""
     async with (
         ModelProxy(mode, REDACT) as proxy,
-        proxy.session(run_label=label, budget_usd=budget_usd, placeholders=places or {}) as meter,
+        proxy.session(run_label=label, budget_usd=budget_usd, placeholders=places or {}, **more) as meter,
     ):
         yield meter
 
