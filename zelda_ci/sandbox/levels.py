@@ -213,7 +213,7 @@ def _user_problem(cli: Path | None, *, try_it: bool) -> str | None:
     missing = [name for number, name in NEEDED.items() if not held >> number & 1]
     if missing:
         return f"Root cannot let runs be another user's without the capabilities {', '.join(missing)}."
-    files = [Path(programs.python(anybody=True)[0]), programs.INSIDE, *([cli] if cli else [])]
+    files = [Path(programs.python(anybody=True)[0]), programs.START, *([cli] if cli else [])]
     if closed := next(((file, folder) for file in files if (folder := closed_folders.barrier(file))), None):
         return f"Runs cannot be another user's here: {closed_folders.unreachable(*closed)}"
     if not try_it:
