@@ -30,8 +30,8 @@ def confined(
 
 
 BROKEN: dict[str, dict[str, object]] = {
-    "a right that no kernel knows": {"landlock": {"files": 1 << 60, "tcp": 0, "scoped": 0, "size": 24, "rules": []}},
-    "a rule beyond the rules": {"landlock": {"files": 1, "tcp": 0, "scoped": 0, "size": 24, "rules": [[2, ["/usr"]]]}},
+    "a right that no kernel knows": {"landlock": {"files": 1 << 60, "tcp": 0, "scoped": 0, "rules": []}},
+    "a rule beyond the rules": {"landlock": {"files": 1, "tcp": 0, "scoped": 0, "rules": [[2, ["/usr"]]]}},
     "a filter that jumps nowhere": {"seccomp": "15000505deadbeef"},
     "no filter": {"seccomp": ""},
     "a limit that does not exist": {"limits": {"PATIENCE": 1}},
