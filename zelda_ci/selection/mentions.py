@@ -123,9 +123,7 @@ _VARIABLE = re.compile(r"\$\{[\w.]+(?::?[-=+?]([^${}]*)|[^${}]*)\}|\$\w+|%\w+%")
 _BACKSLASH = re.compile(r"\\(?=[\w.])")
 _CLAUSES = re.compile(r"&&|\|\|?|;(?:\s|$)|\$\(")
 _SPLIT = re.compile(r"[\s\"'`;|&()<>=:\[\]!]+|,(?![^{}\s]*\})")
-_IMPORT = re.compile(
-    r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import|import|use)[ \t]+(\([^()]*\)|[\w., \t]+)", re.MULTILINE
-)
+_IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import|import|use)[ \t]+(\([^()]*\)|[\w., \t]+)", re.MULTILINE)
 _REQUIRE = re.compile(r"\b(?:require|require_relative|load|source)[ (]+[\"']([\w./-]+)")
 _STRING = re.compile(r"[\"'`]([^\"'`\n]*)[\"'`]")
 _BRACES = re.compile(r"\$?\{[^{}]*\}/?")
