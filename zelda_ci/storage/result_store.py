@@ -1,5 +1,6 @@
 """The folder of all runs, and that of each: who writes it, what a kill leaves of it, and who reads it."""
 
+import fcntl
 import logging
 import os
 import re
@@ -106,7 +107,7 @@ class RunFolder:
         with suppress(OSError):
             handle = untrusted.open_regular(path / JOURNAL, os.O_RDWR | os.O_APPEND)
             with suppress(OSError):
-                locks.lock_open(handle)
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 # Its writer may have finished, and removed it, between opening and locking.
                 if os.fstat(handle).st_nlink:
                     return cls(path, handle)
@@ -278,7 +279,7 @@ class ResultStore:
                     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL
                     journal = untrusted.open_regular(path / JOURNAL, flags)
                     ownership.hand_over(journal, path)
-                    locks.lock_open(journal)
+                    fcntl.flock(journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     return RunFolder(path, journal)
         raise AssertionError("numbers do not end")
 
@@ -384,7 +385,8 @@ class ResultStore:
         with ExitStack() as stack:
             with storage_errors(self._runs):
                 ownership.make_folder(self._runs)
-                handle = stack.enter_context(locks.held(self._runs / LOCK, mode=0o666))
+                handle = locks.wait_for(self._runs / LOCK, mode=0o666)
+                stack.callback(os.close, handle)
                 ownership.hand_over(handle, self._runs)
             yield
 
