@@ -8,6 +8,7 @@ import math
 import re
 import shlex
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any, LiteralString, NewType
 from urllib.parse import quote, quote_plus
@@ -95,10 +96,6 @@ class Secret:
         """The value itself."""
         return self._value
 
-    def as_bearer(self) -> "Secret":
-        """As the value of an Authorization header."""
-        return Secret(f"Bearer {self._value}")
-
     def fingerprint(self) -> str:
         """A digest that tells it from another; of a key that nobody can guess, it says nothing."""
         return sha256(self._value.encode("utf-8", "surrogateescape")).hexdigest()
@@ -162,10 +159,12 @@ class Redactor:
 
         What no JSON file can hold becomes text: values nested too deeply, numbers beyond 64 bits, NaN, other types.
         """
-        return SafeJson(self._tree(value, 1))
+        return SafeJson(self._tree(value, 1, ""))
 
-    def _tree(self, value: Any, depth: int) -> Any:
+    def _tree(self, value: Any, depth: int, name: str) -> Any:
         match value:
+            case str() if self._by_name and named_secrets.is_named(name, value):
+                return MASK
             case None | bool():
                 return value
             case int() | float():
@@ -174,24 +173,23 @@ class Redactor:
                 storable = -(2**63) <= value < 2**63 if isinstance(value, int) else math.isfinite(value)
                 return value if storable and safe == str(value) else safe
             case dict() | list() | tuple() if depth > MAX_JSON_DEPTH:
-                return self(_as_text(value))
-            case dict():
-                return self._object(value, depth)
+                with suppress(RecursionError, ValueError, TypeError):
+                    return self(json.dumps(value, default=str))
+                return "(nested too deeply)"
             case list() | tuple():
-                return [self._tree(item, depth + 1) for item in value]
+                return [self._tree(item, depth + 1, "") for item in value]
+            case dict():
+                masked: dict[str, Any] = {}
+                paired = value.get("name") if value.keys() == {"name", "value"} else None
+                for key, item in value.items():
+                    shown = self(str(key))
+                    # Two masked keys look alike, and neither may push out the other's value.
+                    shown = SafeText(f"{shown}#{len(masked)}") if shown in masked else shown
+                    item_name = paired if key == "value" and isinstance(paired, str) else str(key)
+                    masked[shown] = self._tree(item, depth + 1, item_name)
+                return masked
             case _:
                 return self(str(value))
-
-    def _object(self, value: dict[Any, Any], depth: int) -> dict[str, Any]:
-        safe: dict[str, Any] = {}
-        paired = value.get("name") if value.keys() == {"name", "value"} else None
-        for key, item in value.items():
-            name = str(self(str(key)))
-            field_name = paired if key == "value" and isinstance(paired, str) else str(key)
-            # Two masked keys look alike, and neither may push out the other's value.
-            hidden = self._by_name and isinstance(item, str) and named_secrets.is_named(field_name, item)
-            safe[f"{name}#{len(safe)}" if name in safe else name] = MASK if hidden else self._tree(item, depth + 1)
-        return safe
 
 
 def joined(separator: LiteralString, parts: Iterable[SafeText]) -> SafeText:
@@ -214,13 +212,6 @@ def _overlapping(pattern: Any, data: bytes) -> Iterator[tuple[int, int]]:
         yield match.span()
         # Not from the end of the match, where the head of the second secret would be gone.
         start = match.start() + 1
-
-
-def _as_text(value: Any) -> str:
-    try:
-        return json.dumps(value, default=str)
-    except (RecursionError, ValueError, TypeError):
-        return "(nested too deeply)"
 
 
 def _forms(value: str) -> Iterator[str]:
