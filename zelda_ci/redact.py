@@ -120,13 +120,13 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[Secret] = ()) -> None:
         self._by_name = True
-        forms = {form for secret in secrets for form in _forms(secret.reveal())}
+        forms = {form for secret in secrets for form in spellings(secret.reveal())}
         if sum(map(len, forms)) > MAX_SPELLINGS:
             hint = "Pass large ones as files instead of environment variables."
             raise ConfigError("The secrets together are too large to be masked.", hint=hint, code="SECRETS_TOO_LARGE")
         # The longest first, so that of secrets starting at the same place the whole of the longer one goes.
-        spellings = map(re2.escape, sorted(forms, key=len, reverse=True))
-        self._secrets = _compile(spellings) if forms else None
+        longest_first = sorted(forms, key=len, reverse=True)
+        self._secrets = _compile(map(re2.escape, longest_first)) if forms else None
         self._shapes = _compile(KEY_SHAPES)
 
     def __call__(self, text: str) -> SafeText:
@@ -214,7 +214,7 @@ def _overlapping(pattern: Any, data: bytes) -> Iterator[tuple[int, int]]:
         start = match.start() + 1
 
 
-def _forms(value: str) -> Iterator[str]:
+def spellings(value: str) -> Iterator[str]:
     """Spellings of a secret, each short enough for a pattern.
 
     Terminals and files show a secret without its last newline, and one of many lines line by line. A variable that is
@@ -224,8 +224,8 @@ def _forms(value: str) -> Iterator[str]:
     for part in {*whole, *re.split(r"[\r\n\ud800-\udfff]+", value)}:
         if len(part.strip()) < MIN_SECRET_LENGTH:
             continue
-        for spelling in _spellings(part, is_long=len(value) > LONG_SECRET):
-            yield from _pieces(spelling, MAX_PIECE_LENGTH)
+        for form in _forms(part, is_long=len(value) > LONG_SECRET):
+            yield from _pieces(form, MAX_PIECE_LENGTH)
 
 
 def _pieces(form: str, longest: int) -> Iterator[str]:
@@ -235,7 +235,7 @@ def _pieces(form: str, longest: int) -> Iterator[str]:
     return (form[start : start + size] for start in range(0, len(form), size))
 
 
-def _spellings(value: str, *, is_long: bool) -> Iterator[str]:
+def _forms(value: str, *, is_long: bool) -> Iterator[str]:
     """The forms GitHub's own masker knows too, URL and JSON, and those of HTML, Python, a shell, a hex dump and base64.
 
     Base64 in both alphabets at each of three alignments, without the characters that also carry bits of the neighbours.
