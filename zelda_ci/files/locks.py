@@ -36,7 +36,7 @@ def try_lock(path: Path, *, shared: bool = False, mode: int = 0o600) -> int | No
             descriptor = _opened(path, mode)
             unless_held.callback(os.close, descriptor)
             try:
-                fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+                lock_open(descriptor, shared=shared)
             except BlockingIOError:
                 return None
             # Its last holder may have removed the file meanwhile: that one would keep nobody out.
@@ -44,6 +44,11 @@ def try_lock(path: Path, *, shared: bool = False, mode: int = 0o600) -> int | No
                 if os.path.samestat(path.lstat(), os.fstat(descriptor)):
                     unless_held.pop_all()
                     return descriptor
+
+
+def lock_open(descriptor: int, *, shared: bool = False) -> None:
+    """Lock an open file until it is closed; raises BlockingIOError where another process has the lock."""
+    fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
 
 
 def wait_for(path: Path, *, patience: float = TIMEOUT_SECONDS, mode: int = 0o600) -> int:

@@ -1,6 +1,5 @@
 """The folder of all runs, and that of each: who writes it, what a kill leaves of it, and who reads it."""
 
-import fcntl
 import logging
 import os
 import re
@@ -107,7 +106,7 @@ class RunFolder:
         with suppress(OSError):
             handle = untrusted.open_regular(path / JOURNAL, os.O_RDWR | os.O_APPEND)
             with suppress(OSError):
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                locks.lock_open(handle)
                 # Its writer may have finished, and removed it, between opening and locking.
                 if os.fstat(handle).st_nlink:
                     return cls(path, handle)
@@ -279,7 +278,7 @@ class ResultStore:
                     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL
                     journal = untrusted.open_regular(path / JOURNAL, flags)
                     ownership.hand_over(journal, path)
-                    fcntl.flock(journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    locks.lock_open(journal)
                     return RunFolder(path, journal)
         raise AssertionError("numbers do not end")
 
