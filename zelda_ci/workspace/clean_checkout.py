@@ -13,8 +13,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio.to_thread
+from pathspec import PathSpec
 
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Workspace
@@ -24,8 +26,9 @@ from zelda_ci.redact import SafeText
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import store
 from zelda_ci.workspace.git import ABSENT, SUBMODULE, Git, list_tree
-from zelda_ci.workspace.ignored import folders_above, is_below
-from zelda_ci.workspace.protection import Protection, protection
+from zelda_ci.workspace.history import is_below
+from zelda_ci.workspace.ignored import folders_above
+from zelda_ci.workspace.protection import protection
 from zelda_ci.workspace.staging import StagedTree
 from zelda_ci.workspace.store import Start
 
@@ -78,22 +81,16 @@ class ProtectedFiles:
     @contextmanager
     def _inside(self, parts: Sequence[str]) -> Iterator[int]:
         """Open a real folder below the root; whatever else stands in its way is moved aside."""
-        current = untrusted.open_folder(self.root)
-        try:
-            for part in parts:
-                above, current = current, self._entered(part, current)
-                os.close(above)
-            yield current
-        finally:
-            os.close(current)
-
-    def _entered(self, part: str, above: int) -> int:
-        with suppress(OSError):
-            return untrusted.open_folder(part, folder=above)
-        self._aside(part, above)
-        os.mkdir(part, dir_fd=above)
-        self._hand_over(part, above)
-        return untrusted.open_folder(part, folder=above)
+        for depth, part in enumerate(parts):
+            with untrusted.entered(self.root, parts[:depth]) as above:
+                try:
+                    os.close(untrusted.open_folder(part, folder=above))
+                except OSError:
+                    self._aside(part, above)
+                    os.mkdir(part, dir_fd=above)
+                    self._hand_over(part, above)
+        with untrusted.entered(self.root, parts) as folder:
+            yield folder
 
     def _aside(self, name: str, folder: int) -> None:
         with untrusted.entered(self.copies) as top, suppress(FileNotFoundError):
@@ -117,33 +114,19 @@ class CheckedOut:
     """Protected files that the session had changed, added or removed, relative to the top of the tree."""
     left_out: tuple[SafeText, ...]
     """Changes that are not in it, such as very large files."""
-    protection: Protection
+    protection: PathSpec[Any]
+    """Which files are as they were committed, there or not, by their paths from the top of the tree."""
     protected: ProtectedFiles
     update: tuple[str, ...] | None = None
     """The command that brings the session's changes into it after setup; it runs confined, without a network."""
 
 
-def is_setup_first(suite: ResolvedSuite) -> bool:
-    """Whether setup runs on the files of the tested commit, and the session's changes come after it.
-
-    Else setup, which may have a network where the session had none, would run what the session wrote.
-    """
-    network = suite.isolation.network
-    return suite.setup_command is not None and network.setup == "open" and network.session == "none"
-
-
 async def check_out(
     workspace: Workspace, run: WorkspaceFolder, start: Start, suite: ResolvedSuite, staged: StagedTree, git: Git
 ) -> CheckedOut:
-    """Make the checkout inside the run's folder, where no session could reach; it is not confined yet.
+    """Make the checkout inside the folder of a session's run, where it could not reach; it is not confined yet.
 
-    Args:
-        workspace: The session's.
-        run: Its folder.
-        start: The state that was checked out for the session.
-        suite: Says what is protected.
-        staged: The state after the session; its index becomes that of the checkout.
-        git: Git of Zelda's own.
+    The index of what was staged after the session becomes that of the checkout.
 
     Raises:
         WorkspaceError: It cannot be made, for instance because a changed file has an impossible name.
@@ -156,7 +139,9 @@ async def check_out(
     if not folder.is_intact():
         raise WorkspaceError("The fresh checkout is not where it should be.")
     protected = protection(suite, prefix.as_posix(), lambda path: (folder.root / path).is_file())
-    restored = {path: (it.old_mode, it.old_content) for path, it in staged.changed.items() if protected.covers(path)}
+    restored = {
+        path: (it.old_mode, it.old_content) for path, it in staged.changed.items() if protected.match_file(path)
+    }
     uncovered = await _shown(start, staged.repository, git)
     above = {*uncovered, *(place[:-1] for path in uncovered for place in folders_above(path))}
     forged = {
@@ -176,21 +161,15 @@ async def check_out(
     await inside("read-tree", "-m", "-u", start.store.commit, tree, inherit=(folder.number,))
     store.make_folder(folder.root, prefix)
     tracked = os.fsdecode(await staged.git("ls-files", "-z")).split("\0")[:-1]
-    names = [path for path in tracked if path in uncovered or protected.covers(path)]
+    names = [path for path in tracked if path in uncovered or protected.match_file(path)]
     copies = await anyio.to_thread.run_sync(ProtectedFiles.over, folder.root, folder.path / "kept", names)
-    update = None
-    if is_setup_first(suite):
+    update, network = None, suite.isolation.network
+    # Setup with a network must not run what a session without one wrote: the session's changes come after it.
+    if suite.setup_command is not None and network.setup == "open" and network.session == "none":
         await inside("read-tree", "-m", "-u", tree, start.store.commit, inherit=(folder.number,))
         update = ("git", "read-tree", "--reset", "-u", tree)
-    checked = replace(
-        workspace,
-        base=folder.path,
-        root=folder.root,
-        path=folder.root / prefix,
-        home=folder.home,
-        tmp=folder.tmp,
-        git_dir=folder.git_dir,
-    )
+    base, root, home, tmp = folder.path, folder.root, folder.home, folder.tmp
+    checked = replace(workspace, base=base, root=root, path=root / prefix, home=home, tmp=tmp, git_dir=folder.git_dir)
     back, left_out = (tuple(map(git.redact, sorted(some))) for some in (restored.keys() | forged, staged.left_out))
     return CheckedOut(checked, back, left_out, protected, copies, update)
 
@@ -200,10 +179,10 @@ async def _shown(start: Start, repository: Path, git: Git) -> dict[str, tuple[st
     if start.whole is None or not start.store.withheld.paths:
         return {}
     whole = git.within(start.whole.folder, GIT_DIR=str(start.whole.folder))
-    hidden = {place for path in start.store.withheld.paths for place in (path, f"{path}/")}
-    files = await list_tree(whole, start.whole.commit)
     entries = {
-        file.path: (file.mode, file.content) for file in files if file.mode != SUBMODULE and is_below(file.path, hidden)
+        file.path: (file.mode, file.content)
+        for file in await list_tree(whole, start.whole.commit)
+        if file.mode != SUBMODULE and is_below(file.path, start.store.withheld.paths)
     }
     packs = repository / "objects" / "pack"
     packs.mkdir(exist_ok=True)

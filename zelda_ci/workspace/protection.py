@@ -8,14 +8,14 @@ hold dependencies too (package.json, pyproject.toml, setup.cfg, Makefile) are no
 import posixpath
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
 from pathspec import PathSpec
 
 from zelda_ci.domain.suite import Command, ResolvedSuite
+from zelda_ci.workspace.ignored import GLOB_SIGNS
 
 # What runners, and Python itself, read without being told.
 CONFIGURATION = (
@@ -52,21 +52,8 @@ QUOTED_WORD = re.compile(r"""(['"])([^\s'"]*)\1""")
 PREFIX = re.compile(r"\w+=.*|env|exec|time|command|nice|!|if")
 
 
-@dataclass(frozen=True)
-class Protection:
-    """The protected files, by paths from the top of the tree."""
-
-    configured: PathSpec[Any]
-    named: frozenset[str]
-
-    def covers(self, path: str) -> bool:
-        """Whether a file, there or not, is as it was committed when build and tests run."""
-        decided = self.configured.check_file(path).include
-        return path in self.named if decided is None else bool(decided)
-
-
-def protection(suite: ResolvedSuite, prefix: str, is_committed: Callable[[str], bool]) -> Protection:
-    """What the suite protects.
+def protection(suite: ResolvedSuite, prefix: str, is_committed: Callable[[str], bool]) -> PathSpec[Any]:
+    """The files, there or not, that are as they were committed when build and tests run, by paths from the top.
 
     Args:
         suite: An empty list of its own protects nothing.
@@ -75,34 +62,32 @@ def protection(suite: ResolvedSuite, prefix: str, is_committed: Callable[[str], 
     """
     own = suite.protected_paths
     if own == ():
-        return Protection(spec((), prefix), frozenset())
-    usual = [*(f"**/{name}" for name in CONFIGURATION), *_stand_ins(prefix, is_committed), *_programs(suite)]
-    commands = (suite.build_command, suite.test_command)
-    names = {name for command in commands if command for name in named_files(command, prefix, is_committed)}
-    return Protection(spec([*usual, *(own or ())], prefix), frozenset(names))
-
-
-def spec(globs: Sequence[str], prefix: str) -> PathSpec[Any]:
-    """The globs from the top of the tree; without a slash in front, gitignore takes a name to fit in every folder."""
-    # The project's own folder is a name, not a pattern.
-    above = "" if prefix == "." else re.sub(r"([*?\[\]\\!# ])", r"\\\1", prefix) + "/"
-    lines = (f"!/{above}{glob[1:]}" if glob.startswith("!") else f"/{above}{glob}" for glob in globs)
-    return PathSpec.from_lines("gitignore", lines, backend="simple")
-
-
-def _programs(suite: ResolvedSuite) -> Iterator[str]:
-    """What commands would start in place of the machine's programs."""
-    for entry in suite.execution.path:
-        folder = posixpath.normpath(entry)
-        if folder != "." and not folder.startswith("/"):
-            yield f"{folder}/**"
-
-
-def _stand_ins(prefix: str, is_committed: Callable[[str], bool]) -> Iterator[str]:
+        return spec((), prefix)
+    globs = [f"**/{name}" for name in CONFIGURATION]
     for name in RUNNER_MODULES:
         places = (f"{name}.py", f"{name}/__init__.py")
         if not any(is_committed(posixpath.normpath(posixpath.join(prefix, place))) for place in places):
-            yield from (f"{name}.py", f"{name}/**")
+            globs += [f"{name}.py", f"{name}/**"]
+    # What commands would start in place of the machine's programs.
+    folders = map(posixpath.normpath, suite.execution.path)
+    globs += [f"{folder}/**" for folder in folders if folder != "." and not folder.startswith("/")]
+    commands = [command for command in (suite.build_command, suite.test_command) if command]
+    named = {name for command in commands for name in named_files(command, prefix, is_committed)}
+    return spec([*globs, *(own or ())], prefix, named)
+
+
+def spec(globs: Sequence[str], prefix: str, names: Iterable[str] = ()) -> PathSpec[Any]:
+    """Globs in the folder `prefix`, and names from the top of the tree: the last that fits a path decides.
+
+    Without a slash in front, gitignore takes a name to fit in every folder.
+    """
+    above = "" if prefix == "." else f"{_escaped(prefix)}/"
+    lines = (f"!/{above}{glob[1:]}" if glob.startswith("!") else f"/{above}{glob}" for glob in globs)
+    return PathSpec.from_lines("gitignore", [*(f"/{_escaped(name)}" for name in names), *lines], backend="simple")
+
+
+def _escaped(name: str) -> str:
+    return GLOB_SIGNS.sub(r"\\\g<0>", name)
 
 
 def named_files(command: Command, prefix: str, is_committed: Callable[[str], bool]) -> Iterator[str]:

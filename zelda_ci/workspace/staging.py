@@ -27,17 +27,8 @@ MAX_FILE_BYTES = 10 << 20
 MAX_INDEX_BYTES = 64 << 20
 DEADLINE_SECONDS = 120.0
 
-CONFIGURATION = {
-    "core.attributesfile": os.devnull,
-    "core.excludesfile": os.devnull,
-    "core.fsmonitor": "false",
-    "core.safecrlf": "false",
-    # Nothing from here is ever checked out, and nothing of it is kept.
-    "core.protecthfs": "false",
-    "core.protectntfs": "false",
-    "core.compression": "1",
-    "core.fsync": "none",
-}
+# Nothing of it is kept.
+CONFIGURATION = {"core.compression": "1", "core.fsync": "none"}
 
 # Git decides by content what is text: a tree's own opinion could hide readable changes.
 ATTRIBUTES = "* !diff\n"
@@ -51,22 +42,15 @@ STATUS = ("status", "--porcelain=v2", "-z", "--no-renames", "--ignored", "--igno
 ADDED = ("diff-index", "--cached", "--name-only", "--diff-filter=A", "--no-renames", "-z")
 
 
-@dataclass
-class TreeScan:
-    """Entries of a work tree that need care."""
+def scan_tree(root: Path) -> tuple[list[str], list[str], list[str]]:
+    """Walk a tree without opening a file, and find what needs care, by path.
 
-    aside: list[str] = field(default_factory=list)
-    """What git must not meet: pipes and devices, files that it reads by name and that are links or huge, and the `.git`
-    of every repository inside, without which its files count as what they are."""
-    large: list[str] = field(default_factory=list)
-    closed: list[str] = field(default_factory=list)
-    """Folders that cannot be listed."""
-
-
-def scan_tree(root: Path) -> TreeScan:
-    """Walk a tree without opening a file; a folder deeper than a path may be long counts as closed."""
-    scan = TreeScan()
-    waiting = [""]
+    Returns:
+        What git must not meet: pipes and devices, files that it reads by name and that are links or huge, and the
+        `.git` of every repository inside, without which its files count as what they are. Large files. Folders that
+        cannot be listed, or are deeper than a path may be long.
+    """
+    aside, large, closed, waiting = list[str](), list[str](), list[str](), [""]
     while waiting:
         folder = waiting.pop()
         try:
@@ -76,12 +60,12 @@ def scan_tree(root: Path) -> TreeScan:
                     if entry.is_dir(follow_symlinks=False) and entry.name != ".git":
                         waiting.append(path)
                     elif must_go_aside(entry) and path != ".git":
-                        scan.aside.append(path)
+                        aside.append(path)
                     elif entry.stat(follow_symlinks=False).st_size > MAX_FILE_BYTES:
-                        scan.large.append(path)
+                        large.append(path)
         except OSError:
-            scan.closed.append(folder)
-    return scan
+            closed.append(folder)
+    return aside, large, closed
 
 
 def must_go_aside(entry: os.DirEntry[str]) -> bool:
@@ -127,9 +111,7 @@ class StagedTree:
 
     async def read_status(self, root: Path) -> None:
         """Ask git what differs between the start state, the index and the tree."""
-        left: list[str] = []
-        hidden: set[str] = set()
-        changed: dict[str, RawChange] = {}
+        left, hidden, changed = list[str](), set[str](), dict[str, RawChange]()
         for entry in _split(await self.git(*STATUS)):
             match entry.split(" ", 8):
                 case ["1", state, _, old_mode, mode, _, old_content, content, path]:
@@ -149,15 +131,10 @@ class StagedTree:
 
 
 async def stage_tree(folder: WorkspaceFolder, start: Start, before: Stamps, scratch: Path, git: Git) -> StagedTree:
-    """Stage the state of a run's work tree.
+    """Stage the state of a run's work tree; `scratch` is an empty folder to work in.
 
-    Args:
-        folder: The run's folder.
-        start: The state that was checked out.
-        before: Stamps of the tree's files after setup, or none where there was no setup. What setup made and the
-            session left alone is no change of the session's.
-        scratch: An empty folder to work in.
-        git: Git of Zelda's own.
+    What setup made and the session left alone is no change of the session's: `before` are the stamps of the tree's
+    files after setup, or none where there was no setup.
 
     Raises:
         WorkspaceError: Git failed altogether, for instance for want of room.
@@ -170,17 +147,17 @@ async def stage_tree(folder: WorkspaceFolder, start: Start, before: Stamps, scra
     await anyio.to_thread.run_sync(start.write_index, repository / "index")
     root = folder.root if folder.is_intact() else nowhere
     git = replace(git, timeout_seconds=DEADLINE_SECONDS).within(root, GIT_DIR=str(repository), GIT_WORK_TREE=str(root))
-    staged = StagedTree(git.within(root, GIT_CONFIG_GLOBAL=os.devnull), repository)
-    scan = await anyio.to_thread.run_sync(scan_tree, root)
-    with set_aside(root, scan.aside, scratch / "aside") as unmoved:
+    staged = StagedTree(git, repository)
+    aside, large, closed = await anyio.to_thread.run_sync(scan_tree, root)
+    with set_aside(root, aside, scratch / "aside") as unmoved:
         await _exclude(staged, root, before)
-        await _add(staged, scan.large)
+        await _add(staged, large)
         await staged.read_status(root)
         if forced := await _forced(staged, root, start, folder.session_index, before):
             await staged.git.attempt(*UPDATE, stdin=_joined(forced))
             await staged.read_status(root)
-    traps = (path for path in scan.aside if path.rpartition("/")[2] in READ_BY_GIT)
-    staged.left_out |= dict.fromkeys(traps, "not a plain file") | dict.fromkeys(scan.closed, "cannot be listed")
+    traps = (path for path in aside if path.rpartition("/")[2] in READ_BY_GIT)
+    staged.left_out |= dict.fromkeys(traps, "not a plain file") | dict.fromkeys(closed, "cannot be listed")
     staged.left_out |= {path.removesuffix("/.git"): "a repository" for path in unmoved if path.endswith("/.git")}
     staged.left_out |= {name: "a submodule" for name in start.project.empty_submodules if _holds_something(root / name)}
     # From here on nothing of the work tree is read, where the traps are back.

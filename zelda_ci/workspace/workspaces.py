@@ -6,7 +6,7 @@ import shutil
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -29,7 +29,7 @@ from zelda_ci.domain.workspace import (
     Workspace,
     WorkspaceSource,
 )
-from zelda_ci.errors import WorkspaceError
+from zelda_ci.errors import WorkspaceError, ZeldaError
 from zelda_ci.process import OutputBuffer, launches
 from zelda_ci.process.launches import Launch
 from zelda_ci.redact import Redactor, SafeText
@@ -312,7 +312,7 @@ class Workspaces:
             checked = await clean_checkout.check_out(workspace, run.folder, run.start, run.suite, staged, self._git)
             place = WorkspaceFolder(checked.workspace.base, run.folder.number)
             confinement = await self._confine(run, place, replace(run.needs, socket=None))
-        kept = tuple(path for path in run.kept if not checked.protection.covers(path))
+        kept = tuple(path for path in run.kept if not checked.protection.match_file(path))
         self._open[place.path] = replace(run, folder=place, protected=checked.protected, kept=kept)
         return replace(checked, workspace=replace(checked.workspace, confinement=confinement))
 
@@ -330,20 +330,23 @@ class Workspaces:
         *,
         phase: CommandPhase = "test",
         buffer: OutputBuffer | None = None,
-        on_cancelled: Callable[[CommandResult], None] | None = None,
+        keep: Callable[[CommandResult], None] = lambda _: None,
     ) -> CommandResult:
         """Run a command of the suite in the workspace, without input, to its end or its deadline.
 
-        The result has head and tail of what it printed; a larger `buffer` keeps more of it. On cancellation,
-        `on_cancelled` gets the output so far.
+        The result has head and tail of what it printed; a larger `buffer` keeps more of it. It is given to `keep` in a
+        thread, and on cancellation what is known of it.
 
         Raises:
             WorkspaceError: It could not be started as it must be, or nobody saw its end: that says nothing of the code.
+            ZeldaError: As `keep` does, where it was not cancelled.
         """
         label = self._redact(command if isinstance(command, str) else shlex.join(command))
         if not run_folder.is_there(workspace.path):
             notice = self._redact(NOWHERE)
-            return CommandResult(command=label, exit_code=1, seconds=0, output=notice, output_bytes=len(notice))
+            done = CommandResult(command=label, exit_code=1, seconds=0, output=notice, output_bytes=len(notice))
+            keep(done)
+            return done
         argv = confine.arguments(command, self._open[workspace.base].suite, workspace.confinement.environment)
         status_file = workspace.status_file(phase)
         with explained(), launches.followed(status_file) as read_status:
@@ -372,8 +375,8 @@ class Workspaces:
                     sink=printed.feed,
                 )
             except anyio.get_cancelled_exc_class():
-                if on_cancelled:
-                    on_cancelled(result(None))
+                with suppress(ZeldaError):
+                    keep(result(None))
                 raise
             launch = read_status()
         # Masking the output may take a while, and others stream meanwhile.
@@ -382,7 +385,10 @@ class Workspaces:
         _check_launch(launch, done, phase, limit)
         notes = [f"{RESTORED}: {some_of(restored, MAX_NAMED)}"] if restored else []
         notes += filter(None, [limit])
-        return done.replace(output=self._redact("\n".join([done.output.rstrip(), *notes, ""]))) if notes else done
+        if notes:
+            done = done.replace(output=self._redact("\n".join([done.output.rstrip(), *notes, ""])))
+        await anyio.to_thread.run_sync(keep, done)
+        return done
 
     def limit(self, workspace: Workspace) -> SafeText | None:
         """Which bound the processes that ran last have reached, in a sentence; told once."""
