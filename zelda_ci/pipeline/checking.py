@@ -36,12 +36,12 @@ from zelda_ci.metrics.base import Services
 from zelda_ci.metrics.functional_correctness import FunctionalCorrectness, check_usable, ending, reasoning, weigh
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.pipeline.invocation import SETUP, Prepared
-from zelda_ci.pipeline.needed_programs import absent_program, found_elsewhere, how_to_get, missing_program
+from zelda_ci.pipeline.needed_programs import absent_program, how_to_get, missing_program
 from zelda_ci.pipeline.tools import WorkspaceCommandRunner
 from zelda_ci.process import removal
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox import levels
-from zelda_ci.sandbox.closed_folders import barrier, is_within_reach, way_out
+from zelda_ci.sandbox.closed_folders import is_within_reach
 from zelda_ci.storage import codec
 from zelda_ci.survey.folder import refused_settings
 from zelda_ci.workspace import environment
@@ -163,22 +163,16 @@ class Checker:
             self._add("disk", status, f"{free / (1 << 30):,.1f} GiB free in {place}", hint=hint)
 
     def _levels(self) -> None:
-        """Check how runs are confined, and whether they find the programs that they need and the user's shell finds."""
+        """Check how runs are confined, and whether they find the programs that they certainly need."""
         prepared, isolation, root = self._prepared, self._prepared.isolation, self._prepared.loaded.root
-        usual = environment.search_path(prepared.environ.get("PATH", ""), root)
         for level, suites in grouped(prepared.chosen, lambda suite: isolation.of(suite.resolved)).items():
             message, names = levels.remark(level, isolation.offered), tuple(suite.resolved.name for suite in suites)
             self._add("isolation", "warning" if message else "passed", f"level {level}", message, suites=names)
-            path = usual
+            path = environment.search_path(prepared.environ.get("PATH", ""), root)
             if level == "uid":
                 reaches = partial(is_within_reach, base=prepared.workspaces.location)
-                path = environment.search_path(usual, root, reaches)
-            planned = planned_commands(suites, self._redact)
-            if others := [*found_elsewhere([command for _, command, _ in planned], usual, path)]:
-                closed = next(filter(None, map(barrier, map(Path, usual.split(os.pathsep)))), None)
-                about, hint = f"{len(others)} found elsewhere", way_out(closed) if closed else None
-                self._add("programs", "warning", about, f"{'; '.join(others)}.", hint=hint, suites=names)
-            for (_, command, _), (suite, check) in planned.items():
+                path = environment.search_path(path, root, reaches)
+            for (_, command, _), (suite, check) in planned_commands(suites, self._redact).items():
                 inside = os.pathsep.join([*map(str, environment.program_folders(suite.execution, root)), path])
                 # What runs before a command might install its program; and a trial shows by itself what is not there.
                 is_certain = not self._fresh and command == next(iter(commands_of(suite).values()))

@@ -1,9 +1,10 @@
-"""Programs that the commands of suites need: which one is missing, where a run finds another one, how to get one."""
+"""Programs that the commands of suites need: which one is missing, and how to get it."""
 
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from zelda_ci import process
@@ -52,18 +53,13 @@ def missing_program(output: str) -> str | None:
     return None
 
 
-def first_word(command: Command) -> str:
-    """The first word of a command, which may be a program."""
-    words = command.split() if isinstance(command, str) else command
-    return next(iter(words), "")
-
-
 def absent_program(command: Command, suite: ResolvedSuite, path: str) -> str | None:
     """The program without which a command certainly fails at once, and which is nowhere in `path`.
 
     In doubt nothing is said: the command is tried before a session anyway, which takes longer.
     """
-    program = first_word(command)
+    words = command.split() if isinstance(command, str) else command
+    program = words[0] if words else ""
     if not PLAIN.fullmatch(program if isinstance(command, tuple) else command) or shutil.which(program, path=path):
         return None
     if isinstance(command, str):
@@ -72,34 +68,11 @@ def absent_program(command: Command, suite: ResolvedSuite, path: str) -> str | N
             return None
         # That of the system: in PATH there may be programs of the tested tree, which are not to be started here.
         shell = shutil.which(str(suite.shell or "bash"), path=os.defpath) or "/bin/sh"
-        if _answer(path, shell, "-c", 'type "$0"', program) is not None:
-            return None
+        ask = [shell, "-c", 'type "$0"', program]
+        with suppress(OSError, TimeoutError):
+            said = process.answer(ask, timeout_seconds=ANSWER_SECONDS, cwd=Path("/"), environment={"PATH": path})
+            return None if said.exit_code == 0 else program
     return program
-
-
-def found_elsewhere(commands: Iterable[Command], usual: str, inside: str) -> Iterator[str]:
-    """Programs that a run finds at another place than the user's shell, with the versions of both, in words.
-
-    The run's PATH is `inside`, that of the shell `usual`.
-    """
-    for program in dict.fromkeys([*filter(PLAIN.fullmatch, map(first_word, commands)), *ACTIONS]):
-        mine, other = (shutil.which(program, path=path) for path in (usual, inside))
-        if mine and other and os.path.realpath(mine) != os.path.realpath(other):
-            places = [f"{place} ({_version(path, place)})" for path, place in ((inside, other), (usual, mine))]
-            yield f"{program} is {places[0]} in the run, {places[1]} in your shell"
-
-
-def _version(path: str, program: str) -> str:
-    return (_answer(path, program, "--version") or "of unknown version").splitlines()[0][:80]
-
-
-def _answer(path: str, *argv: str) -> str | None:
-    """What a program says; absent where it does not end well. Of the project, which may steer it, it sees nothing."""
-    try:
-        said = process.answer(argv, timeout_seconds=ANSWER_SECONDS, cwd=Path("/"), environment={"PATH": path})
-    except (OSError, TimeoutError):
-        return None
-    return (said.stdout or said.stderr).decode("utf-8", "replace").strip() if said.exit_code == 0 else None
 
 
 def how_to_get(program: str, environ: Mapping[str, str], inside: str) -> str:

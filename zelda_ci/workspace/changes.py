@@ -1,7 +1,8 @@
 """What a session changed: the patch, and the lines that it counts."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
@@ -109,27 +110,18 @@ def copy_sections(source: BinaryIO, file: BinaryIO, redact: Redactor, *, complet
 
     Bytes that are not UTF-8 are replaced. The last section is dropped where git's output broke off.
     """
-    is_cut = not complete
-    for section in _sections(source, complete=complete):
-        if len(section) <= MAX_PATCH_BYTES:
+    is_cut, section = not complete, bytearray()
+    for line in chain(source, [BORDER] if complete else []):
+        if line.startswith(BORDER) and section:
             # Compressed data says nothing, but letters by chance look like a name with a value.
             mask = redact.known_only() if BINARY in section else redact
-            text = mask(section.decode("utf-8", "replace")).encode()
+            text = mask(section.decode("utf-8", "replace")).encode() if len(section) <= MAX_PATCH_BYTES else section
             if file.tell() + len(text) <= MAX_PATCH_BYTES:
                 file.write(text)
-                continue
-        is_cut = True
-    return is_cut
-
-
-def _sections(source: BinaryIO, *, complete: bool) -> Iterator[bytes]:
-    """One file's changes after the other; of one that can never fit, only enough to show that."""
-    section = bytearray()
-    for line in source:
-        if line.startswith(BORDER) and section:
-            yield bytes(section)
+            else:
+                is_cut = True
             section.clear()
+        # Of a section that can never fit, only enough to show that.
         if len(section) <= MAX_PATCH_BYTES:
             section += line
-    if section and complete:
-        yield bytes(section)
+    return is_cut
