@@ -39,15 +39,12 @@ from zelda_ci.sandbox.readable_paths import PrivateFolders
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import base_commit, clean_checkout, contents, folder, git, snapshot, source, store
 from zelda_ci.workspace.base_commit import BaseOrder
-from zelda_ci.workspace.changes import write_patch
-from zelda_ci.workspace.clean_checkout import CheckedOut, ProtectedFiles
+from zelda_ci.workspace.changes import StagedTree, Stamps, find_changes, read_stamps, stage_tree, write_patch
+from zelda_ci.workspace.clean_checkout import CheckedOut, ProtectedFiles, spec
 from zelda_ci.workspace.environment import build_environment
 from zelda_ci.workspace.git import Git, explained
-from zelda_ci.workspace.ignored import Stamps, find_changes, read_stamps
 from zelda_ci.workspace.location import choose_location, project_folder, project_folders
-from zelda_ci.workspace.protection import spec
 from zelda_ci.workspace.source import Project
-from zelda_ci.workspace.staging import StagedTree, stage_tree
 from zelda_ci.workspace.store import Start
 
 # Of a command's output, what its result and its log keep: half from its head, half from its tail.
@@ -285,12 +282,10 @@ class Workspaces:
         run = self._open[workspace.base]
         with explained():
             staged = await self._stage(run)
-            raw = staged.repository / "raw.patch"
-            summary = await write_patch(staged, run.start.store.commit, raw, patch, self._redact)
-            patched = {*staged.changed, *staged.left_out}
+            summary = await write_patch(staged, patch, self._redact)
             keep = spec(run.suite.keep_ignored, run.prefix.as_posix())
             ignored, kept = await anyio.to_thread.run_sync(
-                find_changes, run.folder.root, run.before, staged.ignored, patched, keep, self._redact
+                find_changes, staged, run.folder.root, run.before, keep, self._redact
             )
         self._open[workspace.base] = replace(run, staged=staged, kept=kept)
         return summary.replace(ignored=ignored)

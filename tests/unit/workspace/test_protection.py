@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.builders import suite
-from zelda_ci.workspace.protection import named_files, protection
+from zelda_ci.workspace.clean_checkout import named_files, protection
 
 COMMITTED = frozenset({
     "check.py", "shop.py", "main.c", "setup.py", "server.js", "t.config.js", "tests/test_a.py", "tools/check.sh",
