@@ -37,10 +37,11 @@ from zelda_ci.sandbox import confine, levels, readable_paths, run_folder, users
 from zelda_ci.sandbox.confine import Isolation, Needs
 from zelda_ci.sandbox.readable_paths import PrivateFolders
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
-from zelda_ci.workspace import base_commit, clean_checkout, contents, folder, git, snapshot, source, store
+from zelda_ci.workspace import base_commit, clean_checkout, folder, git, snapshot, source, store
 from zelda_ci.workspace.base_commit import BaseOrder
 from zelda_ci.workspace.changes import StagedTree, Stamps, find_changes, read_stamps, stage_tree, write_patch
 from zelda_ci.workspace.clean_checkout import CheckedOut, ProtectedFiles, spec
+from zelda_ci.workspace.contents import ContentsFinder
 from zelda_ci.workspace.environment import build_environment
 from zelda_ci.workspace.git import Git, explained
 from zelda_ci.workspace.location import choose_location, project_folder, project_folders
@@ -139,16 +140,15 @@ class Workspaces:
     async def _found(self) -> Project:
         own, is_base = self._finder.from_disk if self._finder else (), self._commit is not None
         project = await source.inspect(self.project, self._results, self._git, self._environ, own=own)
-        home = project_folder(self.location, project.identity)
-        place, number = folder.claim(home, folder.TREES)
+        place, number = folder.claim(project_folder(self.location, project.repository.common_dir), folder.TREES)
         weakref.finalize(self, _release, place, number)
         if self._commit:
             project = await base_commit.at(project, self._commit, place / "base", self._git)
         elif self._working_tree or project.source.commit is None:
             places = self._results, place / "tree"
             project = await snapshot.of_files(project, *places, self._git, self._environ, own)
-        sides = {"tree_counts": self._working_tree, "is_base": is_base}
-        project = await contents.with_contents(project, place, self._git, self._environ, **sides)
+        finder = ContentsFinder(place, self._git, self._environ, self._finder, self._working_tree, is_base)
+        project = await finder.find(project)
         source.check_folder(project, is_base=is_base)
         return project
 
@@ -195,7 +195,7 @@ class Workspaces:
     async def _make(
         self, run_id: str, suite: ResolvedSuite, project: Project, socket: Path | None, stack: AsyncExitStack
     ) -> Workspace:
-        home = project_folder(self.location, project.identity)
+        home = project_folder(self.location, project.repository.common_dir)
         run = await stack.enter_async_context(folder.claimed(home, run_id))
         start = await self._check_out(run, project, home, suite, stack)
         needs = await anyio.to_thread.run_sync(self._needs, suite, start.store.objects, socket)
