@@ -26,10 +26,6 @@ EVENT_STREAM = "application/vnd.amazon.eventstream"
 GOOGLE_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
 
-Wired = tuple[str, Headers, bytes]
-"""A request as it is sent: its URL, headers and body."""
-
-
 class Platform:
     """Where models are served: the API itself or a gateway that speaks as it does, unless it is one of the clouds.
 
@@ -44,8 +40,10 @@ class Platform:
     def __init__(self, beta: str = "") -> None:
         self._beta = beta
 
-    def wired(self, base_url: str, call: Call, headers: Headers) -> Wired:
-        """The request; `headers` are those that go on. May wait for new credentials, so it runs in a thread.
+    def wired(self, base_url: str, call: Call, headers: Headers) -> tuple[str, Headers, bytes]:
+        """URL, headers and body as they are sent; `headers` are those that go on.
+
+        It may wait for new credentials, so it runs in a thread.
 
         Raises:
             RefusedHereError: The platform does not offer this.
@@ -100,7 +98,7 @@ class Vertex(_Cloud):
                 message = f"Google Cloud's credentials cannot be used: {exc}"
                 raise ConfigError(message, hint=hint, code="CREDENTIAL_MISSING") from exc
 
-    def wired(self, base_url: str, call: Call, headers: Headers) -> Wired:
+    def wired(self, base_url: str, call: Call, headers: Headers) -> tuple[str, Headers, bytes]:
         headers = [(name, value) for name, value in headers if name != VERSION]
         if self._credentials:
             headers.append((b"authorization", self._bearer().encode()))
@@ -149,7 +147,7 @@ class Bedrock(_Cloud):
                 hint = "Set AWS_BEARER_TOKEN_BEDROCK, AWS_PROFILE, or AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY."
                 raise ConfigError(f"AWS credentials cannot be used: {problem}.", hint=hint, code="CREDENTIAL_MISSING")
 
-    def wired(self, base_url: str, call: Call, headers: Headers) -> Wired:
+    def wired(self, base_url: str, call: Call, headers: Headers) -> tuple[str, Headers, bytes]:
         if call.counts_tokens:
             raise RefusedHereError(404, "not_found_error", "tokens are not counted on Amazon Bedrock")
         content: dict[str, Any] = {"anthropic_version": _version(call, "bedrock-2023-05-31")}
