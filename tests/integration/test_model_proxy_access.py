@@ -81,7 +81,7 @@ async def test_a_gateway_gets_its_own_headers() -> None:
     }
     with ScriptedApi([text("x")]) as api:
         async with (
-            open_run(Upstream(headers, api.url)) as meter,
+            open_run(Upstream(headers, api.url, {})) as meter,
             client(meter, **{"X-Portkey-Provider": "@b"}) as http,
         ):
             await http.post("/v1/messages", json=BODY)
