@@ -405,6 +405,7 @@ async def probed(subject: str, model: str, proxy: ModelProxy, emit: Emit) -> Che
     """The check of a model, by the smallest request to it."""
     about = f"{subject} {model}"
     emit(Checking(about))
+    began = time.monotonic()
     probe = await proxy.probe(model, lambda why: emit(Checking(proxy.redact(f"{about}: {why}"))))
     said = f"HTTP {probe.status}: {probe.message}"
     status: Status = "failed"
@@ -422,7 +423,7 @@ async def probed(subject: str, model: str, proxy: ModelProxy, emit: Emit) -> Che
         is_unpaid = probe.status == 402 or NO_CREDIT in probe.message
         _, sentence = of_api_error(probe.status, "billing_error" if is_unpaid else None) or ("", "")
         message, hint = f"{sentence} {said}.", NO_JUDGE if ONLY_CLAUDE_CODE in probe.message else HINT
-    facts = {"hint": hint, "seconds": probe.seconds, "cost_usd": probe.cost_usd}
+    facts = {"hint": hint, "seconds": time.monotonic() - began, "cost_usd": probe.cost_usd}
     return made(proxy.redact, subject, status, model, message, **facts)
 
 

@@ -1,5 +1,8 @@
 """Answers from a cassette: no key, no network."""
 
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+
 import anyio
 import anyio.to_thread
 
@@ -7,24 +10,14 @@ from zelda_ci.model_proxy import wire
 from zelda_ci.model_proxy.cassettes.cassette import Cassette, RecordedRequest, RecordedResponse, played
 from zelda_ci.model_proxy.cassettes.match import Fingerprints, diff, differences
 from zelda_ci.model_proxy.cassettes.normalise import Placeholders
-from zelda_ci.model_proxy.wire import (
-    DO_NOT_RETRY,
-    JSON,
-    AnswerSource,
-    BrokenOff,
-    Call,
-    CassetteState,
-    Sink,
-    send_error,
-    send_whole,
-)
+from zelda_ci.model_proxy.wire import DO_NOT_RETRY, JSON, ApiAnswer, BrokenOff, Call, CassetteState, error_body, once
 from zelda_ci.redact import Redactor, SafeText
 
 # Token counts are not recorded: they steer nothing but displays, so a rule of thumb answers.
 BYTES_PER_TOKEN = 4
 
 
-class ReplaySource(AnswerSource, CassetteState):
+class ReplaySource(CassetteState):
     """Answers each request with the recorded exchange that belongs to it, and hands each of them out once.
 
     A sub-agent is recognised by its first request: which of several parallel ones asks first is chance. From then on
@@ -47,10 +40,12 @@ class ReplaySource(AnswerSource, CassetteState):
         """Recorded exchanges that nobody has asked for."""
         return tuple(self._redact(self._name(index)) for index in self._unused)
 
-    async def answer(self, call: Call, sink: Sink) -> None:
+    @asynccontextmanager
+    async def answer(self, call: Call) -> AsyncIterator[ApiAnswer]:
         """Answer with the recorded exchange that belongs to the call, or refuse and say what differs."""
         if call.counts_tokens:
-            await send_whole(sink, 200, [JSON], wire.write({"input_tokens": len(call.raw_body) // BYTES_PER_TOKEN}))
+            count = {"input_tokens": len(call.raw_body) // BYTES_PER_TOKEN}
+            yield ApiAnswer(200, [JSON], once(wire.write(count)))
             return
         agent = call.header("user-agent") or "unknown"
         if self._cli and agent != self._cli:
@@ -62,14 +57,14 @@ class ReplaySource(AnswerSource, CassetteState):
         candidates = self._candidates(call.agent_id)
         fitting = [index for index in candidates if self._unused[index].request.asked == request.asked]
         if not fitting:
-            await self._refuse(self._threads.get(call.agent_id, "a new sub-agent"), candidates, request, sink)
+            yield await self._refusal(self._threads.get(call.agent_id, "a new sub-agent"), candidates, request)
             return
         index = min(fitting, key=lambda index: len(differences(self._unused[index].request, request)))
         if different := differences(self._unused[index].request, request):
             self._note(f"exchange {index + 1} was used although these differ: {', '.join(different)}")
         exchange = self._unused.pop(index)
         self._threads[call.agent_id] = exchange.thread
-        await self._play(exchange.response, sink)
+        yield self._played(exchange.response)
 
     def _candidates(self, agent_id: str | None) -> list[int]:
         """Return the exchanges left of the recorded thread, or the first ones of those that nobody is yet."""
@@ -81,20 +76,22 @@ class ReplaySource(AnswerSource, CassetteState):
                 firsts.setdefault(exchange.thread, index)
         return list(firsts.values())
 
-    async def _play(self, response: RecordedResponse, sink: Sink) -> None:
+    def _played(self, response: RecordedResponse) -> ApiAnswer:
         content = self._placeholders.fill(response.content)
-        headers = [(name.encode(), value.encode()) for name, value in response.headers.items()]
-        if isinstance(content, list):
-            await sink.start(response.status, headers)
-            for event in played(content):
-                await sink.chunk(wire.written(event))
-        else:
-            body = content.encode() if isinstance(content, str) else wire.write(content)
-            await send_whole(sink, response.status, headers, body)
-        if response.cut:
-            raise BrokenOff
 
-    async def _refuse(self, thread: str, candidates: list[int], request: RecordedRequest, sink: Sink) -> None:
+        async def chunks() -> AsyncGenerator[bytes, None]:
+            if isinstance(content, list):
+                for event in played(content):
+                    yield wire.written(event)
+            else:
+                yield content.encode() if isinstance(content, str) else wire.write(content)
+            if response.cut:
+                raise BrokenOff
+
+        headers = [(name.encode(), value.encode()) for name, value in response.headers.items()]
+        return ApiAnswer(response.status, headers, chunks())
+
+    async def _refusal(self, thread: str, candidates: list[int], request: RecordedRequest) -> ApiAnswer:
         why = f"the recording has no answer for the request of {thread} after {request.turn} model responses"
         if candidates:
             nearest = min(candidates, key=lambda index: abs(self._unused[index].request.turn - request.turn))
@@ -103,7 +100,7 @@ class ReplaySource(AnswerSource, CassetteState):
             why = f"{why}\n{await anyio.to_thread.run_sync(diff, self._unused[nearest].request, request)}"
         self.failure = self.failure or self._redact(why)
         message = self._redact(f"Zelda's replay stops here: {why}")
-        await send_error(sink, 409, "invalid_request_error", message, DO_NOT_RETRY)
+        return ApiAnswer(409, [JSON, *DO_NOT_RETRY], once(error_body("invalid_request_error", message)))
 
     def _name(self, index: int) -> str:
         exchange = self._unused[index]
