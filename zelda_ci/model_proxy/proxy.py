@@ -11,9 +11,9 @@ from typing import Self
 from zelda_ci.errors import ProxyError
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.model_proxy.cassettes.cassette import cassette_file, load
-from zelda_ci.model_proxy.cassettes.normalise import Placeholders
 from zelda_ci.model_proxy.cassettes.record import recording
 from zelda_ci.model_proxy.cassettes.replay import ReplaySource
+from zelda_ci.model_proxy.cassettes.session_texts import SessionTexts
 from zelda_ci.model_proxy.limits import Limits
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.policy import Allowed
@@ -114,13 +114,13 @@ class ModelProxy:
             ProxyError: The cassette cannot be read, is of another version, or is being recorded already.
         """
         token, recorder = secrets.token_urlsafe(32), None
-        places = Placeholders({**placeholders, "proxyUrl": self._base_url, "proxyToken": token})
+        texts = SessionTexts({**placeholders, "proxyUrl": self._base_url, "proxyToken": token}, self.redact)
         source: AnswerSource
         cassette: CassetteState
         async with AsyncExitStack() as stack:
             match self._mode:
                 case ReplayMode(folder):
-                    source = cassette = ReplaySource(load(cassette_file(folder, run_label)), places, self.redact)
+                    source = cassette = ReplaySource(load(cassette_file(folder, run_label)), texts)
                 case RecordMode(_, folder):
                     source, file = self._live, cassette_file(folder, run_label)
                     if file in self._recording:
@@ -128,7 +128,7 @@ class ModelProxy:
                         raise ProxyError(f"two runs would be recorded to {file}", hint=hint)
                     self._recording.add(file)
                     stack.callback(self._recording.discard, file)
-                    cassette = recorder = stack.enter_context(recording(file, run_label, places, self.redact))
+                    cassette = recorder = stack.enter_context(recording(file, run_label, texts))
                 case _:
                     source, cassette = self._live, CassetteState()
             meter = Meter(self._base_url, token, budget_usd, cassette, self.socket, wait)
