@@ -7,14 +7,13 @@ which only those need who use that cloud.
 
 import base64
 import importlib
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
 from zelda_ci.errors import ConfigError
 from zelda_ci.model_proxy import wire
-from zelda_ci.model_proxy.wire import Call, Headers, RefusedHereError
+from zelda_ci.model_proxy.wire import BrokenOff, Call, Headers, RefusedHereError, UnreachableError
 from zelda_ci.redact import Secret
 
 API_URL = "https://api.anthropic.com"
@@ -31,29 +30,43 @@ Wired = tuple[str, Headers, bytes]
 """A request as it is sent: its URL, headers and body."""
 
 
-class Platform(ABC):
-    """Where models are served."""
+class Platform:
+    """Where models are served: the API itself or a gateway that speaks as it does, unless it is one of the clouds.
 
-    default_url: str
+    The beta is named beside those that the session names.
+    """
+
+    default_url = API_URL
     """The address where the environment gives none."""
     secrets: Sequence[Secret] = ()
     """Credentials that requests carry beside those of the upstream's headers."""
 
-    @abstractmethod
+    def __init__(self, beta: str = "") -> None:
+        self._beta = beta
+
     def wired(self, base_url: str, call: Call, headers: Headers) -> Wired:
         """The request; `headers` are those that go on. May wait for new credentials, so it runs in a thread.
 
         Raises:
             RefusedHereError: The platform does not offer this.
-            CredentialError: The credentials have expired, and there are no new ones.
+            UnreachableError: The credentials have expired, and there are no new ones.
         """
+        if self._beta:
+            both = ",".join(dict.fromkeys([*_betas(headers), self._beta]))
+            headers = [*(each for each in headers if each[0] != BETA), (BETA, both.encode())]
+        return (base_url + call.path, headers, call.raw_body)
 
-    def events(self, content_type: str) -> "EventStream | None":
-        """What turns an answer into server-sent events, where it is something else."""
+    def translation(self, content_type: str) -> Callable[[bytes], Iterable[bytes]] | None:
+        """What makes server-sent events of the pieces of an answer, where it is something else."""
         return None
 
     def error(self, body: bytes) -> bytes:
         """The body of an error in Anthropic's form."""
+        return body
+
+
+class _Cloud(Platform):
+    def error(self, body: bytes) -> bytes:
         found = wire.read_object(body.strip().removeprefix(b"[").removesuffix(b"]")) or {}
         place = inner if isinstance(inner := found.get("error"), dict) else found
         message = place.get("message") or place.get("Message")
@@ -62,29 +75,7 @@ class Platform(ABC):
         return wire.error_body("api_error", message)
 
 
-class CredentialError(Exception):
-    """A cloud's credentials cannot be renewed; the message says why."""
-
-
-class AnthropicApi(Platform):
-    """The API itself, or a gateway that speaks as it does; `betas` are named beside what the session names."""
-
-    default_url = API_URL
-
-    def __init__(self, betas: Sequence[str] = ()) -> None:
-        self._betas = betas
-
-    def wired(self, base_url: str, call: Call, headers: Headers) -> Wired:
-        if self._betas:
-            both = ",".join(dict.fromkeys([*_betas(headers), *self._betas]))
-            headers = [*(each for each in headers if each[0] != BETA), (BETA, both.encode())]
-        return (base_url + call.path, headers, call.raw_body)
-
-    def error(self, body: bytes) -> bytes:
-        return body
-
-
-class Vertex(Platform):
+class Vertex(_Cloud):
     """Vertex AI: model and method in the path, the version in the body.
 
     Args:
@@ -101,10 +92,10 @@ class Vertex(Platform):
         self._credentials: Any = None
         if finds_credentials:
             google = _library("google.auth", "vertex")
-            self._exceptions = _library("google.auth.exceptions", "vertex")
+            self._error = _library("google.auth.exceptions", "vertex").GoogleAuthError
             try:
                 self._credentials, _ = google.default([GOOGLE_SCOPE])
-            except self._exceptions.GoogleAuthError as exc:
+            except self._error as exc:
                 hint = "Log in with `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS."
                 message = f"Google Cloud's credentials cannot be used: {exc}"
                 raise ConfigError(message, hint=hint, code="CREDENTIAL_MISSING") from exc
@@ -113,27 +104,28 @@ class Vertex(Platform):
         headers = [(name, value) for name, value in headers if name != VERSION]
         if self._credentials:
             headers.append((b"authorization", self._bearer().encode()))
-        models, version = base_url + self._place, _version(call, "vertex-2023-10-16")
+        models, content = (
+            base_url + self._place,
+            {**call.body, "anthropic_version": _version(call, "vertex-2023-10-16")},
+        )
         if call.counts_tokens:
-            body = wire.write({**call.body, "anthropic_version": version})
-            return (f"{models}/count-tokens:rawPredict", headers, body)
+            return (f"{models}/count-tokens:rawPredict", headers, wire.write(content))
         method = "streamRawPredict" if call.body.get("stream") else "rawPredict"
-        body = wire.write({"anthropic_version": version, **_without(call.body, "model")})
-        return (f"{models}/{_model(call)}:{method}", headers, body)
+        return (f"{models}/{_model(call)}:{method}", headers, wire.write(_without(content, "model")))
 
     def _bearer(self) -> str:
         sent: dict[str, str] = {}
         try:
             request = _library("google.auth.transport.requests", "vertex").Request()
             self._credentials.before_request(request, "POST", self.default_url, sent)
-        except self._exceptions.GoogleAuthError as exc:
-            raise CredentialError(f"Google Cloud's credentials cannot be renewed: {exc}") from exc
+        except self._error as exc:
+            raise UnreachableError(f"Google Cloud's credentials cannot be renewed: {exc}", again=False) from exc
         bearer = sent["authorization"]
         self.secrets = [Secret(bearer)]
         return bearer
 
 
-class Bedrock(Platform):
+class Bedrock(_Cloud):
     """Amazon Bedrock's runtime: model and streaming in the path, version and betas in the body.
 
     Args:
@@ -175,13 +167,26 @@ class Bedrock(Platform):
         try:
             keys = self._credentials.get_frozen_credentials()
         except self._error as exc:
-            raise CredentialError(f"AWS credentials cannot be renewed: {exc}") from exc
+            raise UnreachableError(f"AWS credentials cannot be renewed: {exc}", again=False) from exc
         self.secrets = [Secret(key) for key in (keys.secret_key, keys.token) if key]
         _library("botocore.auth", "bedrock").SigV4Auth(keys, "bedrock", self._region).add_auth(request)
         return [(name.lower().encode(), value.encode()) for name, value in request.headers.items()]
 
-    def events(self, content_type: str) -> "EventStream | None":
-        return EventStream(self._stream) if content_type.startswith(EVENT_STREAM) else None
+    def translation(self, content_type: str) -> Callable[[bytes], Iterable[bytes]] | None:
+        if not content_type.startswith(EVENT_STREAM):
+            return None
+        messages = self._stream.EventStreamBuffer()
+
+        def events(data: bytes) -> Iterator[bytes]:
+            messages.add_data(data)
+            try:
+                for message in messages:
+                    if event := _event(message.headers, message.payload):
+                        yield wire.written(event)
+            except (self._stream.ParserError, ValueError) as exc:
+                raise BrokenOff from exc
+
+        return events
 
 
 def _library(module: str, extra: str) -> Any:
@@ -215,10 +220,6 @@ def _model(call: Call) -> str:
     return quote(name, safe="@")
 
 
-class BrokenStreamError(ValueError):
-    """Bytes that are no message of an event stream."""
-
-
 # What Bedrock calls a failure inside a stream, in Anthropic's words.
 FAILURES = {
     "throttlingException": "rate_limit_error",
@@ -228,28 +229,8 @@ FAILURES = {
 }
 
 
-class EventStream:
-    """Turns Amazon's event stream into server-sent events, however the network has cut it; `library` reads it."""
-
-    def __init__(self, library: Any) -> None:
-        self._buffer, self._error = library.EventStreamBuffer(), library.ParserError
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """The events of every message that is complete now.
-
-        Raises:
-            BrokenStreamError: The bytes are no such stream.
-        """
-        self._buffer.add_data(data)
-        try:
-            for message in self._buffer:
-                if event := _event(message.headers, message.payload):
-                    yield wire.written(event)
-        except (self._error, ValueError) as exc:
-            raise BrokenStreamError from exc
-
-
 def _event(headers: Mapping[str, Any], payload: bytes) -> dict[str, Any] | None:
+    """The event in a message of Amazon's event stream."""
     content = wire.read_object(payload) or {}
     if headers.get(":message-type") in {"exception", "error"}:
         name = str(headers.get(":exception-type") or headers.get(":error-code") or "")

@@ -1,12 +1,11 @@
-"""Where a run's answers come from: the API, the API with a recording, or a recording alone."""
+"""Where the API is, or a gateway in front of it, and with which credentials it is asked."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from urllib.parse import SplitResult, urljoin, urlsplit
 from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]
 
-from zelda_ci.model_proxy.platforms import API_URL, AnthropicApi, Platform
+from zelda_ci.model_proxy.platforms import API_URL, Platform
 from zelda_ci.redact import Secret
 
 MAX_ADDRESS_LENGTH = 200
@@ -26,7 +25,7 @@ class Upstream:
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     routing: Mapping[str, str] = field(default_factory=dict)
     """More headers, which say to a gateway where the request goes and are no secret."""
-    platform: Platform = field(default_factory=AnthropicApi)
+    platform: Platform = field(default_factory=Platform)
 
     @property
     def address(self) -> str:
@@ -74,26 +73,3 @@ def shown(url: str, location: str = "") -> str:
     except ValueError:
         return "an address that is none"
     return plain[:MAX_ADDRESS_LENGTH].rstrip("/")
-
-
-@dataclass(frozen=True)
-class LiveMode:
-    upstream: Upstream
-
-
-@dataclass(frozen=True)
-class RecordMode:
-    """Ask the API, and write each run's exchanges to a cassette in `folder`."""
-
-    upstream: Upstream
-    folder: Path
-
-
-@dataclass(frozen=True)
-class ReplayMode:
-    """Answer from the cassettes in `folder`; no key, no network."""
-
-    folder: Path
-
-
-Mode = LiveMode | RecordMode | ReplayMode

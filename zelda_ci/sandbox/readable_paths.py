@@ -5,6 +5,7 @@ import pwd
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from zelda_ci import process
@@ -233,9 +234,9 @@ def _toolchains(environment: Mapping[str, str]) -> Iterator[Path]:
         if not (_is_below(entry, SYSTEM) and _is_system(_real(entry))):
             yield entry
             yield _real(entry)
-        for target in _targets(entry, budget):
-            budget -= 1
-            yield target
+        targets = _targets(entry, budget)
+        budget -= len(targets)
+        yield from targets
 
 
 def _is_system(path: Path) -> bool:
@@ -246,19 +247,22 @@ def _is_below(path: Path, places: Iterable[str]) -> bool:
     return any(path.is_relative_to(place) for place in places)
 
 
-def _targets(folder: Path, most: int) -> Iterator[Path]:
-    """Where links in a folder of programs lead: the file, and the folder of programs in which it lies."""
+@cache
+def _targets(folder: Path, most: int) -> frozenset[Path]:
+    """Where links in a folder of programs lead: the file, and the folder of programs in which it lies.
+
+    Read once: /usr/bin holds hundreds of links, and every phase of every run asks.
+    """
     try:
         with os.scandir(folder) as entries:
             links = [entry.path for entry in entries if entry.is_symlink()][:most]
     except OSError:
-        return
-    for target in {Path(os.path.realpath(link)) for link in links}:
-        if not _is_system(target) and not target.is_relative_to(folder):
-            yield target
-            # A package's own folder holds what its program needs; it is never /opt itself, which holds all packages.
-            if target.parent.name in PROGRAM_FOLDERS or PACKAGES in target.parent.parents:
-                yield target.parent
+        return frozenset()
+    ends = {_real(Path(link)) for link in links}
+    files = {end for end in ends if not _is_system(end) and not end.is_relative_to(folder)}
+    # A package's own folder holds what its program needs; it is never /opt itself, which holds all packages.
+    packages = (end.parent for end in files)
+    return frozenset(files).union(each for each in packages if each.name in PROGRAM_FOLDERS or PACKAGES in each.parents)
 
 
 def _installation(folder: Path, private: PrivateFolders) -> Iterator[Path]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from zelda_ci.model_proxy.cassettes.cassette import RecordedRequest
 from zelda_ci.model_proxy.cassettes.session_texts import SessionTexts
-from zelda_ci.model_proxy.wire import Call
+from zelda_ci.model_proxy.wire import ApiAnswer, Call, once
 from zelda_ci.redact import Redactor, Secret
 
 PLACES = {"workspace": "/ws", "home": "/home/zelda"}
@@ -54,3 +54,8 @@ def call(request: dict[str, Any], agent: str | None = None) -> Call:
 
 def fingerprint(request: dict[str, Any], places: dict[str, str] | None = None) -> RecordedRequest:
     return SessionTexts(places or PLACES, Redactor([Secret(SECRET)])).fingerprint(call(request))
+
+
+def answered(status: int, **headers: str) -> ApiAnswer:
+    named = [(name.replace("_", "-").encode(), value.encode("latin-1")) for name, value in headers.items()]
+    return ApiAnswer(status, named, once(b""))

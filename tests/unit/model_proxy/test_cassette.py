@@ -6,6 +6,7 @@ import pytest
 from tests.support.scripted_replies import ApiRequest, Message, Tokens, events, text, tool_calls
 from zelda_ci.errors import ProxyError
 from zelda_ci.model_proxy.cassettes.cassette import (
+    MAX_RECORDING_BYTES,
     Cassette,
     Exchange,
     RecordedRequest,
@@ -15,7 +16,6 @@ from zelda_ci.model_proxy.cassettes.cassette import (
     played,
     write,
 )
-from zelda_ci.model_proxy.limits import MAX_RECORDING_BYTES
 from zelda_ci.redact import Redactor
 
 SAFE = Redactor()

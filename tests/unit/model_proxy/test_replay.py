@@ -1,15 +1,14 @@
 """Which recorded exchange answers a request, and what is said where none does."""
 
+import json
 from typing import Any
 
 import pytest
 
 from tests.unit.model_proxy.requests import PLACES, body, call, called, fingerprint, returned, said
-from zelda_ci.model_proxy import wire
 from zelda_ci.model_proxy.cassettes.cassette import Cassette, Exchange, RecordedResponse
 from zelda_ci.model_proxy.cassettes.replay import NOT_EXACT, ReplaySource
 from zelda_ci.model_proxy.cassettes.session_texts import SessionTexts
-from zelda_ci.model_proxy.wire import Headers
 from zelda_ci.redact import Redactor
 
 pytestmark = pytest.mark.anyio
@@ -19,18 +18,6 @@ CALL = called("Bash", command="ls /ws")
 FIRST = body(PROMPT)
 SECOND = body(PROMPT, CALL, returned("a.py"))
 SAFE = Redactor()
-
-
-class Kept:
-    """A sink that keeps an answer: its text, or the message of a refusal."""
-
-    said = ""
-
-    async def start(self, status: int, headers: Headers) -> None:
-        self.status = status
-
-    async def chunk(self, data: bytes) -> None:
-        self.said = wire.read_object(data)["error"]["message"] if self.status == 409 else data.decode()  # type: ignore[index]
 
 
 def replay(*requests: dict[str, Any] | tuple[str, dict[str, Any]]) -> ReplaySource:
@@ -49,9 +36,10 @@ def replay(*requests: dict[str, Any] | tuple[str, dict[str, Any]]) -> ReplaySour
 
 
 async def answer(source: ReplaySource, request: dict[str, Any], agent: str | None = None) -> str:
-    kept = Kept()
-    await source.answer(call(request, agent), kept)
-    return kept.said
+    """The text of an answer, or the message of a refusal."""
+    async with source.answer(call(request, agent)) as found:
+        text = b"".join([chunk async for chunk in found.chunks])
+    return str(json.loads(text)["error"]["message"]) if found.status == 409 else text.decode()
 
 
 async def test_each_exchange_is_handed_out_once() -> None:

@@ -13,8 +13,9 @@ from zelda_ci.domain.base import Record
 from zelda_ci.errors import ProxyError
 from zelda_ci.files import ownership, untrusted
 from zelda_ci.files.atomic import replacing
-from zelda_ci.model_proxy.limits import MAX_RECORDING_BYTES
 from zelda_ci.redact import SafeJson, SafeText
+
+MAX_RECORDING_BYTES = 256 << 20
 
 
 class RecordedRequest(Record):

@@ -1,6 +1,8 @@
 """Answers from a cassette: no key, no network."""
 
 import difflib
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 
 import anyio
 import anyio.to_thread
@@ -8,17 +10,7 @@ import anyio.to_thread
 from zelda_ci.model_proxy import wire
 from zelda_ci.model_proxy.cassettes.cassette import Cassette, RecordedRequest, RecordedResponse, played
 from zelda_ci.model_proxy.cassettes.session_texts import SessionTexts
-from zelda_ci.model_proxy.wire import (
-    DO_NOT_RETRY,
-    JSON,
-    AnswerSource,
-    BrokenOff,
-    Call,
-    CassetteState,
-    Sink,
-    send_error,
-    send_whole,
-)
+from zelda_ci.model_proxy.wire import DO_NOT_RETRY, JSON, ApiAnswer, BrokenOff, Call, CassetteState, error_body, once
 from zelda_ci.redact import SafeText
 
 # Token counts are not recorded: they steer nothing but displays, so a rule of thumb answers.
@@ -29,7 +21,7 @@ DIFF_LINES = 16
 DIFF_WIDTH = 160
 
 
-class ReplaySource(AnswerSource, CassetteState):
+class ReplaySource(CassetteState):
     """Answers each request with the recorded exchange that belongs to it, and hands each of them out once.
 
     A sub-agent is recognised by its first request: which of several parallel ones asks first is chance. From then on
@@ -52,10 +44,12 @@ class ReplaySource(AnswerSource, CassetteState):
         differences = [] if self.failure else [*self._divergences, *unused]
         return [self._texts.redact(f"{NOT_EXACT}: {difference}") for difference in differences[:MAX_REMARKS]]
 
-    async def answer(self, call: Call, sink: Sink) -> None:
+    @asynccontextmanager
+    async def answer(self, call: Call) -> AsyncIterator[ApiAnswer]:
         """Answer with the recorded exchange that belongs to the call, or refuse and say what differs."""
         if call.counts_tokens:
-            await send_whole(sink, 200, [JSON], wire.write({"input_tokens": len(call.raw_body) // BYTES_PER_TOKEN}))
+            count = {"input_tokens": len(call.raw_body) // BYTES_PER_TOKEN}
+            yield ApiAnswer(200, [JSON], once(wire.write(count)))
             return
         agent = call.header("user-agent") or "unknown"
         if self._cli and agent != self._cli:
@@ -67,14 +61,14 @@ class ReplaySource(AnswerSource, CassetteState):
         candidates = self._candidates(call.agent_id)
         fitting = [number for number in candidates if self._unused[number].request.asked == request.asked]
         if not fitting:
-            await self._refuse(self._threads.get(call.agent_id, "a new sub-agent"), candidates, request, sink)
+            yield await self._refusal(self._threads.get(call.agent_id, "a new sub-agent"), candidates, request)
             return
         number = min(fitting, key=lambda number: len(self._unused[number].request.differences(request)))
         exchange = self._unused.pop(number)
         if different := exchange.request.differences(request):
             self._divergences.append(f"exchange {number} was used although these differ: {', '.join(different)}")
         self._threads[call.agent_id] = exchange.thread
-        await self._play(exchange.response, sink)
+        yield self._played(exchange.response)
 
     def _candidates(self, agent_id: str | None) -> list[int]:
         """Return the exchanges left of the recorded thread, or the first ones of those that nobody is yet."""
@@ -86,20 +80,22 @@ class ReplaySource(AnswerSource, CassetteState):
                 firsts.setdefault(exchange.thread, number)
         return list(firsts.values())
 
-    async def _play(self, response: RecordedResponse, sink: Sink) -> None:
+    def _played(self, response: RecordedResponse) -> ApiAnswer:
         content = self._texts.fill(response.content)
-        headers = [(name.encode(), value.encode()) for name, value in response.headers.items()]
-        if isinstance(content, list):
-            await sink.start(response.status, headers)
-            for event in played(content):
-                await sink.chunk(wire.written(event))
-        else:
-            body = content.encode() if isinstance(content, str) else wire.write(content)
-            await send_whole(sink, response.status, headers, body)
-        if response.cut:
-            raise BrokenOff
 
-    async def _refuse(self, thread: str, candidates: list[int], request: RecordedRequest, sink: Sink) -> None:
+        async def chunks() -> AsyncGenerator[bytes, None]:
+            if isinstance(content, list):
+                for event in played(content):
+                    yield wire.written(event)
+            else:
+                yield content.encode() if isinstance(content, str) else wire.write(content)
+            if response.cut:
+                raise BrokenOff
+
+        headers = [(name.encode(), value.encode()) for name, value in response.headers.items()]
+        return ApiAnswer(response.status, headers, chunks())
+
+    async def _refusal(self, thread: str, candidates: list[int], request: RecordedRequest) -> ApiAnswer:
         why = f"the recording has no answer for the request of {thread} after {request.turn} model responses"
         if candidates:
             nearest = min(candidates, key=lambda number: abs(self._unused[number].request.turn - request.turn))
@@ -108,7 +104,7 @@ class ReplaySource(AnswerSource, CassetteState):
             why = f"{why}\n{await anyio.to_thread.run_sync(_diff, self._unused[nearest].request.asked, request.asked)}"
         self.failure = self.failure or self._texts.redact(why)
         message = self._texts.redact(f"Zelda's replay stops here: {why}")
-        await send_error(sink, 409, "invalid_request_error", message, DO_NOT_RETRY)
+        return ApiAnswer(409, [JSON, *DO_NOT_RETRY], once(error_body("invalid_request_error", message)))
 
     def _name(self, number: int) -> str:
         exchange = self._unused[number]
