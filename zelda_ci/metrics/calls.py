@@ -29,8 +29,6 @@ MAX_COMMAND_LENGTH = 20_000
 MAX_SHOWN_LENGTH = 200
 MAX_DEPTH = 3
 
-_RULE = re.compile(r"([^(]+)(?:\((.*)\))?", re.DOTALL)
-
 
 @dataclass(frozen=True, eq=False)
 class SessionCall:
@@ -107,14 +105,18 @@ class Rule:
     text: str
     places: Places
 
+    @cached_property
+    def _parts(self) -> tuple[str, str | None]:
+        name, opened, wanted = self.text.partition("(")
+        return name, wanted.removesuffix(")") if opened else None
+
     def covers(self, call: SessionCall) -> bool:
         """Whether a call is one that the rule names."""
         return bool(self.positions(call))
 
     def positions(self, call: SessionCall) -> tuple[int, ...]:
         """Of the simple commands of a shell line, the numbers of those that it names; of another call that, 0."""
-        match = _RULE.fullmatch(self.text)
-        name, wanted = match.groups() if match else (self.text, None)
+        name, wanted = self._parts
         if not _is_tool(call.tool.name, name):
             return ()
         if wanted is None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import re2
@@ -148,13 +149,13 @@ class Checks:
         return CheckDecision(PASS, why, cited([first, thens[0][0]]))
 
     def _not_read(self, check: SuiteCheck) -> CheckDecision:
-        patterns = check.not_read or ()
+        is_meant = cache(partial(covers_path, check.not_read or (), places=self._places))
         found = [
             (call, path)
             for call in self._calls
             if call.is_made and (call.is_main or check.agent == "any")
             for path in _shown_files(call)
-            if covers_path(patterns, path, self._places)
+            if is_meant(path)
         ]
         if not found:
             return CheckDecision(
