@@ -14,9 +14,7 @@ from anyio.abc import AnyByteStream
 from tests.support.patience import PATIENCE
 from tests.support.proxied import BODY, ask, client, listening, open_run, plain_client, until, upstream
 from tests.support.scripted_api import ScriptedApi, hang, raw, text
-from zelda_ci.errors import ProxyError
 from zelda_ci.model_proxy import live, server
-from zelda_ci.model_proxy.cassettes import cassette
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.wire import Call
 
@@ -131,19 +129,6 @@ async def test_an_api_that_falls_silent_is_left() -> None:
             answer = await ask(meter)
     message = f"Zelda's model proxy could not reach {api.url}: it fell silent"
     assert (answer.status_code, said(answer)) == (502, message)
-
-
-# Recordings
-
-
-async def test_a_recording_that_is_too_large_to_read_is_named(tmp_path: Path) -> None:
-    file = tmp_path / "run.json"
-    with file.open("wb") as sparse:
-        sparse.truncate(cassette.MAX_RECORDING_BYTES + 1)
-    with pytest.raises(ProxyError) as caught:
-        cassette.load(file)
-    assert caught.value.code == "CASSETTE_TOO_LARGE"
-    assert str(file) in caught.value.message
 
 
 @pytest.mark.parametrize("mode", ["live", "record", "replay"])

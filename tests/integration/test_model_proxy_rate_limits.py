@@ -180,7 +180,7 @@ async def test_a_recording_has_neither_the_refusal_nor_the_waiting(tmp_path: Pat
     assert b'"Fine."' in replayed.content
     used = meter.usage()
     assert (used.requests, used.throttled, used.wait_seconds) == (1, 0, 0)
-    assert (meter.cassette.failure, meter.cassette.unused) == (None, ())
+    assert (meter.cassette.failure, meter.cassette.remarks) == (None, [])
 
 
 async def test_an_api_that_says_nothing_is_given_up_and_its_answer_has_a_price(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,9 +14,9 @@ from anyio import AsyncContextManagerMixin
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.model_proxy import pricing, wire
 from zelda_ci.model_proxy.cassettes.cassette import cassette_file, load
-from zelda_ci.model_proxy.cassettes.normalise import Placeholders
 from zelda_ci.model_proxy.cassettes.record import recording
 from zelda_ci.model_proxy.cassettes.replay import ReplaySource
+from zelda_ci.model_proxy.cassettes.session_texts import SessionTexts
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.policy import Allowed
 from zelda_ci.model_proxy.rate_limits import RateLimits, RateLimitWait, UpstreamPause
@@ -123,18 +123,18 @@ class ModelProxy(AsyncContextManagerMixin):
             ProxyError: The cassette cannot be read, or is of another version.
         """
         token, recorder = secrets.token_urlsafe(32), None
-        places = Placeholders({**placeholders, "proxyUrl": self._base_url, "proxyToken": token})
+        texts = SessionTexts({**placeholders, "proxyUrl": self._base_url, "proxyToken": token}, self.redact)
         cassette = CassetteState()
         source: AnswerSource
         async with AsyncExitStack() as stack:
             file = cassette_file(self._cassettes, run_label) if self._cassettes else None
             if file and not self._upstream:
-                cassette = replay = ReplaySource(load(file), places, self.redact)
+                cassette = replay = ReplaySource(load(file), texts)
                 source = replay.answer
             else:
                 source = self._live
                 if file:
-                    cassette = recorder = stack.enter_context(recording(file, run_label, places, self.redact))
+                    cassette = recorder = stack.enter_context(recording(file, run_label, texts))
             meter = Meter(self._base_url, token, budget_usd, cassette, self.socket, wait)
             run = self._runs[token] = ProxyRun(meter, source, self._pause, allowed or Allowed(), recorder)
             try:

@@ -125,12 +125,10 @@ class CassetteState:
 
     failure: SafeText | None = None
     """Why the cassette could not answer or could not be written, in a sentence; None while all is well."""
-    divergences: Sequence[SafeText] = ()
-    """Where a replay was not exactly what was recorded, without harm so far."""
 
     @property
-    def unused(self) -> Sequence[SafeText]:
-        """Recorded exchanges that the run has not asked for."""
+    def remarks(self) -> Sequence[SafeText]:
+        """What the user should know: that it could not be written, or where a replay was not exactly the recording."""
         return ()
 
 

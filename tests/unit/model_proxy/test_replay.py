@@ -7,8 +7,8 @@ import pytest
 
 from tests.unit.model_proxy.requests import PLACES, body, call, called, fingerprint, returned, said
 from zelda_ci.model_proxy.cassettes.cassette import Cassette, Exchange, RecordedResponse
-from zelda_ci.model_proxy.cassettes.normalise import Placeholders
-from zelda_ci.model_proxy.cassettes.replay import ReplaySource
+from zelda_ci.model_proxy.cassettes.replay import NOT_EXACT, ReplaySource
+from zelda_ci.model_proxy.cassettes.session_texts import SessionTexts
 from zelda_ci.redact import Redactor
 
 pytestmark = pytest.mark.anyio
@@ -32,7 +32,7 @@ def replay(*requests: dict[str, Any] | tuple[str, dict[str, Any]]) -> ReplaySour
         for number, (thread, request) in enumerate(threads, start=1)
     )
     cassette = Cassette(zelda="1", cli=SAFE("unknown"), label="a", exchanges=exchanges)
-    return ReplaySource(cassette, Placeholders(PLACES), SAFE)
+    return ReplaySource(cassette, SessionTexts(PLACES, SAFE))
 
 
 async def answer(source: ReplaySource, request: dict[str, Any], agent: str | None = None) -> str:
@@ -45,7 +45,7 @@ async def answer(source: ReplaySource, request: dict[str, Any], agent: str | Non
 async def test_each_exchange_is_handed_out_once() -> None:
     source = replay(FIRST, SECOND)
     assert [await answer(source, SECOND), await answer(source, FIRST)] == ["2", "1"]
-    assert source.unused == ()
+    assert source.remarks == []
     assert (await answer(source, FIRST)).endswith(
         "the recording has no answer for the request of main after 0 model responses"
     )
@@ -54,7 +54,7 @@ async def test_each_exchange_is_handed_out_once() -> None:
 async def test_repeated_requests_get_the_answers_in_recorded_order() -> None:
     source = replay(FIRST, FIRST, SECOND)
     assert [await answer(source, FIRST), await answer(source, FIRST)] == ["1", "2"]
-    assert source.unused == ("exchange 3 (main, after 1 model responses)",)
+    assert source.remarks == [f"{NOT_EXACT}: not asked for: exchange 3 (main, after 1 model responses)"]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ async def test_the_same_words_suffice_and_the_difference_is_reported(options: di
     other = body(PROMPT, **options)
     source = replay(FIRST)
     assert await answer(source, other) == "1"
-    assert source.divergences == (f"exchange 1 was used although these differ: {difference}",)
+    assert source.remarks == [f"{NOT_EXACT}: exchange 1 was used although these differ: {difference}"]
     assert await answer(replay(other, FIRST), FIRST) == "2", "the exact one is preferred"
 
 
