@@ -132,8 +132,6 @@ class CassetteState:
         return ()
 
 
-# Of one event; a stream beyond it is not an event stream.
-MAX_EVENT_BYTES = 8 << 20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -143,7 +141,6 @@ class EventReader:
     def __init__(self) -> None:
         self._rest = b""
         self._data: list[bytes] = []
-        self._size = 0
         self._ends_in_cr = False
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
@@ -158,13 +155,9 @@ class EventReader:
             line = ended.rstrip(b"\r\n").removeprefix(BYTE_ORDER_MARK)
             if line.startswith(b"data:"):
                 self._data.append(line[5:].removeprefix(b" "))
-                self._size += len(line)
             elif not line and self._data:
                 yield b"\n".join(self._data)
-                self._data, self._size = [], 0
-        # Dropped rather than kept: the answer passes on as it is, only its price can no longer be read from it.
-        if len(self._rest) + self._size > MAX_EVENT_BYTES:
-            self._rest, self._data, self._size = b"", [], 0
+                self._data = []
 
 
 def written(event: dict[str, Any]) -> bytes:
