@@ -1,4 +1,4 @@
-"""An answer of the API as events: those of a stream as they arrive, those of a message that came whole at its end."""
+"""What messages of the API hold, and answers as events: of a stream as they arrive, of a message at its end."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,29 +11,44 @@ def dicts(value: object) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
+def blocks(content: object) -> list[dict[str, Any]]:
+    """Return the blocks of a message's content, also of one that is a string."""
+    return [{"type": "text", "text": content}] if isinstance(content, str) else dicts(content)
+
+
+def texts(content: object) -> list[str]:
+    """Return the texts of a message's content."""
+    return [text for block in blocks(content) if isinstance(text := block.get("text"), str)]
+
+
 class AnswerEvents:
     """Reads events from the bytes of one answer, whatever its content type says: gateways have labels of their own."""
 
     def __init__(self) -> None:
-        self._stream: wire.EventReader | None = None
-        self._body = bytearray()
+        self._is_stream: bool | None = None
+        self._rest = bytearray()
+        """What is not read yet: a message that comes whole, or the beginning of a line."""
+        self._data: list[bytes] = []
 
     def feed(self, data: bytes) -> Iterator[dict[str, Any]]:
-        """Yield the events that are complete now."""
-        if self._stream is None and not self._body:
+        """Yield the events that are complete now, however the network cuts them; an empty one for what is no JSON."""
+        self._rest += data
+        if self._is_stream is None and (start := self._rest.lstrip()):
             # The first bytes tell a message from a stream.
-            data = data.lstrip()
-            if data and not data.startswith(b"{"):
-                self._stream = wire.EventReader()
-        if self._stream is None:
-            self._body += data
+            self._is_stream = not start.startswith(b"{")
+        if not self._is_stream or b"\n" not in data:
             return
-        for event in self._stream.feed(data):
-            yield wire.read_object(event) or {}
+        *lines, self._rest = self._rest.split(b"\n")
+        for line in map(bytes.strip, map(bytes, lines)):
+            if line.startswith(b"data:"):
+                self._data.append(line[5:])
+            elif not line and self._data:
+                event, self._data = wire.read_object(b"\n".join(self._data)), []
+                yield event or {}
 
     def end(self) -> Iterator[dict[str, Any]]:
         """Yield the events that a message would have been streamed in; none where the answer was no whole message."""
-        message = wire.read_object(bytes(self._body)) or {}
+        message = wire.read_object(bytes(self._rest)) or {}
         if not message:
             return
         yield {"type": "message_start", "message": message}
