@@ -24,10 +24,9 @@ from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.events import Emit, Warned
 from zelda_ci.execution import claude_code
 from zelda_ci.model_proxy import proxy
-from zelda_ci.model_proxy.platforms import OAUTH_BETA, Bedrock, Platform, Vertex
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.model_proxy.rate_limits import RateLimits, UpstreamPause
-from zelda_ci.model_proxy.upstream import Upstream, portkey
+from zelda_ci.model_proxy.upstream import API_URL, OAUTH_BETA, Bedrock, Upstream, Vertex, portkey
 from zelda_ci.overrides import Overrides, apply
 from zelda_ci.pipeline import evaluation, planning
 from zelda_ci.pipeline.batch import Batch
@@ -35,7 +34,7 @@ from zelda_ci.pipeline.checking import Checker
 from zelda_ci.pipeline.fingerprints import expected_fingerprints, stored_of_both
 from zelda_ci.pipeline.invocation import ACCEPTANCE, SETUP, Prepared, given_by
 from zelda_ci.pipeline.tools import Tools
-from zelda_ci.redact import Redactor
+from zelda_ci.redact import Redactor, Secret
 from zelda_ci.storage import references
 from zelda_ci.storage.result_store import ResultStore
 
@@ -147,19 +146,18 @@ def direct(settings: EnvironmentSettings, who: str) -> Upstream:
     credential = settings.credential()
     if credential is None:
         raise ConfigError(f"ANTHROPIC_API_KEY is not set, and {who} needs it.", hint=HOW, code="API_KEY_MISSING")
-    variable, secret = credential.variable, credential.secret
-    headers = {"authorization": secret.as_bearer()} if secret else {}
-    platform: Platform
+    variable, secret, address = credential.variable, credential.secret, credential.base_url
+    headers = {"authorization": Secret(f"Bearer {secret.reveal()}")} if secret else {}
     match credential.platform:
         case "bedrock":
-            platform = Bedrock(credential.region, finds_credentials=not secret)
+            return Bedrock(credential.region, headers, address, settings.environ)
         case "vertex":
-            platform = Vertex(credential.project, credential.region, finds_credentials=not secret)
+            return Vertex(credential.project, credential.region, headers, address, settings.environ)
         case "anthropic":
-            platform = Platform(OAUTH_BETA if variable == "CLAUDE_CODE_OAUTH_TOKEN" else "")
             if secret and variable == "ANTHROPIC_API_KEY":
                 headers = {"x-api-key": secret}
-    return Upstream(headers, credential.base_url or platform.default_url, settings.environ, platform=platform)
+            beta = OAUTH_BETA if variable == "CLAUDE_CODE_OAUTH_TOKEN" else ""
+            return Upstream(headers, address or API_URL, settings.environ, beta=beta)
 
 
 def of_judge(gateway: str | None, settings: EnvironmentSettings, origin: object) -> Upstream:

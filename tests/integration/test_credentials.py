@@ -15,8 +15,9 @@ from tests.support.projects import repository
 from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, http_error, text, tool_call
 from tests.support.scripted_clouds import chunk, frame, signature
 from zelda_ci.errors import ConfigError
-from zelda_ci.model_proxy.platforms import Bedrock, Vertex
+from zelda_ci.model_proxy.upstream import Bedrock, Vertex
 from zelda_ci.model_proxy.wire import BrokenOff, Call, UnreachableError
+from zelda_ci.redact import Secret
 
 SUITE = """\
 prompt: Look around.
@@ -118,8 +119,12 @@ def test_what_cannot_be_had_is_said_with_the_way_out_before_anything_is_made(tmp
         assert not list(project.results.glob("runs/*"))
 
 
+def bedrock() -> Bedrock:
+    return Bedrock("eu-west-1", {"authorization": Secret(TOKEN)}, None, {})
+
+
 def translation_of_bedrock() -> Callable[[bytes], Iterable[bytes]]:
-    translate = Bedrock("eu-west-1").translation("application/vnd.amazon.eventstream")
+    translate = bedrock().translation("application/vnd.amazon.eventstream")
     assert translate
     return translate
 
@@ -167,7 +172,7 @@ def test_a_subscription_that_is_for_claude_code_alone_runs_sessions_and_no_judge
 def test_a_cloud_whose_library_is_not_installed_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "botocore.eventstream", None)
     with pytest.raises(ConfigError) as caught:
-        Bedrock("eu-west-1")
+        bedrock()
     assert (caught.value.code, caught.value.hint) == ("EXTRA_MISSING", "pip install 'zelda-ci[bedrock]'")
 
 
@@ -184,9 +189,9 @@ def test_credentials_of_google_are_renewed_and_its_failure_is_said(monkeypatch: 
             headers["authorization"] = f"Bearer {TOKEN}-{self.token}"
 
     monkeypatch.setattr(google, "default", lambda _: (Renewing(), None))
-    vertex = Vertex("p-1", "us-east5", finds_credentials=True)
+    vertex = Vertex("p-1", "us-east5", {}, None, {})
     call = Call("/v1/messages", [], b"{}", {"model": "claude-sonnet-5-5@20260101"})
-    assert (b"authorization", f"Bearer {TOKEN}-1".encode()) in vertex.wired("https://x", call, [])[1]
-    assert vertex.secrets[0].mask(f"no: {TOKEN}-1") == "no: ***"
+    assert (b"authorization", f"Bearer {TOKEN}-1".encode()) in vertex.wired(call)[1]
+    assert vertex.masked(f"no: {TOKEN}-1") == "no: ***"
     with pytest.raises(UnreachableError, match="cannot be renewed: the login has expired"):
-        vertex.wired("https://x", call, [])
+        vertex.wired(call)

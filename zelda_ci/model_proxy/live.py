@@ -6,7 +6,7 @@ import os
 import socket
 import ssl
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from urllib.parse import urlsplit
 
@@ -15,8 +15,8 @@ import anyio.to_thread
 import httpx2
 
 from zelda_ci.errors import ProxyError
-from zelda_ci.model_proxy.upstream import Upstream, shown
-from zelda_ci.model_proxy.wire import AnswerSource, ApiAnswer, BrokenOff, Call, UnreachableError, error_body, once
+from zelda_ci.model_proxy.upstream import Translation, Upstream, shown
+from zelda_ci.model_proxy.wire import AnswerSource, ApiAnswer, BrokenOff, Call, UnreachableError, once
 
 CONNECT_SECONDS = 10.0
 # For the head of an answer that streams; Claude Code waits for longer, because it counts what we wait.
@@ -26,8 +26,8 @@ SILENCE_SECONDS = 600.0
 # For an answer to arrive in full: 128,000 tokens at 40 a second are 53 minutes. The longest stream, with each of them
 # in an event of its own, is a third of the size.
 ANSWER_SECONDS, MAX_ANSWER_MIB = 3600.0, 64
-# Of the body of an error.
-ERROR_SECONDS, MAX_ERROR_BYTES = 60.0, 1 << 20
+# For the body of an error to arrive.
+ERROR_SECONDS = 60.0
 # In which an API that cannot be reached is tried.
 MAX_OUTAGE_SECONDS = 60.0
 
@@ -108,14 +108,7 @@ class _LiveApi:
     @asynccontextmanager
     async def answer(self, call: Call) -> AsyncIterator[ApiAnswer]:
         """Pass the call on to the API and its answer back, bytes unchanged."""
-        upstream = self._upstream
-        # Without compression, what is counted is what is passed on.
-        given = {b"accept-encoding": b"identity"}
-        given |= {name.lower().encode(): value.encode() for name, value in upstream.routing.items()}
-        given |= {name.lower().encode(): key.reveal().encode() for name, key in upstream.headers.items()}
-        headers = [*((name, value) for name, value in call.headers if name not in given), *given.items()]
-        base_url = upstream.base_url.rstrip("/")
-        url, headers, body = await anyio.to_thread.run_sync(upstream.platform.wired, base_url, call, headers)
+        url, headers, body = await anyio.to_thread.run_sync(self._upstream.wired, call)
         request = self._client.build_request("POST", url, headers=headers, content=body)
         began, seconds = time.monotonic(), HEAD_SECONDS if call.body.get("stream") else math.inf
         try:
@@ -141,7 +134,7 @@ class _LiveApi:
         return UnreachableError(message, again=is_new and not lasts)
 
     async def _passed_on(self, response: httpx2.Response) -> ApiAnswer:
-        status, masked, platform = response.status_code, self._upstream.masked, self._upstream.platform
+        status, masked = response.status_code, self._upstream.masked
         if 300 <= status < 400:
             # A client that followed it would leave the proxy, with the conversation and past every limit.
             location = response.headers.get("location")
@@ -153,32 +146,22 @@ class _LiveApi:
         headers = [(name.lower(), value) for name, value in response.headers.raw if name.lower() not in dropped]
         if status >= 400:
             # Some gateways quote the key in an error: the session must not read it there.
-            said = platform.error(await self._error(response)).decode("utf-8", "surrogateescape")
+            said = self._upstream.error(await self._error(response)).decode("utf-8", "surrogateescape")
             headers = [(name, masked(value.decode("latin-1")).encode("latin-1")) for name, value in headers]
             return ApiAnswer(status, headers, once(masked(said).encode("utf-8", "surrogateescape")))
-        if translate := platform.translation(response.headers.get("content-type", "")):
+        if translate := self._upstream.translation(response.headers.get("content-type", "")):
             headers = [*(it for it in headers if it[0] != b"content-type"), (b"content-type", b"text/event-stream")]
-        return ApiAnswer(status, headers, _body(response, translate or _as_it_is))
+        return ApiAnswer(status, headers, _body(response, translate))
 
     async def _error(self, response: httpx2.Response) -> bytes:
-        """The body of an error; in place of an endless one, a sentence about it."""
-        body = bytearray()
         try:
             with anyio.fail_after(ERROR_SECONDS):
-                async with aclosing(response.aiter_bytes()) as chunks:
-                    async for chunk in chunks:
-                        body += chunk
-                        if len(body) > MAX_ERROR_BYTES:
-                            why = f"{self.address} answered with an error of more than {MAX_ERROR_BYTES} bytes"
-                            return error_body("api_error", why)
-        except (httpx2.HTTPError, TimeoutError) as exc:
+                return b"".join([chunk async for chunk in _body(response)])
+        except (BrokenOff, TimeoutError) as exc:
             raise UnreachableError(f"{self.address} broke off an answer with status {response.status_code}") from exc
-        return bytes(body)
 
 
-async def _body(
-    response: httpx2.Response, translate: Callable[[bytes], Iterable[bytes]]
-) -> AsyncGenerator[bytes, None]:
+async def _body(response: httpx2.Response, translate: Translation | None = None) -> AsyncGenerator[bytes, None]:
     """The body of an answer, up to its limits.
 
     The pause between two bytes is limited by the client; an answer that drips would never end.
@@ -192,14 +175,10 @@ async def _body(
                     raise BrokenOff(f"The API's answer is larger than the {MAX_ANSWER_MIB} MiB that Zelda passes on")
                 if time.monotonic() > ends_at:
                     raise BrokenOff(f"The API's answer was not complete after {ANSWER_SECONDS:g} s")
-                for piece in translate(chunk):
+                for piece in translate(chunk) if translate else (chunk,):
                     yield piece
     except httpx2.HTTPError as exc:
         raise BrokenOff from exc
-
-
-def _as_it_is(chunk: bytes) -> Iterable[bytes]:
-    return (chunk,)
 
 
 def _reason(error: httpx2.HTTPError) -> tuple[str, bool]:

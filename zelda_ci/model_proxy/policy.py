@@ -13,8 +13,6 @@ from zelda_ci.model_proxy.wire import Call, Headers, RefusedHereError
 
 MAX_NAME_LENGTH = 100
 
-SETTING = "execution.requestKeys or ZELDA_REQUEST_KEYS"
-
 # By the API's reference (versions 2023-06-01 and 2026-10-21), the SDK and Claude Code, for both endpoints: what only
 # one of them takes, the API refuses itself. Those that say who pays (`billing_policy`, `tags`, `user_profile_id`,
 # `workspace_id`) are missing: that is not for a session to choose.
@@ -101,9 +99,10 @@ def check(body: dict[str, Any], allowed: Allowed) -> None:
             name = key[:MAX_NAME_LENGTH] if key.isidentifier() and key.isascii() else ascii(key[:MAX_NAME_LENGTH])
             # The first words are the API's own: Claude Code leaves out an option that is refused with them.
             why = f"{name}: Extra inputs are not permitted. This version of Zelda does not know the key: allow it with "
+            why += "execution.requestKeys or ZELDA_REQUEST_KEYS"
             remark = f"a request had the key {name}, which this version of Zelda does not know"
             remark += ": see execution.requestKeys"
-            raise RefusedHereError(400, "invalid_request_error", why + SETTING, remark=remark)
+            raise RefusedHereError(400, "invalid_request_error", why, remark=remark)
     for place in _structure(body):
         # A model is named by the request, by what it falls back on, and by tools that ask one.
         model = place.get("model")

@@ -1,7 +1,6 @@
 """The model proxy: one per Zelda process, serving many runs side by side."""
 
 import secrets
-import time
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -39,8 +38,7 @@ class Probe:
     """Of the API's answer; absent where there was none."""
     message: str
     """What the API said, or why there was no answer."""
-    seconds: float
-    cost_usd: float
+    cost_usd: float = 0.0
 
 
 def preload(*, live: bool) -> None:
@@ -150,25 +148,20 @@ class ModelProxy(AsyncContextManagerMixin):
 
         Without an answer it is asked again, a few times; `notify` is called with why before that.
         """
-        model, began, why = pricing.plain(model), time.monotonic(), ""
+        model, attempts, why, again = pricing.plain(model), 0, "", True
         body = {"model": model, "max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}]}
         call = Call("/v1/messages?beta=true", PROBE_HEADERS, wire.write(body), body)
-
-        def came(status: int | None, message: str, cost_usd: float = 0.0) -> Probe:
-            return Probe(status, message, time.monotonic() - began, cost_usd)
-
-        for attempt in range(1, MAX_PROBES + 1):
-            if why:
+        while again and attempts < MAX_PROBES:
+            if attempts:
                 notify(f"{why}; asking again")
                 await anyio.sleep(PAUSE_SECONDS)
+            attempts += 1
             try:
                 with anyio.fail_after(PROBE_SECONDS):
                     async with self._live(call) as answer:
                         data = b"".join([chunk async for chunk in answer.chunks])
             except UnreachableError as exc:
-                why = str(exc)
-                if not exc.again:
-                    return came(None, f"{why} (asked {attempt} times)" if attempt > 1 else why)
+                why, again = str(exc), exc.again
             except BrokenOff:
                 why = f"{self.address} broke off its answer"
             except TimeoutError:
@@ -177,11 +170,11 @@ class ModelProxy(AsyncContextManagerMixin):
                 said = wire.read_object(data) or {}
                 if answer.status == 200 and "content" in said:
                     usage = said.get("usage")
-                    return came(200, "", pricing.cost_usd(model, usage if isinstance(usage, dict) else {}))
+                    return Probe(200, "", pricing.cost_usd(model, usage if isinstance(usage, dict) else {}))
                 error = said.get("error")
                 words = error.get("message") if isinstance(error, dict) else error
                 message = words if isinstance(words, str) else data[:200].decode("utf-8", "replace")
-                if answer.status != 200:
-                    return came(answer.status, message)
-                return came(None, f"{self.address} does not answer as the Messages API does: {message}")
-        return came(None, f"{why} (asked {MAX_PROBES} times)")
+                if answer.status == 200:
+                    return Probe(None, f"{self.address} does not answer as the Messages API does: {message}")
+                return Probe(answer.status, message)
+        return Probe(None, f"{why} (asked {attempts} times)" if attempts > 1 else why)

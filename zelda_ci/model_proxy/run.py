@@ -2,7 +2,6 @@
 
 import asyncio
 from contextlib import aclosing
-from functools import partial
 from typing import Protocol
 
 import anyio
@@ -31,9 +30,6 @@ MAX_TOKEN_COUNTS = 1000
 
 # About refused requests: the names in them are the session's own.
 MAX_REMARKS = 10
-
-# Beyond this, a request is read in a thread.
-LARGE_BYTES = 256 << 10
 
 
 class Client(Protocol):
@@ -77,9 +73,9 @@ class ProxyRun:
 
     async def _serve(self, path: str, headers: Headers, body: bytes, client: Client) -> None:
         """Ask until the API does not refuse for its rate, as long as there is budget."""
-        judged = partial(policy.judged, path, headers, body, self._allowed)
         try:
-            call = judged() if len(body) <= LARGE_BYTES else await anyio.to_thread.run_sync(judged)
+            # In a thread: what is large takes long.
+            call = await anyio.to_thread.run_sync(policy.judged, path, headers, body, self._allowed)
         except RefusedHereError as exc:
             if exc.remark and len(self._meter.remarks) < MAX_REMARKS:
                 self._meter.remarks.add(exc.remark)

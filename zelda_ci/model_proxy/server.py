@@ -8,7 +8,7 @@ import logging
 import os
 import tempfile
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -27,8 +27,6 @@ MAX_ADDRESS_LENGTH = 103
 READ_BYTES = 1 << 16
 # For a client to read the answer to a request that was not read to its end.
 LINGER_SECONDS = 1.0
-# Connections that wait to be accepted.
-BACKLOG = 1024
 
 PATHS = ("/v1/messages", "/v1/messages/count_tokens")
 LOCAL_NAMES = ("127.0.0.1", "localhost")
@@ -61,8 +59,8 @@ async def serving(runs: Mapping[str, ProxyRun]) -> AsyncIterator[tuple[str, Path
         # A session may run as another user, whom its token admits: those who know the name may pass.
         os.chmod(folder, 0o711)  # noqa: PTH101, S103 - a path of anyio's would do it in a thread
         socket = Path(folder, "s")
-        listener = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=BACKLOG)
-        local = await asyncio.start_unix_server(serve, socket, backlog=BACKLOG)
+        listener = await asyncio.start_server(serve, "127.0.0.1", 0)
+        local = await asyncio.start_unix_server(serve, socket)
         os.chmod(socket, 0o666)  # noqa: PTH101, S103 - runs have tokens
         try:
             yield f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}", socket
@@ -76,7 +74,6 @@ class _Connection:
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer, self._http = reader, writer, h11.Connection(h11.SERVER)
-        self._is_head = self._has_started = False
 
     async def serve(self, runs: Mapping[str, ProxyRun]) -> None:
         """Answer one request after the other.
@@ -86,19 +83,22 @@ class _Connection:
             ConnectionError: The session has left.
         """
         while isinstance(request := await self._event(), h11.Request):
-            self._is_head, self._has_started = request.method == b"HEAD", False
+            refusal: RefusedHereError | None = None
             try:
                 await self._answer(request, runs)
             except RefusedHereError as exc:
-                await self._refuse(exc)
+                refusal = exc
             except (BrokenOff, ConnectionError, h11.RemoteProtocolError):
                 raise
             except Exception:
                 log.exception("the model proxy failed on a request")
-                if self._has_started:
+                refusal = RefusedHereError(500, "api_error", "Zelda's model proxy failed; see its debug log")
+            if refusal:
+                if self._http.our_state is not h11.SEND_RESPONSE:
                     return
-                why = "Zelda's model proxy failed; see its debug log"
-                await self._refuse(RefusedHereError(500, "api_error", why))
+                await self.start(refusal.status, refusal.headers)
+                if request.method != b"HEAD":
+                    await self.chunk(refusal.body)
             await self._send(h11.EndOfMessage())
             if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
                 with anyio.move_on_after(LINGER_SECONDS):
@@ -110,10 +110,11 @@ class _Connection:
     async def _answer(self, request: h11.Request, runs: Mapping[str, ProxyRun]) -> None:
         """Have a run answer; when the session goes away, so does the request to the API, which would still be paid."""
         headers, path = list(request.headers), request.target.decode("latin-1").partition("?")[0]
-        body = await self._body(headers)
+        body = await self._body()
         served = _admitted(request.method, path, dict(headers), runs).serve(path, headers, body, self)
         del body
-        left = asyncio.create_task(self._until_it_leaves())
+        # Nothing but the end may come before it has the answer: no client pipelines.
+        left = asyncio.create_task(self._reader.read(1))
         try:
             await asyncio.wait((served, left), return_when=asyncio.FIRST_COMPLETED)
             if not served.done() or served.cancelled():
@@ -129,17 +130,12 @@ class _Connection:
             self._http.receive_data(await self._reader.read(READ_BYTES))
         return event
 
-    async def _body(self, headers: Headers) -> bytes:
+    async def _body(self) -> bytes:
         """The body of a request.
 
         Raises:
-            RefusedHereError: It is too large, takes too long or is compressed.
+            RefusedHereError: It is too large or takes too long.
         """
-        # A few kilobytes could unpack to gigabytes before any limit sees them.
-        encoding = dict(headers).get(b"content-encoding", b"identity")
-        if encoding != b"identity":
-            message = f"compressed requests ({encoding[:20].decode('latin-1')}) are not taken"
-            raise RefusedHereError(415, "invalid_request_error", message, CLOSE)
         body = bytearray()
         try:
             with anyio.fail_after(REQUEST_SECONDS):
@@ -153,27 +149,11 @@ class _Connection:
             raise RefusedHereError(408, "timeout_error", message, CLOSE) from None
         return bytes(body)
 
-    async def _until_it_leaves(self) -> None:
-        """Read until the session hangs up, or asks more than it may before it has the answer."""
-        data, size = b"-", 0
-        with suppress(ConnectionError):
-            while data and size < READ_BYTES:
-                data = await self._reader.read(READ_BYTES)
-                self._http.receive_data(data)
-                size += len(data)
-
     async def start(self, status: int, headers: Headers) -> None:
-        response = h11.Response(status_code=status, headers=headers)
-        self._has_started = True
-        await self._send(response)
+        await self._send(h11.Response(status_code=status, headers=headers))
 
     async def chunk(self, data: bytes) -> None:
-        if not self._is_head:
-            await self._send(h11.Data(data=data))
-
-    async def _refuse(self, refusal: RefusedHereError) -> None:
-        await self.start(refusal.status, refusal.headers)
-        await self.chunk(refusal.body)
+        await self._send(h11.Data(data=data))
 
     async def _send(self, event: h11.Event) -> None:
         if data := self._http.send(event):

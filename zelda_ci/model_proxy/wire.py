@@ -61,8 +61,7 @@ class Call:
 
     def header(self, name: str) -> str | None:
         """The header's value."""
-        values = [value for key, value in self.headers if key == name.encode()]
-        return values[0].decode("latin-1") if values else None
+        return next((value.decode("latin-1") for key, value in self.headers if key == name.encode()), None)
 
 
 @dataclass(frozen=True)
