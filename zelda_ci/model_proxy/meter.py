@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 
-from zelda_ci.domain.session import ApiUsage, ModelUsage
+from zelda_ci.domain.session import ApiUsage, ModelUsage, Usage
 from zelda_ci.model_proxy import pricing
 from zelda_ci.model_proxy.answer import AnswerEvents, dicts
 from zelda_ci.model_proxy.loaded_context import LoadedContext
@@ -83,6 +83,11 @@ class Meter:
             throttled=self.wait.throttled,
         )
 
+    def usage_of(self, message_id: str) -> Usage | None:
+        """Return the tokens of an answer, by the id of the API's message; None until the API has reported them."""
+        answers = (it for it in self._exchanges if it.message_id == message_id and it.is_reported)
+        return next((Usage() + answer.model_usage() for answer in answers), None)
+
     def begin(self, call: Call) -> "MeteredExchange":
         """Count a request; the exchange then observes its answer."""
         # The CLI changes options and its own notes between the attempts, so only the two speakers' messages count.
@@ -129,7 +134,10 @@ class MeteredExchange:
         """The API's own, as far as it has come."""
         self.estimated_usd = 0.0
         """A guess at the cost of an answer that was abandoned before it reported its usage, or could not be read."""
-        self._has_whole_usage = False
+        self.is_reported = False
+        """Whether the usage is whole."""
+        self.message_id = ""
+        """Id of the API's message."""
         self._is_answer = False
         self._answer_bytes = 0
         self._events = AnswerEvents()
@@ -194,7 +202,7 @@ class MeteredExchange:
 
     def _estimate(self) -> None:
         """Guess the cost of the answer, unless the API reported it or it was free."""
-        if self._has_whole_usage or self._is_free:
+        if self.is_reported or self._is_free:
             return
         output = max(round(self.seconds * TOKENS_PER_SECOND), self._answer_bytes // BYTES_PER_TOKEN)
         estimate = {
@@ -212,9 +220,10 @@ class MeteredExchange:
                     # The API answers with the dated id; the session and Claude Code use the one that was requested.
                     same = pricing.base_name(model) == pricing.base_name(self.requested_model)
                     self.model = self.requested_model if same else model
+                self.message_id = str(message.get("id"))
                 self._count(message.get("usage"))
             case {"type": "message_delta", "usage": dict(usage)}:
-                self._has_whole_usage = True
+                self.is_reported = True
                 self._count(usage)
             case {"type": "error", "error": {"type": str(kind)}}:
                 self.fail(ERROR_STATUS.get(kind, "500"))

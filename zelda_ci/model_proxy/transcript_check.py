@@ -23,7 +23,7 @@ DELTAS = ("text", "thinking", "partial_json")
 
 
 class TranscriptCheck:
-    """Compares one run's transcript with its answers; see `execution.agent.TranscriptCheck`."""
+    """Compares one run's transcript with its answers."""
 
     def __init__(self) -> None:
         self._is_complete: dict[str, bool] = {}
@@ -55,11 +55,6 @@ class TranscriptCheck:
                         pass
             if is_known:
                 return
-
-    def began(self, message: str) -> None:
-        """Check that a model's message is the API's."""
-        if message not in self._is_complete:
-            self._differ(f"message {_shown(message)}")
 
     def said(self, message: str, text: str, *, thinking: bool) -> None:
         """Check a text of a model's message."""
