@@ -132,6 +132,8 @@ class MeteredExchange:
         """HTTP status or `connection`."""
         self.usage: dict[str, Any] = {}
         """The API's own, as far as it has come."""
+        self.cost_usd = 0.0
+        """Cost of what was seen of the answer."""
         self.estimated_usd = 0.0
         """A guess at the cost of an answer that was abandoned before it reported its usage, or could not be read."""
         self.is_reported = False
@@ -149,11 +151,6 @@ class MeteredExchange:
     def seconds(self) -> float:
         """Wall time of the exchange so far."""
         return (self._ended_at or time.monotonic()) - self._started_at
-
-    @property
-    def cost_usd(self) -> float:
-        """Cost of what was seen of the answer."""
-        return pricing.cost_usd(self.model, self.usage)
 
     def model_usage(self) -> ModelUsage:
         """Tokens and cost of what was seen of the answer."""
@@ -234,3 +231,4 @@ class MeteredExchange:
         # Counts are cumulative; null and zero mean "as before".
         if isinstance(usage, dict):
             self.usage |= {key: value for key, value in usage.items() if value}
+            self.cost_usd = pricing.cost_usd(self.model, self.usage)
