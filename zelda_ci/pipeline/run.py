@@ -182,14 +182,9 @@ class SuiteRun:
                 prompt=suite.prompt,
                 workspace=workspace,
                 execution=suite.execution,
-                base_url=meter.base_url,
-                token=meter.token,
-                socket=socket,
-                stop=meter.exhausted,
+                meter=meter,
                 pins=pins,
-                transcript_check=meter.transcript_check,
-                time_limit=meter.wait.time_limit,
-                wait_seconds=meter.wait.max_seconds,
+                socket=socket,
                 keep_image=ImageFolder(state.folder.path, redact).keep if suite.judge.images else None,
             )
             try:
