@@ -8,7 +8,7 @@ from pathlib import Path
 
 from zelda_ci import process
 from zelda_ci.domain.suite import Command, ResolvedSuite
-from zelda_ci.sandbox.closed_folders import barrier, unreachable
+from zelda_ci.sandbox.closed_folders import unreachable
 from zelda_ci.sandbox.confine import STRICT
 
 ANSWER_SECONDS = 10
@@ -105,9 +105,9 @@ def _answer(path: str, *argv: str) -> str | None:
 def how_to_get(program: str, environ: Mapping[str, str], inside: str) -> str:
     """What helps where a program is missing: `environ` tells where Zelda itself runs, `inside` is PATH of the run."""
     found = shutil.which(program, path=environ.get("PATH", ""))
-    folder = barrier(Path(found)) if found else None
-    if found and folder and str(Path(found).parent) not in inside.split(os.pathsep):
-        return unreachable(Path(found), folder)
+    closed = unreachable(Path(found)) if found else None
+    if found and closed and str(Path(found).parent) not in inside.split(os.pathsep):
+        return closed
     action, ways = ACTIONS.get(program), "or let setupCommand install it"
     in_workflow = environ.get("GITHUB_ACTIONS") == "true"
     if environ.get(IMAGE) and in_workflow:
