@@ -108,23 +108,6 @@ def test_a_program_that_is_out_of_reach_ends_everything_before_it_begins_with_th
     assert f"chmod 711 {home}" in said
 
 
-def test_a_program_that_is_another_one_in_the_run_is_a_warning_with_both_places_and_versions(
-    place: Path, home: Path, tmp_path: Path
-) -> None:
-    tool(home / ".local/bin/uv", "uv 2.0 in $PWD")
-    tool(tmp_path / "open/uv", "uv 1.0 in $PWD")
-    project = project_of(place, home, *BOTH)
-    project.environ["PATH"] = f"{home}/.local/bin:{tmp_path}/open:{os.environ['PATH']}"
-    project.write({"zelda/test-a.yaml": "prompt: Go.\ntestCommand: 'true'\nmetrics: {requirementFulfillment: false}\n"})
-    project.commit()
-    with ScriptedApi([]) as api:
-        done = started(project, "zelda_ci", "check", "--isolation", "uid", "--json", api_url=api.url)
-    warning = next(row for row in json.loads(done.stdout)["checks"] if row["subject"] == "programs")
-    # Not in the project, whose files may steer them.
-    both = f"uv is {tmp_path}/open/uv (uv 1.0 in /) in the run, {home}/.local/bin/uv (uv 2.0 in /) in your shell"
-    assert (warning["status"], both in warning["message"]) == ("warning", True)
-
-
 OFFERS = """
 import os, pathlib, sys
 from zelda_ci.sandbox import levels

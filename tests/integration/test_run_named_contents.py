@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.integration.test_run_against import GREETS, SILENT, SUITE, against
 from tests.support.command import environment, run, the_result
-from tests.support.named_contents import add_submodule, clone, forget, use_lfs
+from tests.support.named_contents import add_submodule, clone, forget, keep, use_lfs
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ScriptedApi, text, tool_call
 
@@ -25,6 +25,7 @@ def project_of(tmp_path: Path) -> Project:
     use_lfs(project)
     project.write({"big.bin": CONTENT})
     project.commit()
+    keep(project.path / ".git", CONTENT)
     return project
 
 

@@ -24,6 +24,8 @@ def project_of(tmp_path: Path) -> Project:
     use_lfs(project)
     project.write({"big.bin": CONTENT, "data/other.bin": OTHER, "data/fake.txt": pointer(b"never")})
     project.commit()
+    for content in (CONTENT, OTHER):
+        keep(project.path / ".git", content)
     assert project.git("cat-file", "blob", "HEAD:big.bin").encode() + b"\n" == pointer(CONTENT).encode()
     return project
 
@@ -49,7 +51,6 @@ def test_contents_come_from_the_storage_where_the_file_is_another(tmp_path: Path
     source = project.inspected()
     assert (source.changed, source.dirty) == ((), False)
 
-    keep(project.path / ".git", CONTENT)
     (project.path / "big.bin").write_bytes(CONTENT[:-1] + b"x")
     assert look(project)[0]["big.bin"] == CONTENT
     source = project.inspected()
@@ -64,31 +65,29 @@ def test_contents_come_from_the_storage_where_the_file_is_another(tmp_path: Path
     assert pointers(cloned) == {"big.bin": ""}
 
 
-def _link(project: Project, tmp_path: Path) -> None:
-    (tmp_path / "same").write_bytes(CONTENT)
-    (project.path / "big.bin").unlink()
-    (project.path / "big.bin").symlink_to(tmp_path / "same")
+def _link(stored: Path, tmp_path: Path) -> None:
+    stored.symlink_to(keep(tmp_path, CONTENT))
 
 
-def _linked_storage(project: Project, tmp_path: Path) -> None:
-    keep(tmp_path / "elsewhere", CONTENT)
-    (project.path / ".git/lfs").symlink_to(tmp_path / "elsewhere/lfs")
-    (project.path / "big.bin").unlink()
+def _linked_storage(stored: Path, tmp_path: Path) -> None:
+    stored.parent.rmdir()
+    stored.parent.symlink_to(keep(tmp_path, CONTENT).parent)
 
 
-def _pipe(project: Project, _: Path) -> None:
-    (project.path / "big.bin").unlink()
-    os.mkfifo(project.path / "big.bin")
+def _pipe(stored: Path, _: Path) -> None:
+    os.mkfifo(stored)
 
 
-def _same_size(project: Project, _: Path) -> None:
-    (project.path / "big.bin").write_bytes(b"x" * len(CONTENT))
+def _other_size(stored: Path, _: Path) -> None:
+    stored.write_bytes(CONTENT[:-1])
 
 
-@pytest.mark.parametrize("spoil", [_link, _linked_storage, _pipe, _same_size])
-def test_what_is_not_the_content_is_not_taken(tmp_path: Path, spoil: Callable[[Project, Path], None]) -> None:
+@pytest.mark.parametrize("spoil", [_link, _linked_storage, _pipe, _other_size])
+def test_what_is_not_the_content_is_not_taken(tmp_path: Path, spoil: Callable[[Path, Path], None]) -> None:
     project = project_of(tmp_path)
-    spoil(project, tmp_path)
+    stored = keep(project.path / ".git", CONTENT)
+    stored.unlink()
+    spoil(stored, tmp_path)
     assert pointers(project) == {"big.bin": ""}
     assert look(project)[0]["big.bin"] == pointer(CONTENT).encode()
 

@@ -144,8 +144,8 @@ def test_a_workspace_takes_few_git_processes(tmp_path: Path) -> None:
         return found[1:]
 
     # Looking at the checkout, fetching and rewriting the commit, checking it out; then only what is not known yet.
-    assert anyio.run(main, project.workspaces()) == [11, 1]
-    assert anyio.run(main, project.workspaces()) == [5, 1]
+    assert anyio.run(main, project.workspaces()) == [6, 1]
+    assert anyio.run(main, project.workspaces()) == [4, 1]
 
 
 def test_a_run_takes_few_git_processes(tmp_path: Path) -> None:

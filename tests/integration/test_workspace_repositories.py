@@ -138,7 +138,7 @@ def test_what_cannot_be_tested_is_a_sentence(tmp_path: Path) -> None:
 
     blob = project.git("rev-parse", "HEAD:README.md")
     (project.path / ".git/objects" / blob[:2] / blob[2:]).unlink()
-    assert "git fetch failed" in refused(project).message
+    assert "git repack failed" in refused(project).message
     project.git("checkout", "-q", "--orphan", "empty")
     error = refused(project)
     assert (error.code, "needs one commit" in (error.hint or "")) == ("NO_COMMIT", True)

@@ -11,6 +11,7 @@ from tests.support.named_contents import add_submodule, clone, with_nested
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
 from zelda_ci.domain.workspace import Workspace, WorkspaceSource
+from zelda_ci.errors import WorkspaceError
 from zelda_ci.workspace.workspaces import Workspaces
 
 CLEAN = "git status --porcelain --ignored; git diff --stat HEAD; git fsck --no-dangling 2>&1 | grep -v ^notice; true"
@@ -172,7 +173,7 @@ def test_submodules_that_are_not_there_are_named_with_the_reason(tmp_path: Path)
     bump = "1" * 40
     project.git("update-index", "--cacheinfo", f"160000,{bump},lib")
     project.git("commit", "-qm", "Raise lib")
-    assert missing(project) == {"lib": f"its repository lacks {bump[:12]}"}
+    assert missing(project) == {"lib": f"The repository lacks {bump[:12]} of what is tested"}
     assert "lib/src/lib.py" not in look(project)[0]
 
 
@@ -275,7 +276,7 @@ def test_nothing_of_a_submodule_is_executed(tmp_path: Path) -> None:
     assert not trace.exists()
 
 
-def test_a_submodule_with_files_that_git_refuses_is_left_out(tmp_path: Path) -> None:
+def test_a_submodule_with_files_that_git_refuses_is_refused(tmp_path: Path) -> None:
     library = repository(tmp_path, name="library")
     project = repository(tmp_path)
     add_submodule(project, library.path, "lib")
@@ -287,5 +288,5 @@ def test_a_submodule_with_files_that_git_refuses_is_left_out(tmp_path: Path) -> 
     commit = project.git("commit-tree", "-m", "hostile", tree, cwd=inside)
     project.git("update-index", "--cacheinfo", f"160000,{commit},lib")
     project.git("commit", "-qm", "hostile")
-    assert missing(project) == {"lib": "git read-tree failed: error: invalid path '.GIT'"}
-    assert look(project)[2] == ("Submodules are empty folders in the workspace: lib.",)
+    with pytest.raises(WorkspaceError, match=r"invalid path 'lib/\.GIT'"):
+        look(project)

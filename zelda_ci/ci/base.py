@@ -29,7 +29,7 @@ from zelda_ci.process import git_settings
 from zelda_ci.redact import Redactor
 from zelda_ci.survey.folder import refused_settings
 from zelda_ci.workspace.git import FETCH, LINK, SUBMODULE, Git, TreeFile, prepare, tree_files
-from zelda_ci.workspace.history import read_objects
+from zelda_ci.workspace.objects import MAX_TOTAL_BYTES, Objects
 from zelda_ci.workspace.source import UNAVAILABLE
 
 MAX_NAMED = 20
@@ -160,7 +160,8 @@ class BaseSource:
         # Zelda's search for a project ends at the top of a repository.
         (folder / ".git").mkdir(parents=True)
         files = [*self._files(await git(*_LIST, commit))]
-        texts = await read_objects(git, (it.content for it in files if self._is_laid_out(it)))
+        async with Objects(git) as objects:
+            texts = await objects.read((it.content for it in files if self._is_laid_out(it)), MAX_TOTAL_BYTES)
         for file in sorted(files, key=lambda it: it.content not in texts)[:MAX_FILES]:
             target = folder / file.path
             if {"..", ".git"} & set(PurePosixPath(file.path).parts) or not target.is_relative_to(folder):

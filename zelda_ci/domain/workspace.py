@@ -20,7 +20,7 @@ class Confinement:
     """Start of every process of a run: through a supervisor that ends all its descendants, behind walls.
 
     Where the caller cannot choose a child's environment (the Agent SDK adds Zelda's own), the supervisor replaces it
-    with exactly the JSON object in a file.
+    with exactly that in a file, as `env -0` prints it.
     """
 
     supervisor: tuple[str, ...]

@@ -12,7 +12,7 @@ from zelda_ci.selection.effects import ChangeSet, FileChange, FileText, ProjectF
 from zelda_ci.selection.reach import RECIPES, Graph, described
 from zelda_ci.selection.repository_files import RepositoryFiles
 from zelda_ci.workspace.git import LINK, SUBMODULE, Git, TreeFile, tree_files
-from zelda_ci.workspace.history import read_small
+from zelda_ci.workspace.objects import Objects
 from zelda_ci.workspace.store import TestedFiles
 
 # A repository of skills may have thousands; what all of them lead to is no longer looked for then.
@@ -126,7 +126,9 @@ class _Texts:
         """Read those that are there and not too large."""
         names = {file.content for file in files if file.mode != SUBMODULE} - self._known.keys()
         self._known |= dict.fromkeys(names)
-        for name, data in (await read_small(self._git, names, MAX_FILE_BYTES)).items():
+        async with Objects(self._git) as objects:
+            found = await objects.read(names, MAX_FILE_BYTES)
+        for name, data in found.items():
             if b"\0" not in data:
                 text = data.decode("utf-8", "replace").removeprefix("\ufeff")
                 self._known[name] = text.replace("\r\n", "\n").replace("\r", "\n")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import secrets
 import shlex
 import shutil
@@ -17,7 +18,7 @@ from typing import Any, TypeVar
 import anyio
 from pydantic import ValidationError
 
-from zelda_ci import __version__, metrics
+from zelda_ci import __version__, metrics, process
 from zelda_ci.config.merge import LoadedSuite
 from zelda_ci.domain.check import Check, CheckReport, Status
 from zelda_ci.domain.measures import Metric
@@ -36,12 +37,12 @@ from zelda_ci.metrics.base import Services
 from zelda_ci.metrics.functional_correctness import FunctionalCorrectness, check_usable, ending, reasoning, weigh
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.pipeline.invocation import SETUP, Prepared
-from zelda_ci.pipeline.needed_programs import absent_program, found_elsewhere, how_to_get, missing_program
 from zelda_ci.pipeline.tools import WorkspaceCommandRunner
 from zelda_ci.process import removal
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox import levels
-from zelda_ci.sandbox.closed_folders import barrier, is_within_reach, way_out
+from zelda_ci.sandbox.closed_folders import is_within_reach, unreachable
+from zelda_ci.sandbox.confine import STRICT
 from zelda_ci.storage import codec
 from zelda_ci.survey.folder import refused_settings
 from zelda_ci.workspace import environment
@@ -163,22 +164,16 @@ class Checker:
             self._add("disk", status, f"{free / (1 << 30):,.1f} GiB free in {place}", hint=hint)
 
     def _levels(self) -> None:
-        """Check how runs are confined, and whether they find the programs that they need and the user's shell finds."""
+        """Check how runs are confined, and whether they find the programs that they certainly need."""
         prepared, isolation, root = self._prepared, self._prepared.isolation, self._prepared.loaded.root
-        usual = environment.search_path(prepared.environ.get("PATH", ""), root)
         for level, suites in grouped(prepared.chosen, lambda suite: isolation.of(suite.resolved)).items():
             message, names = levels.remark(level, isolation.offered), tuple(suite.resolved.name for suite in suites)
             self._add("isolation", "warning" if message else "passed", f"level {level}", message, suites=names)
-            path = usual
+            path = environment.search_path(prepared.environ.get("PATH", ""), root)
             if level == "uid":
                 reaches = partial(is_within_reach, base=prepared.workspaces.location)
-                path = environment.search_path(usual, root, reaches)
-            planned = planned_commands(suites, self._redact)
-            if others := [*found_elsewhere([command for _, command, _ in planned], usual, path)]:
-                closed = next(filter(None, map(barrier, map(Path, usual.split(os.pathsep)))), None)
-                about, hint = f"{len(others)} found elsewhere", way_out(closed) if closed else None
-                self._add("programs", "warning", about, f"{'; '.join(others)}.", hint=hint, suites=names)
-            for (_, command, _), (suite, check) in planned.items():
+                path = environment.search_path(path, root, reaches)
+            for (_, command, _), (suite, check) in planned_commands(suites, self._redact).items():
                 inside = os.pathsep.join([*map(str, environment.program_folders(suite.execution, root)), path])
                 # What runs before a command might install its program; and a trial shows by itself what is not there.
                 is_certain = not self._fresh and command == next(iter(commands_of(suite).values()))
@@ -410,6 +405,7 @@ async def probed(subject: str, model: str, proxy: ModelProxy, emit: Emit) -> Che
     """The check of a model, by the smallest request to it."""
     about = f"{subject} {model}"
     emit(Checking(about))
+    began = time.monotonic()
     probe = await proxy.probe(model, lambda why: emit(Checking(proxy.redact(f"{about}: {why}"))))
     said = f"HTTP {probe.status}: {probe.message}"
     status: Status = "failed"
@@ -427,7 +423,7 @@ async def probed(subject: str, model: str, proxy: ModelProxy, emit: Emit) -> Che
         is_unpaid = probe.status == 402 or NO_CREDIT in probe.message
         _, sentence = of_api_error(probe.status, "billing_error" if is_unpaid else None) or ("", "")
         message, hint = f"{sentence} {said}.", NO_JUDGE if ONLY_CLAUDE_CODE in probe.message else HINT
-    facts = {"hint": hint, "seconds": probe.seconds, "cost_usd": probe.cost_usd}
+    facts = {"hint": hint, "seconds": time.monotonic() - began, "cost_usd": probe.cost_usd}
     return made(proxy.redact, subject, status, model, message, **facts)
 
 
@@ -513,3 +509,87 @@ def _lacking(paths: Mapping[str, str], noun: str, more: str) -> str:
     """The first of what the checkout lacks, each with the reason where there is a special one, in a sentence."""
     listing = some_of([f"{path} ({why})" if why else path for path, why in sorted(paths.items())], MAX_NAMED)
     return f"The checkout lacks {format_count(len(paths), noun)}{more}: {listing}."
+
+
+ANSWER_SECONDS = 10
+# Of what a command printed: the lines that say why it ended.
+LAST_LINES = 4
+NAME = r"\W?(?P<name>[\w./+@-]+)\W?"
+# How shells, `make` and Python say that a program is missing, where another ends with a code of its own.
+MISSING = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"^(?:\S+: )?(?:line )?(?:\d+: )?{NAME}: (?:command )?not found$",
+        rf"command not found: {NAME}$",
+        rf"^(?:make(?:\[\d+\])?|env): {NAME}: No such file or directory$",
+        # What make says of a bare name where PATH leads into a folder that is closed to the run.
+        r"^make(?:\[\d+\])?: (?P<name>[\w.+@-]+): Permission denied$",
+        rf"^\S*python\S*: No module named {NAME}$",
+    )
+)
+# Nothing but words, of which the first may be a program: no path, assignment, variable, quote or operator.
+PLAIN = re.compile(r"\s*\w[\w.+-]*([ \t]+[\w./:,=@%+-]+)*\s*")
+
+# What sets a program up in a workflow; the others are on GitHub's runners already, or have no action that is known.
+ACTIONS: Mapping[str, str] = {
+    **dict.fromkeys(("node", "npm", "npx", "corepack", "yarn", "pnpm"), "actions/setup-node"),
+    **dict.fromkeys(("go", "gofmt"), "actions/setup-go"),
+    **dict.fromkeys(("java", "javac", "mvn", "gradle"), "actions/setup-java"),
+    **dict.fromkeys(("python", "python3", "pip", "pip3"), "actions/setup-python"),
+    "dotnet": "actions/setup-dotnet",
+    **dict.fromkeys(("ruby", "bundle", "gem", "rake"), "ruby/setup-ruby"),
+    **dict.fromkeys(("uv", "uvx"), "astral-sh/setup-uv"),
+}
+IMAGE = "ZELDA_IMAGE"
+"""The variable that our image sets."""
+
+
+def missing_program(output: str) -> str | None:
+    """The program that the last lines of an output call missing."""
+    for line in reversed(output.rstrip().splitlines()[-LAST_LINES:]):
+        if found := next(filter(None, (pattern.search(line.strip()) for pattern in MISSING)), None):
+            return found["name"]
+    return None
+
+
+def absent_program(command: Command, suite: ResolvedSuite, path: str) -> str | None:
+    """The program without which a command certainly fails at once, and which is nowhere in `path`.
+
+    In doubt nothing is said: the command is tried before a session anyway, which takes longer.
+    """
+    words = command.split() if isinstance(command, str) else command
+    program = words[0] if words else ""
+    if not PLAIN.fullmatch(program if isinstance(command, tuple) else command) or shutil.which(program, path=path):
+        return None
+    if isinstance(command, str):
+        # A shell of the suite's own may know any word; each knows some without a file.
+        if suite.shell not in {None, *STRICT} or "BASH_ENV" in suite.execution.env:
+            return None
+        # That of the system: in PATH there may be programs of the tested tree, which are not to be started here.
+        shell = shutil.which(str(suite.shell or "bash"), path=os.defpath) or "/bin/sh"
+        ask = [shell, "-c", 'type "$0"', program]
+        with suppress(OSError, TimeoutError):
+            said = process.answer(ask, timeout_seconds=ANSWER_SECONDS, cwd=Path("/"), environment={"PATH": path})
+            return None if said.exit_code == 0 else program
+    return program
+
+
+def how_to_get(program: str, environ: Mapping[str, str], inside: str) -> str:
+    """What helps where a program is missing: `environ` tells where Zelda itself runs, `inside` is PATH of the run."""
+    found = shutil.which(program, path=environ.get("PATH", ""))
+    closed = unreachable(Path(found)) if found else None
+    if found and closed and str(Path(found).parent) not in inside.split(os.pathsep):
+        return closed
+    action, ways = ACTIONS.get(program), "or let setupCommand install it"
+    in_workflow = environ.get("GITHUB_ACTIONS") == "true"
+    if environ.get(IMAGE) and in_workflow:
+        after = f"after {action}" if action else "where the runner has it or an earlier step installs it"
+        return (
+            f"The container action has no {program}: use zelda-ci/zelda-ci/runner in its place, {after}; make an "
+            f"image of your own from ours (docs/action.md#toolchains), {ways}."
+        )
+    if environ.get(IMAGE):
+        return f"The image has no {program}: make one of your own from it (examples/image/Dockerfile), {ways}."
+    if in_workflow:
+        return f"This runner has no {program}: put {action or 'a step that installs it'} before this step, {ways}."
+    return f"Install {program} where PATH leads, {ways}."

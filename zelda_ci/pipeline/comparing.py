@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 from zelda_ci.compare.comparison import compare, compare_trials
@@ -174,11 +174,21 @@ def stored_pool(history: ResultStore, settings: Mapping[str, PoolSettings], now:
     Raises:
         StorageError: The runs cannot be listed. One that cannot be read is left out.
     """
-    left, found = {name: STATES_READ * limits.max_trials for name, limits in settings.items()}, []
+    found = newest_results(history, {name: STATES_READ * limits.max_trials for name, limits in settings.items()})
+    found = [run for run in found if run_outcome(run) is not Outcome.INCOMPLETE]
+    return pool_of([found], lambda suite: settings[suite], now)
+
+
+def newest_results(history: ResultStore, numbers: Mapping[str, int]) -> list[RunResult]:
+    """The newest stored results of suites, so many of each; one that cannot be read is left out.
+
+    Raises:
+        StorageError: The runs cannot be listed.
+    """
+    left, found = dict(numbers), list[RunResult]()
     for run in history.overview().runs:
-        if left.get(run.suite) and now - run.finished_at <= timedelta(days=settings[run.suite].max_age_days):
+        if left.get(run.suite):
             left[run.suite] -= 1
             with suppress(StorageError):
                 found.append(history.result(run.run_id))
-    found = [run for run in found if run_outcome(run) is not Outcome.INCOMPLETE]
-    return pool_of([found], lambda suite: settings[suite], now)
+    return found

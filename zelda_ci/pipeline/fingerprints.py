@@ -202,9 +202,15 @@ async def stored_of_both(prepared: Prepared) -> dict[str, StoredTrials]:
         ZeldaError: There is no such commit, both sides have the same files, there can be no workspace, or the runs
             cannot be listed.
     """
-    head, base, suites = prepared.workspaces, prepared.base_workspaces, prepared.suites
-    if await head.content_key() == await base.content_key():
-        await _refuse_equal_sides(prepared)
+    head, base, suites, order = prepared.workspaces, prepared.base_workspaces, prepared.suites, prepared.order
+    # Between the same files every difference is noise.
+    if order.against and await head.content_key() == await base.content_key():
+        ref, side = order.against.ref, "Your files are" if order.working_tree else "The tested commit has"
+        meant = "change a file that sessions see, or name an older commit, as in `zelda run --against HEAD~1`"
+        if not order.working_tree and (await head.inspect()).changed:
+            meant = f"`zelda run --against {ref}` without --commit compares your files as they are"
+        message = f"{side} exactly the files of {ref}, so nothing was run: {meant}."
+        raise WorkspaceError(message, code="SAME_FILES")
     if prepared.replayed:
         return {}
     await base.inspect()
@@ -213,18 +219,3 @@ async def stored_of_both(prepared: Prepared) -> dict[str, StoredTrials]:
     wanted = [suite for suite in suites if any(name == suite.name for name, _ in pool.groups)]
     heads, bases = [await expected_fingerprints(prepared, wanted, side) for side in (head, base)]
     return {name: pool.of_laptop(name, bases[name], head, settings[name]) for name, head in heads.items()}
-
-
-async def _refuse_equal_sides(prepared: Prepared) -> None:
-    """See to it that a comparison can find something: between the same files every difference is noise."""
-    order, tested = prepared.order, await prepared.workspaces.inspect()
-    if order.against is None or tested.commit is None:
-        return
-    ref = order.against.ref
-    if not order.working_tree and tested.changed:
-        meant = f"`zelda run --against {ref}` without --commit compares your files as they are"
-    else:
-        meant = "change a file that sessions see, or name an older commit, as in `zelda run --against HEAD~1`"
-    side = "Your files are" if order.working_tree else "The tested commit has"
-    message = f"{side} exactly the files of {ref}, so nothing was run: {meant}."
-    raise WorkspaceError(message, code="SAME_FILES")

@@ -3,6 +3,7 @@
 import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -16,6 +17,7 @@ from zelda_ci.domain.fingerprint import EVALUATORS
 from zelda_ci.domain.run import RunResult
 from zelda_ci.errors import ConfigError, StorageError
 from zelda_ci.pipeline.changed_files import printable, read_changes
+from zelda_ci.pipeline.comparing import newest_results
 from zelda_ci.pipeline.fingerprints import digest, system_name
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.redact import Redactor
@@ -90,7 +92,10 @@ async def changed_since(
         own = (project.config, f"{project.test_dir}/")
         dirty = [path for path in paths if order.working_tree or path == own[0] or path.startswith(own[1])]
         changes = await read_changes(git, before, head, project.folder, dirty)
-        known = evidence(suites, project.folder, _stored_trials(loaded, suites), environ)
+        trials = list[RunResult]()
+        with suppress(StorageError):
+            trials = newest_results(ResultStore(loaded.results_dir), {it.resolved.name: MAX_TRIALS for it in suites})
+        known = evidence(suites, project.folder, trials, environ)
         # Trials tell of the commit that is compared with, if none of what they felt has changed up to it. What was not
         # committed, nobody knows later.
         lasting, later = list[SuiteEvidence](), dict[str, ChangeSet]()
@@ -105,16 +110,3 @@ async def changed_since(
                     kept.append(run)
             lasting.append(replace(suite, trials=tuple(kept)))
         return choose(changes, lasting, project)
-
-
-def _stored_trials(loaded: LoadedProject, suites: Iterable[LoadedSuite]) -> list[RunResult]:
-    """The newest stored trials of each suite; without any where they cannot be read."""
-    wanted, trials, history = {it.resolved.name: MAX_TRIALS for it in suites}, [], ResultStore(loaded.results_dir)
-    try:
-        for run in history.overview().runs:
-            if wanted.get(run.suite, 0):
-                wanted[run.suite] -= 1
-                trials.append(history.result(run.run_id))
-    except StorageError:
-        return []
-    return trials

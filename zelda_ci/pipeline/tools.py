@@ -11,8 +11,7 @@ from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.trials import Side
 from zelda_ci.domain.workspace import Workspace
-from zelda_ci.errors import StorageError
-from zelda_ci.events import Emit, Phase, PhaseStarted, Warned
+from zelda_ci.events import Emit, Phase, PhaseStarted
 from zelda_ci.metrics.base import CommandRequest, Evaluator, Ran, Services
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.pipeline.invocation import Prepared
@@ -62,18 +61,10 @@ class WorkspaceCommandRunner:
             if self._store:
                 self._store.keep_log(workspace.run_id, log, done.output)
 
-        def keep_rest(done: CommandResult) -> None:
-            try:
-                keep(done)
-            except StorageError as problem:
-                self._emit(Warned(f"what the {log} command printed is not kept: {problem.message}", workspace.run_id))
-
         command, limit = order.command, order.timeout_seconds
-        done = await self._workspaces.run_command(
-            workspace, command, limit, phase=order.step, buffer=order.buffer, on_cancelled=keep_rest
+        return await self._workspaces.run_command(
+            workspace, command, limit, phase=order.step, buffer=order.buffer, keep=keep
         )
-        await anyio.to_thread.run_sync(keep, done)
-        return done
 
 
 def label_of(suite: str, trial: int, side: Side = Side.HEAD) -> str:

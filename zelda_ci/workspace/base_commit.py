@@ -47,7 +47,7 @@ async def at(project: Project, order: BaseOrder, folder: Path, git: Git) -> Proj
     commit = await _resolve(order, here)
     source = project.source.replace(commit=commit, branch=None, dirty=False, changed=(), parent=None, left_out=())
     based = replace(project, source=source, commit=commit)
-    if await repositories.whole_tree(here, commit):
+    if await repositories.is_whole(here, commit):
         return based
     if order.fetch is None:
         hint = "`git fetch` it, or `git fetch --unshallow` in a shallow clone."
@@ -57,7 +57,7 @@ async def at(project: Project, order: BaseOrder, folder: Path, git: Git) -> Proj
     there = git.within(folder, GIT_DIR=str(folder))
     await order.fetch(there, commit)
     # A server may have handed over less than all.
-    if not await repositories.whole_tree(there, commit):
+    if not await repositories.is_whole(there, commit):
         raise WorkspaceError(f"What was fetched of {commit[:12]} is not whole.", code=UNAVAILABLE)
     return replace(based, objects=folder)
 

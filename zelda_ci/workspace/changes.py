@@ -1,17 +1,64 @@
-"""What a session changed: the patch, and the lines that it counts."""
+"""What a session changed: its work tree staged into an index of Zelda's own, the patch, and files that git ignores.
+
+Nothing that the session could have configured is read: not its repository, hooks, filters or its own list of ignored
+files, only `.gitignore` and `.gitattributes` of the tree. Paths are relative to the top of the tree; bytes that are no
+UTF-8 are surrogates in them.
+"""
 
 import os
-from collections.abc import Iterator, Mapping
+import re
+import secrets
+import stat
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-import anyio
+import anyio.to_thread
+from pathspec import PathSpec
 
-from zelda_ci.domain.workspace import Changes
+from zelda_ci.domain.workspace import Changes, IgnoredFiles, TreeChange
+from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import replacing
 from zelda_ci.redact import Redactor
-from zelda_ci.workspace.git import ABSENT, Git, RawChange
-from zelda_ci.workspace.staging import MAX_FILE_BYTES, StagedTree
+from zelda_ci.sandbox.run_folder import WorkspaceFolder
+from zelda_ci.workspace import repositories
+from zelda_ci.workspace.git import ABSENT, NO_SPACE, Git, RawChange
+from zelda_ci.workspace.store import Start
+
+READ_BY_GIT = frozenset({".gitignore", ".gitattributes", ".gitmodules"})
+MAX_SETTINGS_BYTES = 1 << 20
+MAX_FILE_BYTES = 10 << 20
+MAX_INDEX_BYTES = 64 << 20
+DEADLINE_SECONDS = 120.0
+
+# Nothing of the repository is kept.
+CONFIGURATION = {"core.compression": "1", "core.fsync": "none"}
+
+MAX_LISTED = 50
+
+# Inode, mode, owner, group, links, size and times of an entry.
+Stamp = tuple[int, ...]
+# The stamps of files and links by their paths.
+Stamps = Mapping[str, Stamp]
+
+# What setup commands install dependencies into. Programs write caches there later, which are nobody's work.
+INSTALLED = frozenset({".venv", "node_modules"})
+# What git takes for something else in a pattern.
+GLOB_SIGNS = re.compile(r"[\\*?\[\]! #]")
+
+# Git decides by content what is text: a tree's own opinion could hide readable changes.
+ATTRIBUTES = "* !diff\n"
+# For trees with a file that does not fit the encoding its attributes promise.
+PLAIN_ATTRIBUTES = "* !diff -text -ident -filter -working-tree-encoding\n"
+
+# Many files go into one pack rather than into a file each.
+ADD = ("-c", "core.bigFileThreshold=1", "add", "-A", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul")
+UPDATE = ("update-index", "--add", "--remove", "-z", "--stdin")
+STATUS = ("status", "--porcelain=v2", "-z", "--no-renames", "--ignored", "--ignore-submodules=all")
+ADDED = ("diff-index", "--cached", "--name-only", "--diff-filter=A", "--no-renames", "-z", "HEAD")
 
 MAX_PATCH_BYTES = 20 << 20
 MAX_RAW_BYTES = 256 << 20
@@ -26,15 +73,201 @@ DIFF = ("diff-index", "--cached", "--no-ext-diff", "--no-textconv", "--ignore-su
 PATCH = (*DIFF, "--numstat", "-z", "--patch", "--binary", "--no-color")
 
 
-async def write_patch(staged: StagedTree, start: str, raw: Path, target: Path, redact: Redactor) -> Changes:
-    """Write the patch from the start commit to a staged tree, and count what is in it.
+def scan_tree(root: Path) -> tuple[list[str], list[str], list[str]]:
+    """Walk a tree without opening a file, and find what needs care, by path.
 
-    Args:
-        staged: The state after the session.
-        start: The commit.
-        raw: A file to make for git's own output.
-        target: The file to make for the patch.
-        redact: Masks the patch and the names.
+    Returns:
+        What git must not meet: pipes and devices, files that it reads by name and that are links or huge, and the
+        `.git` of every repository inside, without which its files count as what they are. Large files. Folders that
+        cannot be listed, or are deeper than a path may be long.
+    """
+    aside, large, closed, waiting = list[str](), list[str](), list[str](), [""]
+    while waiting:
+        folder = waiting.pop()
+        try:
+            with os.scandir(root / folder) as entries:
+                for entry in entries:
+                    path = os.path.join(folder, entry.name)  # noqa: PTH118  # there may be many thousand
+                    if entry.is_dir(follow_symlinks=False) and entry.name != ".git":
+                        waiting.append(path)
+                    elif must_go_aside(entry) and path != ".git":
+                        aside.append(path)
+                    elif entry.stat(follow_symlinks=False).st_size > MAX_FILE_BYTES:
+                        large.append(path)
+        except OSError:
+            closed.append(folder)
+    return aside, large, closed
+
+
+def must_go_aside(entry: os.DirEntry[str]) -> bool:
+    """Whether git must not meet an entry that is no folder; it follows a link only from `.gitmodules`."""
+    if entry.is_symlink():
+        return entry.name in {".git", ".gitmodules"}
+    is_huge = entry.name in READ_BY_GIT and entry.stat().st_size > MAX_SETTINGS_BYTES
+    return entry.name == ".git" or is_huge or not entry.is_file()
+
+
+@contextmanager
+def set_aside(root: Path, paths: Iterable[str], shelf: Path) -> Iterator[list[str]]:
+    """Move entries out of a tree for a while; yields those that cannot be moved."""
+    shelf.mkdir(mode=0o700)
+    moved, left = [], []
+    try:
+        for path in paths:
+            place = shelf / secrets.token_hex(8)
+            try:
+                (root / path).rename(place)
+                moved.append((root / path, place))
+            except OSError:
+                left.append(path)
+        yield left
+    finally:
+        for origin, place in reversed(moved):
+            with suppress(OSError):
+                place.rename(origin)
+
+
+@dataclass
+class StagedTree:
+    """A repository whose index is the state of a work tree."""
+
+    git: Git
+    repository: Path
+    changed: Mapping[str, RawChange] = field(default_factory=dict)
+    """What differs from the start state."""
+    left_out: dict[str, str] = field(default_factory=dict)
+    """What changed and could not be staged, with the reason in a few words."""
+    ignored: Collection[str] = ()
+    """What git ignores: files, and folders that end with a slash."""
+
+    async def read_status(self, root: Path) -> None:
+        """Ask git what differs between the start state, the index and the tree."""
+        left, hidden, changed = list[str](), set[str](), dict[str, RawChange]()
+        for entry in _split(await self.git(*STATUS)):
+            match entry.split(" ", 8):
+                case ["1", state, _, old_mode, mode, _, old_content, content, path]:
+                    if state[0] != ".":
+                        changed[path] = RawChange(old_mode, mode, old_content, content)
+                    if state[1] != ".":
+                        left.append(path)
+                case ["?", *_]:
+                    left.append(entry[2:])
+                case _:
+                    hidden.add(entry[2:])
+        self.changed, self.ignored = changed, hidden
+        # Of a folder, the files in it that git does not ignore.
+        found = await anyio.to_thread.run_sync(read_stamps, root, left)
+        names = (name for name in found if not is_below(name, hidden))
+        self.left_out = {name: _objection(root, name) for name in names}
+
+
+async def stage_tree(folder: WorkspaceFolder, start: Start, before: Stamps, scratch: Path, git: Git) -> StagedTree:
+    """Stage the state of a run's work tree; `scratch` is an empty folder to work in.
+
+    What setup made and the session left alone is no change of the session's: `before` are the stamps of the tree's
+    files after setup, or none where there was no setup.
+
+    Raises:
+        WorkspaceError: Git failed altogether, for instance for want of room.
+    """
+    repository, nowhere = scratch / "git", scratch / "nowhere"
+    nowhere.mkdir()
+    settings, commit = {**start.project.repository.settings, **CONFIGURATION}, start.store.commit
+    repositories.create(repository, commit, settings=settings, borrow=start.store.objects)
+    (repository / "HEAD").write_text(f"{commit}\n")
+    await anyio.to_thread.run_sync(start.write_index, repository / "index")
+    root = folder.root if folder.is_intact() else nowhere
+    git = replace(git, timeout_seconds=DEADLINE_SECONDS).within(root, GIT_DIR=str(repository), GIT_WORK_TREE=str(root))
+    staged = StagedTree(git, repository)
+    aside, large, closed = await anyio.to_thread.run_sync(scan_tree, root)
+    with set_aside(root, aside, scratch / "aside") as unmoved:
+        await _exclude(staged, root, before)
+        await _add(staged, large)
+        await staged.read_status(root)
+        if forced := await _forced(staged, root, start.index, folder.session_index, before):
+            await staged.git.attempt(*UPDATE, stdin=_joined(forced))
+            await staged.read_status(root)
+    traps = (path for path in aside if path.rpartition("/")[2] in READ_BY_GIT)
+    staged.left_out |= dict.fromkeys(traps, "not a plain file") | dict.fromkeys(closed, "cannot be listed")
+    staged.left_out |= {path.removesuffix("/.git"): "a repository" for path in unmoved if path.endswith("/.git")}
+    staged.left_out |= {name: "a submodule" for name in start.project.empty_submodules if _holds_something(root / name)}
+    # From here on nothing of the work tree is read, where the traps are back.
+    staged.git = staged.git.within(nowhere, GIT_WORK_TREE=str(nowhere))
+    return staged
+
+
+async def _exclude(staged: StagedTree, root: Path, before: Stamps) -> None:
+    """Have git ignore the dependencies that setup installed, and what else it made and the session left alone."""
+    if before:
+        exclude = staged.repository / "info" / "exclude"
+        exclude.write_bytes(exclude_patterns(installed(before)))
+        others = _split(await staged.git("ls-files", "--others", "--exclude-standard", "-z"))
+        now = await anyio.to_thread.run_sync(read_stamps, root, others)
+        untouched = {path for path, stamp in now.items() if before.get(path) == stamp}
+        exclude.write_bytes(exclude_patterns(installed(before) | untouched))
+
+
+async def _add(staged: StagedTree, large: Iterable[str]) -> None:
+    """Bring the index from the start state to that of the tree, but for files that are large."""
+    specs = _joined([":/", *(f":(top,exclude,literal){path}" for path in large)])
+    for attributes in (ATTRIBUTES, PLAIN_ATTRIBUTES):
+        (staged.repository / "info" / "attributes").write_text(attributes)
+        outcome = await staged.git.attempt(*ADD, stdin=specs)
+        if outcome.exit_code == 0:
+            return
+        problem = staged.git.failure(ADD, outcome)
+        # At 1 it left files out, which its status names.
+        if outcome.exit_code == 1 and problem.code != NO_SPACE:
+            return
+        if attributes is PLAIN_ATTRIBUTES:
+            raise problem
+
+
+async def _forced(staged: StagedTree, root: Path, index: bytes, session_index: Path, before: Stamps) -> list[str]:
+    """Ignored files that the session made git track all the same, by what its index says."""
+    content = None
+    if staged.ignored:
+        with suppress(OSError):  # a session may have put anything there
+            content = await anyio.to_thread.run_sync(untrusted.read, session_index, MAX_INDEX_BYTES)
+    if content is None or content == index:
+        return []
+    copy = staged.repository / "session-index"
+    copy.write_bytes(content)
+    outcome = await staged.git.within(root, GIT_INDEX_FILE=str(copy)).attempt(*ADDED)
+    names = _split(outcome.stdout) if outcome.exit_code == 0 else []
+    now = read_stamps(root, [name for name in names if is_below(name, staged.ignored)])
+    return [path for path, stamp in now.items() if before.get(path) != stamp]
+
+
+def _objection(root: Path, path: str) -> str:
+    """Why a file could not be staged."""
+    if any(part.lower() == ".git" for part in path.split("/")):
+        return "named like Git's own"
+    with suppress(OSError):
+        status = (root / path).lstat()
+        if untrusted.is_regular(status) and status.st_size > MAX_FILE_BYTES:
+            return f"{status.st_size} bytes"
+        if not os.access(root / path, os.R_OK):
+            return "unreadable"
+    return "not accepted by Git"
+
+
+def _holds_something(submodule: Path) -> bool:
+    with suppress(OSError):
+        return not submodule.is_symlink() and any(submodule.iterdir())
+    return False
+
+
+def _split(listing: bytes) -> list[str]:
+    return os.fsdecode(listing).split("\0")[:-1]
+
+
+def _joined(names: Iterable[str]) -> bytes:
+    return b"".join(os.fsencode(name) + b"\0" for name in names)
+
+
+async def write_patch(staged: StagedTree, target: Path, redact: Redactor) -> Changes:
+    """Write the masked patch from the start commit to a staged tree, and count what is in it.
 
     Raises:
         WorkspaceError: Git failed altogether, for instance for want of room.
@@ -43,7 +276,8 @@ async def write_patch(staged: StagedTree, start: str, raw: Path, target: Path, r
     left_out = staged.left_out | {path: f"{size} bytes before" for path, size in large.items()}
     # Git would print all of a large file that is gone, and what comes after it would not fit any more.
     places = ("--", ":(top)", *(f":(top,exclude,literal){path}" for path in large))
-    outcome = await staged.git.attempt(*PATCH, start, *places, to=raw, max_bytes=MAX_RAW_BYTES)
+    raw = staged.repository / "raw.patch"
+    outcome = await staged.git.attempt(*PATCH, "HEAD", *places, to=raw, max_bytes=MAX_RAW_BYTES)
     if outcome.exit_code and not outcome.truncated:
         raise staged.git.failure(PATCH, outcome)
 
@@ -109,27 +343,94 @@ def copy_sections(source: BinaryIO, file: BinaryIO, redact: Redactor, *, complet
 
     Bytes that are not UTF-8 are replaced. The last section is dropped where git's output broke off.
     """
-    is_cut = not complete
-    for section in _sections(source, complete=complete):
-        if len(section) <= MAX_PATCH_BYTES:
+    is_cut, section = not complete, bytearray()
+    for line in chain(source, [BORDER] if complete else []):
+        if line.startswith(BORDER) and section:
             # Compressed data says nothing, but letters by chance look like a name with a value.
             mask = redact.known_only() if BINARY in section else redact
-            text = mask(section.decode("utf-8", "replace")).encode()
+            text = mask(section.decode("utf-8", "replace")).encode() if len(section) <= MAX_PATCH_BYTES else section
             if file.tell() + len(text) <= MAX_PATCH_BYTES:
                 file.write(text)
-                continue
-        is_cut = True
+            else:
+                is_cut = True
+            section.clear()
+        # Of a section that can never fit, only enough to show that.
+        if len(section) <= MAX_PATCH_BYTES:
+            section += line
     return is_cut
 
 
-def _sections(source: BinaryIO, *, complete: bool) -> Iterator[bytes]:
-    """One file's changes after the other; of one that can never fit, only enough to show that."""
-    section = bytearray()
-    for line in source:
-        if line.startswith(BORDER) and section:
-            yield bytes(section)
-            section.clear()
-        if len(section) <= MAX_PATCH_BYTES:
-            section += line
-    if section and complete:
-        yield bytes(section)
+def read_stamps(root: Path, places: Iterable[str] = ("",)) -> dict[str, Stamp]:
+    """Read the stamps of all files and links at places of a tree or below them, without its `.git`; blocks.
+
+    Links are not followed, and what cannot be read is passed over.
+    """
+    top = f"{root}/"
+    found: dict[str, Stamp] = {}
+    # Without recursion: a tree may be deeper than the stack.
+    waiting = [(top + place).rstrip("/") for place in places]
+    while waiting:
+        path = waiting.pop()
+        try:
+            status = os.lstat(path)
+            if stat.S_ISDIR(status.st_mode):
+                with os.scandir(path) as entries:
+                    waiting += [entry.path for entry in entries if entry.path != f"{top}.git"]
+                continue
+        except OSError:
+            continue
+        kind = (status.st_ino, status.st_mode, status.st_uid, status.st_gid, status.st_nlink, status.st_size)
+        found[path.removeprefix(top)] = (*kind, status.st_mtime_ns, status.st_ctime_ns)
+    return found
+
+
+def folders_above(path: str) -> Iterator[str]:
+    """The folders that a path lies in, outermost first, each with a slash at its end."""
+    return (path[:end] for end, sign in enumerate(path, 1) if sign == "/")
+
+
+def is_below(path: str, places: Collection[str]) -> bool:
+    """Whether a path is one of the places, or lies in one that is a folder."""
+    return path in places or any(folder in places for folder in folders_above(path))
+
+
+def installed(paths: Iterable[str]) -> set[str]:
+    """The outermost folders for dependencies that paths lie in."""
+    above = (next((it for it in folders_above(path) if it.split("/")[-2] in INSTALLED), "") for path in paths)
+    return {*filter(None, above)}
+
+
+def exclude_patterns(paths: Iterable[str]) -> bytes:
+    """Lines for git's list of ignored files; a name with a line break cannot be written as one."""
+    names = (GLOB_SIGNS.sub(r"\\\g<0>", path) for path in sorted(paths) if "\n" not in path)
+    return os.fsencode("".join(f"/{name}\n" for name in names))
+
+
+def find_changes(
+    staged: StagedTree, root: Path, before: Stamps, keep: PathSpec[Any], redact: Redactor
+) -> tuple[IgnoredFiles, tuple[str, ...]]:
+    """Find what of the ignored files of a work tree is not as it was before the session; blocks.
+
+    Before it are the files after setup, or none where there was no setup; build and tests are to find those to `keep`.
+
+    Returns:
+        The record for the result, in which a new folder stands for all that is in it; and the files to keep.
+    """
+    now = read_stamps(root, staged.ignored)
+    kinds = {path: "changed" if path in before else "added" for path, stamp in now.items() if before.get(path) != stamp}
+    kept = dict.fromkeys(path for path in kinds if keep.match_file(path))
+    # What is there and no longer ignored stands in the patch.
+    gone = before.keys() - now.keys() - staged.changed.keys() - staged.left_out.keys()
+    kinds |= dict.fromkeys((path for path in gone if not os.path.lexists(root / path)), "removed")
+    old = {folder for path in before for folder in folders_above(path)}
+    new = {place for place in staged.ignored if place.endswith("/") and place not in old}
+    shown = {path: next((folder for folder in folders_above(path) if folder in new), path) for path in kinds}
+    changes = sorted({(shown[path], kind) for path, kind in kinds.items() if path not in kept})
+    record = IgnoredFiles(
+        changes=tuple(
+            TreeChange.model_validate({"path": redact(path), "kind": kind}) for path, kind in changes[:MAX_LISTED]
+        ),
+        more=max(0, len(changes) - MAX_LISTED),
+        kept=tuple(map(redact, sorted({shown[path] for path in kept})[:MAX_LISTED])),
+    )
+    return record, tuple(kept)

@@ -2,31 +2,40 @@
 
 The suites may be among them, where commands need to see them. Nothing else of the session is in it: no ignored file
 that the suite does not name, no HOME, no configuration or hook of its repository.
+
+Protected are the files that the suite names, and by default those that decide: scripts and tests that build and test
+command name, where the tested commit has them (what it lacks, the session was to write), and what test runners read on
+their own, also where the session added it. Files that hold dependencies too (package.json, pyproject.toml, setup.cfg,
+Makefile) are not among them: honest work changes them.
 """
 
 import os
+import posixpath
+import re
 import secrets
+import shlex
 import shutil
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 import anyio.to_thread
+from pathspec import PathSpec
 
-from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.domain.suite import Command, ResolvedSuite
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.files import untrusted
 from zelda_ci.redact import SafeText
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import store
+from zelda_ci.workspace.changes import GLOB_SIGNS, StagedTree, folders_above
 from zelda_ci.workspace.git import ABSENT, SUBMODULE, Git, list_tree
-from zelda_ci.workspace.ignored import folders_above, is_below
-from zelda_ci.workspace.protection import Protection, protection
-from zelda_ci.workspace.staging import StagedTree
+from zelda_ci.workspace.history import is_below
 from zelda_ci.workspace.store import Start
 
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -78,22 +87,16 @@ class ProtectedFiles:
     @contextmanager
     def _inside(self, parts: Sequence[str]) -> Iterator[int]:
         """Open a real folder below the root; whatever else stands in its way is moved aside."""
-        current = untrusted.open_folder(self.root)
-        try:
-            for part in parts:
-                above, current = current, self._entered(part, current)
-                os.close(above)
-            yield current
-        finally:
-            os.close(current)
-
-    def _entered(self, part: str, above: int) -> int:
-        with suppress(OSError):
-            return untrusted.open_folder(part, folder=above)
-        self._aside(part, above)
-        os.mkdir(part, dir_fd=above)
-        self._hand_over(part, above)
-        return untrusted.open_folder(part, folder=above)
+        for depth, part in enumerate(parts):
+            with untrusted.entered(self.root, parts[:depth]) as above:
+                try:
+                    os.close(untrusted.open_folder(part, folder=above))
+                except OSError:
+                    self._aside(part, above)
+                    os.mkdir(part, dir_fd=above)
+                    self._hand_over(part, above)
+        with untrusted.entered(self.root, parts) as folder:
+            yield folder
 
     def _aside(self, name: str, folder: int) -> None:
         with untrusted.entered(self.copies) as top, suppress(FileNotFoundError):
@@ -117,33 +120,19 @@ class CheckedOut:
     """Protected files that the session had changed, added or removed, relative to the top of the tree."""
     left_out: tuple[SafeText, ...]
     """Changes that are not in it, such as very large files."""
-    protection: Protection
+    protection: PathSpec[Any]
+    """Which files are as they were committed, there or not, by their paths from the top of the tree."""
     protected: ProtectedFiles
     update: tuple[str, ...] | None = None
     """The command that brings the session's changes into it after setup; it runs confined, without a network."""
 
 
-def is_setup_first(suite: ResolvedSuite) -> bool:
-    """Whether setup runs on the files of the tested commit, and the session's changes come after it.
-
-    Else setup, which may have a network where the session had none, would run what the session wrote.
-    """
-    network = suite.isolation.network
-    return suite.setup_command is not None and network.setup == "open" and network.session == "none"
-
-
 async def check_out(
     workspace: Workspace, run: WorkspaceFolder, start: Start, suite: ResolvedSuite, staged: StagedTree, git: Git
 ) -> CheckedOut:
-    """Make the checkout inside the run's folder, where no session could reach; it is not confined yet.
+    """Make the checkout inside the folder of a session's run, where it could not reach; it is not confined yet.
 
-    Args:
-        workspace: The session's.
-        run: Its folder.
-        start: The state that was checked out for the session.
-        suite: Says what is protected.
-        staged: The state after the session; its index becomes that of the checkout.
-        git: Git of Zelda's own.
+    The index of what was staged after the session becomes that of the checkout.
 
     Raises:
         WorkspaceError: It cannot be made, for instance because a changed file has an impossible name.
@@ -156,7 +145,9 @@ async def check_out(
     if not folder.is_intact():
         raise WorkspaceError("The fresh checkout is not where it should be.")
     protected = protection(suite, prefix.as_posix(), lambda path: (folder.root / path).is_file())
-    restored = {path: (it.old_mode, it.old_content) for path, it in staged.changed.items() if protected.covers(path)}
+    restored = {
+        path: (it.old_mode, it.old_content) for path, it in staged.changed.items() if protected.match_file(path)
+    }
     uncovered = await _shown(start, staged.repository, git)
     above = {*uncovered, *(place[:-1] for path in uncovered for place in folders_above(path))}
     forged = {
@@ -176,21 +167,15 @@ async def check_out(
     await inside("read-tree", "-m", "-u", start.store.commit, tree, inherit=(folder.number,))
     store.make_folder(folder.root, prefix)
     tracked = os.fsdecode(await staged.git("ls-files", "-z")).split("\0")[:-1]
-    names = [path for path in tracked if path in uncovered or protected.covers(path)]
+    names = [path for path in tracked if path in uncovered or protected.match_file(path)]
     copies = await anyio.to_thread.run_sync(ProtectedFiles.over, folder.root, folder.path / "kept", names)
-    update = None
-    if is_setup_first(suite):
+    update, network = None, suite.isolation.network
+    # Setup with a network must not run what a session without one wrote: the session's changes come after it.
+    if suite.setup_command is not None and network.setup == "open" and network.session == "none":
         await inside("read-tree", "-m", "-u", tree, start.store.commit, inherit=(folder.number,))
         update = ("git", "read-tree", "--reset", "-u", tree)
-    checked = replace(
-        workspace,
-        base=folder.path,
-        root=folder.root,
-        path=folder.root / prefix,
-        home=folder.home,
-        tmp=folder.tmp,
-        git_dir=folder.git_dir,
-    )
+    base, root, home, tmp = folder.path, folder.root, folder.home, folder.tmp
+    checked = replace(workspace, base=base, root=root, path=root / prefix, home=home, tmp=tmp, git_dir=folder.git_dir)
     back, left_out = (tuple(map(git.redact, sorted(some))) for some in (restored.keys() | forged, staged.left_out))
     return CheckedOut(checked, back, left_out, protected, copies, update)
 
@@ -200,10 +185,10 @@ async def _shown(start: Start, repository: Path, git: Git) -> dict[str, tuple[st
     if start.whole is None or not start.store.withheld.paths:
         return {}
     whole = git.within(start.whole.folder, GIT_DIR=str(start.whole.folder))
-    hidden = {place for path in start.store.withheld.paths for place in (path, f"{path}/")}
-    files = await list_tree(whole, start.whole.commit)
     entries = {
-        file.path: (file.mode, file.content) for file in files if file.mode != SUBMODULE and is_below(file.path, hidden)
+        file.path: (file.mode, file.content)
+        for file in await list_tree(whole, start.whole.commit)
+        if file.mode != SUBMODULE and is_below(file.path, start.store.withheld.paths)
     }
     packs = repository / "objects" / "pack"
     packs.mkdir(exist_ok=True)
@@ -221,3 +206,117 @@ async def _restore(git: Git, entries: Mapping[str, tuple[str, str]]) -> None:
     ]
     if lines:
         await git("update-index", "-z", "--replace", "--index-info", stdin=os.fsencode("".join(lines)))
+
+
+# What runners, and Python itself, read without being told.
+CONFIGURATION = (
+    "conftest.py", "pytest.ini", ".pytest.ini", "tox.ini", "sitecustomize.py", "usercustomize.py", ".coveragerc",
+    "jest.config.*", "jest.setup.*", "vitest.config.*", "vitest.workspace.*", "vitest.setup.*", ".mocharc*",
+    "karma.conf.*", "playwright.config.*", "cypress.config.*", "ava.config.*", ".taprc", ".nycrc*", ".c8rc*",
+    ".npmrc", ".rspec", "phpunit.xml", "phpunit.xml.dist", "runsettings", "*.runsettings",
+)  # fmt: skip
+
+# Modules that a project would have only to stand in the place of the real ones.
+RUNNER_MODULES = ("unittest", "pytest", "_pytest", "coverage", "nose2")
+
+# Programs whose first file is the script that they run, and options after which there is none.
+INTERPRETERS = {
+    "python": {"-c", "-m"}, "pypy": {"-c", "-m"}, "node": {"-c", "--check", "-e", "--eval", "-p", "--print"},
+    "sh": {"-n"}, "bash": {"-n"}, "zsh": {"-n"}, "dash": {"-n"}, "ruby": {"-c", "-e"}, "perl": {"-c", "-e"},
+    "php": {"-l", "-r"}, "deno": {"check", "lint", "fmt"}, "bun": {"build"}, "tsx": set(), "ts-node": set(),
+    "source": set(), ".": set(),
+}  # fmt: skip
+
+# All files that these are given are tests or their settings.
+RUNNERS = frozenset({
+    "pytest", "py.test", "unittest", "nose2", "nosetests", "jest", "vitest", "mocha", "ava", "tap", "jasmine", "rspec",
+    "phpunit", "bats", "prove", "playwright", "cypress", "karma", "--test",
+})  # fmt: skip
+
+# It says how something is installed, not whether it works.
+INSTALLER = "setup.py"
+
+# Between commands, also those that a shell in a shell is given in quotes.
+SEPARATORS = re.compile(r"""[;&|()\n'"`]+""")
+QUOTED_WORD = re.compile(r"""(['"])([^\s'"]*)\1""")
+# What stands before the program that a command starts.
+PREFIX = re.compile(r"\w+=.*|env|exec|time|command|nice|!|if")
+
+
+def protection(suite: ResolvedSuite, prefix: str, is_committed: Callable[[str], bool]) -> PathSpec[Any]:
+    """The files, there or not, that are as they were committed when build and tests run, by paths from the top.
+
+    Args:
+        suite: An empty list of its own protects nothing.
+        prefix: The project's folder, relative to the top of the tree.
+        is_committed: Says whether the tested commit has a file, by its path from the top.
+    """
+    own = suite.protected_paths
+    if own == ():
+        return spec((), prefix)
+    globs = [f"**/{name}" for name in CONFIGURATION]
+    for name in RUNNER_MODULES:
+        places = (f"{name}.py", f"{name}/__init__.py")
+        if not any(is_committed(posixpath.normpath(posixpath.join(prefix, place))) for place in places):
+            globs += [f"{name}.py", f"{name}/**"]
+    # What commands would start in place of the machine's programs.
+    folders = map(posixpath.normpath, suite.execution.path)
+    globs += [f"{folder}/**" for folder in folders if folder != "." and not folder.startswith("/")]
+    commands = [command for command in (suite.build_command, suite.test_command) if command]
+    named = {name for command in commands for name in named_files(command, prefix, is_committed)}
+    return spec([*globs, *(own or ())], prefix, named)
+
+
+def spec(globs: Sequence[str], prefix: str, names: Iterable[str] = ()) -> PathSpec[Any]:
+    """Globs in the folder `prefix`, and names from the top of the tree: the last that fits a path decides.
+
+    Without a slash in front, gitignore takes a name to fit in every folder.
+    """
+    above = "" if prefix == "." else f"{_escaped(prefix)}/"
+    lines = (f"!/{above}{glob[1:]}" if glob.startswith("!") else f"/{above}{glob}" for glob in globs)
+    return PathSpec.from_lines("gitignore", [*(f"/{_escaped(name)}" for name in names), *lines], backend="simple")
+
+
+def _escaped(name: str) -> str:
+    return GLOB_SIGNS.sub(r"\\\g<0>", name)
+
+
+def named_files(command: Command, prefix: str, is_committed: Callable[[str], bool]) -> Iterator[str]:
+    """Scripts and tests of the tested commit that a command names, as far as that shows without a shell."""
+    line = command if isinstance(command, str) else shlex.join(command)
+    folder = prefix
+    for part in SEPARATORS.split(QUOTED_WORD.sub(r"\2", line)):
+        words = part.split()
+        while words and PREFIX.fullmatch(words[0]):
+            words.pop(0)
+        if words[:1] == ["cd"] and len(words) > 1:
+            folder = posixpath.join(folder, words[1])
+        elif words:
+            is_runner = any(PurePosixPath(word).name in RUNNERS for word in words)
+            candidates = _given_to_runner(words) if is_runner else _scripts(words)
+            paths = (posixpath.normpath(posixpath.join(folder, word)) for word in candidates)
+            committed = [path for path in paths if not path.startswith(("/", "../")) and is_committed(path)]
+            yield from committed if is_runner else committed[:1]
+
+
+def _given_to_runner(words: Sequence[str]) -> Iterator[str]:
+    """All that a test runner gets, and the runner itself: files, or modules."""
+    yield words[0]
+    for word in words[1:]:
+        # Also what an option has after its sign: --config=FILE; and one test of a file: FILE::NAME.
+        name = word.rpartition("=")[2] if word.startswith("-") else word.partition("::")[0]
+        yield from (name, f"{name.replace('.', '/')}.py")
+
+
+def _scripts(words: Sequence[str]) -> Iterator[str]:
+    """Words that may name a script: the program itself, and what an interpreter runs."""
+    if "/" in words[0]:
+        yield words[0]
+    for number, word in enumerate(words):
+        # Its name without folder and version.
+        without = INTERPRETERS.get(re.sub(r"[\d.]+$", "", PurePosixPath(word).name) or word)
+        if without is not None:
+            rest = words[number + 1 :]
+            if not without & set(rest):
+                yield from (word for word in rest if not word.startswith("-") and word != INSTALLER)
+            return

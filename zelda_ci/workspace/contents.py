@@ -9,7 +9,6 @@ there: what a session changes in it is in the patch like everything else.
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import count
@@ -17,13 +16,13 @@ from pathlib import Path, PurePosixPath
 
 import anyio.to_thread
 
-from zelda_ci.domain.numbers import some_of
-from zelda_ci.domain.workspace import NamedContents, Parts
+from zelda_ci.domain.workspace import NamedContents, Parts, SuiteFinder
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.workspace import history, large_files, repositories, snapshot, source
-from zelda_ci.workspace.git import SUBMODULE, Git, TreeFile, list_tree
+from zelda_ci.workspace.git import SUBMODULE, Git, TreeFile
 from zelda_ci.workspace.history import Replacement, modify
 from zelda_ci.workspace.large_files import LargeFile
+from zelda_ci.workspace.objects import Objects
 from zelda_ci.workspace.source import Project, Submodule
 
 LFS = "lfs"
@@ -54,15 +53,20 @@ async def replacements(git: Git, parts: Sequence[Submodule | LargeFile]) -> dict
 
 @dataclass
 class ContentsFinder:
-    """Finds what a checkout has, and notes on the way what it lacks."""
+    """Finds the files of the tested commit, what a checkout has of those that it only names, and what it lacks."""
 
-    project: Project
     place: Path
     """An empty folder for repositories of Zelda's own."""
-    plumbing: Git
+    internal_git: Git
     environ: Mapping[str, str]
+    suites: SuiteFinder | None
+    """Reads files, so that nothing is left to be read when they are withheld."""
     tree_counts: bool
+    """Whether files count as they are, and not as they were committed."""
     is_base: bool
+    """Whether the tested commit is not the one that is checked out."""
+    known: dict[str, bytes] = field(default_factory=dict)
+    """Objects that were read."""
     parts: list[Submodule | LargeFile] = field(default_factory=list)
     absent: dict[str, str] = field(default_factory=dict)
     """Submodules that are not there, and why."""
@@ -71,77 +75,19 @@ class ContentsFinder:
     filters: set[str] = field(default_factory=set)
     """Content filters that the trees' attributes name."""
     changed: list[str] = field(default_factory=list)
+    """Submodules whose checkout differs from the commit that is tested."""
     left_out: list[str] = field(default_factory=list)
     unchanged: set[str] = field(default_factory=set)
     """Files that git calls changed only because no filter is run."""
     numbers: Iterator[int] = field(default_factory=count)
 
-    async def find(self, project: Project, prefix: str = "") -> tuple[TreeFile, ...]:
-        """Find what the checkout of a project, or of a submodule with its place, has; returns the commit's files."""
-        objects = self._git(project)
-        files = tuple(await list_tree(objects, project.commit))
-        attributes = [file.content for file in files if file.path.rpartition("/")[2] == ".gitattributes"]
-        texts = await history.read_objects(objects, attributes)
-        filters = {name for text in texts.values() for name in FILTER.findall(text.decode("utf-8", "surrogateescape"))}
-        self.filters |= filters
-        if LFS in filters:
-            await self._find_large_files(project, prefix)
-        for file in files:
-            if file.mode == SUBMODULE:
-                await self._find_submodule(project, prefix, file)
-        return files
+    async def find(self, project: Project) -> Project:
+        """The project with its files, and with what its checkout has of submodules and files of Git LFS.
 
-    async def _find_large_files(self, project: Project, prefix: str) -> None:
-        repository = project.repository
-        async with self._staged(project) as staged:
-            pointers = await large_files.pointers(staged)
-        for pointer in pointers:
-            path, top = prefix + pointer.path, repository.top
-            found = await anyio.to_thread.run_sync(large_files.at_hand, pointer, path, repository.common_dir, top)
-            if found:
-                self.parts.append(found)
-            else:
-                self.pointers[path] = ""
-            if path in self.project.source.changed:
-                is_same = await anyio.to_thread.run_sync(large_files.is_content, pointer, top)
-                self.unchanged |= {path} if is_same else set()
-
-    async def _find_submodule(self, around: Project, prefix: str, link: TreeFile) -> None:
-        place, known = prefix + link.path, len(self.parts)
-        try:
-            submodule, tree = await self._inspected(around, prefix, link)
-            async with self._staged(submodule):  # git refuses some names
-                files = await self.find(submodule, f"{place}/")
-        except WorkspaceError as problem:
-            self.absent[place] = problem.message.rstrip(".")
-            del self.parts[known:]
-        else:
-            self.parts.append(Submodule(place, link.content, submodule.commit, tree, files, submodule.objects))
-
-    async def _inspected(self, around: Project, prefix: str, link: TreeFile) -> tuple[Project, str]:
-        """A submodule at the commit that is tested of it, and the commit's tree, if the checkout is a proper one."""
-        outer = around.repository
-        top = outer.top / link.path
-        _check_place(top, link.path)
-        submodule = await source.inspect(top, top / source.RESULTS, self.plumbing, self.environ)
-        inner, state = submodule.repository, submodule.source
-        folders = {*inner.common_dir.parents, inner.common_dir} & {outer.common_dir, top / ".git"}
-        if inner.top != top or inner.common_dir == outer.common_dir or not folders:
-            raise WorkspaceError("its repository lies outside that of the project")
-        if self.tree_counts:
-            tools = self.plumbing, self.environ
-            submodule = await snapshot.of_files(submodule, top / source.RESULTS, self._folder(), *tools)
-            self.left_out += [f"{prefix}{link.path}/{path}" for path in submodule.source.left_out]
-        if not self.is_base and (submodule.commit != link.content or (state.dirty and not self.tree_counts)):
-            self.changed.append(prefix + link.path)
-        submodule = submodule if self.tree_counts else replace(submodule, commit=link.content)
-        tree = await repositories.whole_tree(self._git(submodule), submodule.commit)
-        if tree is None:
-            raise WorkspaceError(f"its repository lacks {submodule.commit[:12]}")
-        return submodule, tree
-
-    def described(self) -> Project:
-        """The project with what was found of it, and with the facts on it."""
+        Raises:
+            WorkspaceError: Git refuses the tested commit, or there is no room.
+        """
+        _, files = await self._find(project, "")
         parts = tuple(sorted(self.parts, key=lambda part: part.path))
         submodules, large = [{part.path for part in parts if isinstance(part, it)} for it in (Submodule, LargeFile)]
         key = "\n".join(
@@ -153,19 +99,82 @@ class ContentsFinder:
             changed=() if self.tree_counts else tuple(name for name in self.changed if name in submodules),
             key=sha256(key.encode("utf-8", "surrogateescape")).hexdigest()[:12] if parts else "",
         )
-        before = self.project.source
+        before = project.source
         changed = tuple(name for name in before.changed if name not in self.unchanged | submodules)
-        facts = {"changed": changed, "left_out": (*before.left_out, *self.left_out), "contents": contents}
         # Where all that differed is accounted for, nothing does.
         dirty = bool(self.changed) or (before.dirty and bool(changed or not before.changed))
-        return replace(self.project, parts=parts, source=before.replace(dirty=dirty, **facts))
+        left_out = (*before.left_out, *self.left_out)
+        state = before.replace(dirty=dirty, changed=changed, left_out=left_out, contents=contents)
+        filters = frozenset(self.filters - {LFS})
+        return replace(project, source=state, files=files, parts=parts, filters=filters, known=self.known)
 
-    def _git(self, project: Project) -> Git:
-        """Git on the repository that has the commit; nothing is asked of it that could run a command."""
-        return self.plumbing.within(self.place, GIT_DIR=str(project.objects))
+    async def _find(self, project: Project, prefix: str) -> tuple[str, tuple[TreeFile, ...]]:
+        """Find what the checkout of a project, or of a submodule with its place, has; returns its tree and files."""
+        folder = self._folder()
+        repositories.create(folder, project.commit)
+        # Nothing of the user's repository but its objects.
+        git = repositories.borrowing(self.internal_git.within(folder, GIT_DIR=str(folder)), project.objects)
+        async with Objects(git, self.known) as objects:
+            tree = (await objects.commit(project.commit)).tree
+            files = tuple(await objects.files(tree))
+            attributes = [file.content for file in files if file.path.rpartition("/")[2] == ".gitattributes"]
+            texts = await objects.read(attributes)
+            if self.suites:
+                await objects.read(file.content for file in history.read_files(files, self.suites.reads))
+        filters = {name for text in texts.values() for name in FILTER.findall(text.decode("utf-8", "surrogateescape"))}
+        self.filters |= filters
+        if LFS in filters:
+            await self._find_large_files(project, prefix, git)
+        for file in files:
+            if file.mode == SUBMODULE:
+                await self._find_submodule(project, prefix, file)
+        return tree, files
 
-    def _staged(self, project: Project) -> AbstractAsyncContextManager[Git]:
-        return repositories.staged(self.plumbing, self._folder(), project.objects, project.commit)
+    async def _find_large_files(self, project: Project, prefix: str, git: Git) -> None:
+        nowhere, repository = git.cwd / "nowhere", project.repository
+        nowhere.mkdir()
+        # The attributes that count are those of the commit.
+        git = git.within(nowhere, GIT_WORK_TREE=str(nowhere))
+        await git("read-tree", project.commit)
+        for pointer in await large_files.pointers(git):
+            file = LargeFile(prefix + pointer.path, pointer, repository.common_dir)
+            if large_files.is_stored(file):
+                self.parts.append(file)
+            else:
+                self.pointers[file.path] = ""
+            if not prefix and file.path in project.source.changed:
+                parts = pointer.path.split("/")
+                is_same = await anyio.to_thread.run_sync(large_files.is_content, pointer, repository.top, parts)
+                self.unchanged |= {file.path} if is_same else set()
+
+    async def _find_submodule(self, around: Project, prefix: str, link: TreeFile) -> None:
+        place, known = prefix + link.path, len(self.parts)
+        try:
+            submodule = await self._inspected(around, place, link)
+            tree, files = await self._find(submodule, f"{place}/")
+        except WorkspaceError as problem:
+            self.absent[place] = problem.message.rstrip(".")
+            del self.parts[known:]
+        else:
+            self.parts.append(Submodule(place, link.content, submodule.commit, tree, files, submodule.objects))
+
+    async def _inspected(self, around: Project, place: str, link: TreeFile) -> Project:
+        """A submodule at the commit that is tested of it, if the checkout is one that git would make."""
+        outer = around.repository
+        top = outer.top / link.path
+        _check_place(top, link.path)
+        submodule = await source.inspect(top, top / source.RESULTS, self.internal_git, self.environ)
+        inner, state = submodule.repository, submodule.source
+        folders = {*inner.common_dir.parents, inner.common_dir} & {outer.common_dir, top / ".git"}
+        if inner.top != top or inner.common_dir == outer.common_dir or not folders:
+            raise WorkspaceError("its repository lies outside that of the project")
+        if self.tree_counts:
+            tools = self.internal_git, self.environ
+            submodule = await snapshot.of_files(submodule, top / source.RESULTS, self._folder(), *tools)
+            self.left_out += [f"{place}/{path}" for path in submodule.source.left_out]
+        if not self.is_base and (submodule.commit != link.content or (state.dirty and not self.tree_counts)):
+            self.changed.append(place)
+        return submodule if self.tree_counts else replace(submodule, commit=link.content)
 
     def _folder(self) -> Path:
         return self.place / f"part-{next(self.numbers)}"
@@ -179,34 +188,3 @@ def _check_place(top: Path, path: str) -> None:
         raise WorkspaceError("a link is in its place")
     if not os.path.lexists(top / ".git"):
         raise WorkspaceError("")
-
-
-async def with_contents(
-    project: Project, place: Path, plumbing: Git, environ: Mapping[str, str], *, tree_counts: bool, is_base: bool
-) -> Project:
-    """The project with its files, and with what its checkout has of submodules and files of Git LFS.
-
-    Args:
-        project: With the commit that is tested.
-        place: An empty folder for repositories of Zelda's own.
-        plumbing: Git of Zelda's own.
-        environ: The user's environment.
-        tree_counts: Whether files count as they are, and not as they were committed.
-        is_base: Whether the tested commit is not the one that is checked out.
-
-    Raises:
-        WorkspaceError: Git refuses the tested commit, or there is no room.
-    """
-    finder = ContentsFinder(project, place, plumbing, environ, tree_counts, is_base)
-    files = await finder.find(project)
-    found = replace(finder.described(), files=files)
-    return replace(found, notes=tuple(_notes(found, finder.filters - {LFS})))
-
-
-def _notes(project: Project, filters: set[str]) -> Iterator[str]:
-    if project.empty_submodules:
-        yield f"Submodules are empty folders in the workspace: {some_of(project.empty_submodules)}."
-    if pointers := project.source.contents.lfs.missing:
-        yield f"Files of Git LFS are pointers in the workspace: {some_of(sorted(pointers))}."
-    if filters and project.source.commit:
-        yield f"Files with the content filter {some_of(sorted(filters))} are as Git stores them."

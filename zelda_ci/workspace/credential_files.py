@@ -60,16 +60,13 @@ def is_private(place: Path, *, is_folder: bool) -> bool:
         return False
     if is_folder:
         return name in FOLDERS or name.startswith(".env")
-    if NAMES.fullmatch(name):
-        return True
-    return bool(TELLING.fullmatch(name)) and bool(PRIVATE.search(_head(place)))
+    return bool(NAMES.fullmatch(name) or (TELLING.fullmatch(name) and PRIVATE.search(_head(place))))
 
 
 def private_part(top: Path, path: Path) -> Path | None:
     """The outermost folder on the way to a file, or the file itself, that may hold credentials."""
-    folders = (folder for folder in reversed(path.parents) if folder != Path())
-    folder = next((folder for folder in folders if is_private(top / folder, is_folder=True)), None)
-    return folder or (path if is_private(top / path, is_folder=False) else None)
+    parts = (*list(reversed(path.parents))[1:], path)
+    return next((part for part in parts if is_private(top / part, is_folder=part != path)), None)
 
 
 def _head(place: Path) -> bytes:

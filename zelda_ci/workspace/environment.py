@@ -51,15 +51,22 @@ def build_environment(
     configuration = folder.home / ".gitconfig"
     configuration.write_text(GIT_IDENTITY)
     asked_for = {name: environ[name] for name in execution.passed_on if name in environ} | dict(execution.variables)
+    around = {}
+    # Where a proxy is passed on, the way to Zelda's own on this machine must not lead through it.
+    if any(name.lower().endswith("_proxy") for name in asked_for):
+        others = [asked_for[name] for name in ("NO_PROXY", "no_proxy") if name in asked_for]
+        around = dict.fromkeys(("NO_PROXY", "no_proxy"), ",".join(["127.0.0.1", "localhost", *others]))
+    user_home = environ.get("HOME")
+    places = {name: environ.get(name) or (user_home and f"{user_home}/{place}") for name, place in TOOLCHAINS.items()}
     machine = search_path(environ.get("PATH", os.defpath), project, reaches)
     programs = (str(place) for place in program_folders(execution, tested) if reaches(place))
     # Claude Code takes SHELL for its commands; the user's may be one that it does not know, such as fish.
     shell = shutil.which("bash", path=machine)
     return {
         **{name: value for name, value in environ.items() if name in TAKEN_OVER or name.startswith("LC_")},
-        **_toolchains(environ),
+        **{name: place for name, place in places.items() if place and os.path.isdir(place)},  # noqa: PTH112
         **asked_for,
-        **_around_proxies(asked_for),
+        **around,
         "PATH": os.pathsep.join(filter(None, [*programs, machine])),
         **({"SHELL": shell} if shell else {}),
         "HOME": str(folder.home),
@@ -91,18 +98,3 @@ def search_path(path: str, project: Path, reaches: Callable[[Path], bool] = lamb
         and not any(place.is_relative_to(real) for place in (entry, Path(os.path.realpath(entry))))
         and reaches(entry)
     )
-
-
-def _toolchains(environ: Mapping[str, str]) -> dict[str, str]:
-    home = environ.get("HOME")
-    places = {name: environ.get(name) or (home and f"{home}/{place}") for name, place in TOOLCHAINS.items()}
-    return {name: place for name, place in places.items() if place and os.path.isdir(place)}  # noqa: PTH112  # as in `candidates`
-
-
-def _around_proxies(given: Mapping[str, str]) -> dict[str, str]:
-    # Where a proxy is passed on, the way to Zelda's own on this machine must not lead through it.
-    if not any(name.lower().endswith("_proxy") for name in given):
-        return {}
-    others = [given[name] for name in ("NO_PROXY", "no_proxy") if name in given]
-    value = ",".join(["127.0.0.1", "localhost", *others])
-    return {"NO_PROXY": value, "no_proxy": value}

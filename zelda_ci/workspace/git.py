@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -151,20 +151,20 @@ def prepare(base: Path, environ: Mapping[str, str], redact: Redactor) -> Git:
     Raises:
         WorkspaceError: There is no git.
     """
-    environment = _closed(environ)
-    program = shutil.which("git", path=environment["PATH"])
-    if program is None:
-        raise WorkspaceError("git is not installed.", hint="Install git and try again.", code="GIT_MISSING")
+    git = _closed(environ, redact, base)
     configuration = base / "gitconfig"
     _keep(configuration, CONFIGURATION)
-    environment |= {"GIT_CONFIG_GLOBAL": str(configuration), "GIT_ATTR_NOSYSTEM": "1"}
-    return Git(os.path.realpath(program), environment, redact, base)
+    return git.within(base, GIT_CONFIG_GLOBAL=str(configuration), GIT_ATTR_NOSYSTEM="1")
 
 
-def _closed(environ: Mapping[str, str]) -> dict[str, str]:
-    """An environment for git that knows the user's PATH and nothing else of the user."""
-    return {
-        "PATH": environ.get("PATH", os.defpath),
+def _closed(environ: Mapping[str, str], redact: Redactor, cwd: Path, **variables: str) -> Git:
+    """Make a git without any configuration, with more variables."""
+    path = environ.get("PATH", os.defpath)
+    program = shutil.which("git", path=path)
+    if program is None:
+        raise WorkspaceError("git is not installed.", hint="Install git and try again.", code="GIT_MISSING")
+    environment = {
+        "PATH": path,
         # Its messages are compared with English ones.
         "LC_ALL": "C",
         "HOME": "/nonexistent",
@@ -180,7 +180,9 @@ def _closed(environ: Mapping[str, str]) -> dict[str, str]:
         # A submodule or remote of the tested repository may name any address, and `ext::` runs a command.
         "GIT_ALLOW_PROTOCOL": "file",
         "GIT_DISCOVERY_ACROSS_FILESYSTEM": "1",
+        **variables,
     }
+    return Git(os.path.realpath(program), environment, redact, cwd)
 
 
 def for_status(internal_git: Git, environ: Mapping[str, str]) -> Git:
@@ -231,17 +233,11 @@ SECONDS = 30.0
 
 async def ask(folder: Path, environ: Mapping[str, str], *question: str, stdin: bytes = b"") -> bytes | None:
     """Git's answer about a repository of the user's; absent where it has none, or there is no git."""
-    environment = {**_closed(environ), **git_settings.variables(git_settings.SETTINGS)}
-    program = shutil.which("git", path=environment["PATH"])
-    if program is None:
-        return None
-    try:
-        outcome = await process.capture(
-            [program, *question], cwd=folder, environment=environment, timeout_seconds=SECONDS, input=stdin
-        )
-    except (OSError, TimeoutError):
-        return None
-    return outcome.stdout if outcome.exit_code == 0 else None
+    with suppress(WorkspaceError):
+        git = _closed(environ, Redactor([]), folder, **git_settings.variables(git_settings.SETTINGS))
+        outcome = await replace(git, timeout_seconds=SECONDS).attempt(*question, stdin=stdin)
+        return outcome.stdout if outcome.exit_code == 0 else None
+    return None
 
 
 class Commit(NamedTuple):

@@ -1,22 +1,19 @@
 """The history of a store with other trees: with contents that commits only name, and without suites.
 
 Git writes the commits anew. Author, dates and message stay, so that the same commit always becomes the same commit.
-Only objects that are left are kept: the others would be found by their id.
 """
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from io import BytesIO
-from itertools import accumulate
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from graphlib import TopologicalSorter
+from itertools import accumulate, chain
 
 from zelda_ci.domain.workspace import Listing, SuiteFinder, Withheld
-from zelda_ci.errors import WorkspaceError
 from zelda_ci.workspace.git import LINK, SUBMODULE, Git, TreeFile
+from zelda_ci.workspace.objects import Commit, Objects, lacking
 
-MAX_TEXT_BYTES = 2 << 20
-MAX_TOTAL_BYTES = 128 << 20
+IMPORT = ("-c", "fastimport.unpackLimit=1", "fast-import", "--quiet", "--force", "--date-format=raw-permissive")
 
 
 @dataclass(frozen=True)
@@ -40,71 +37,78 @@ def _quoted(path: str) -> bytes:
     return b'"%b"' % os.fsencode(path).replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
 
 
+async def newest_commits(objects: Objects, tip: str, depth: int) -> tuple[list[Commit], set[str]]:
+    """Read a commit and those before it, parents first, as many as a depth says; and which of them have lost parents.
+
+    Raises:
+        WorkspaceError: The repository lacks the commit.
+    """
+    found, cut, level = {tip: await objects.commit(tip)}, set[str](), [tip]
+    for number in range(1, depth + 1):
+        if number < depth:
+            await objects.read(chain(*(found[name].parents for name in level)))
+        for name in level:
+            # A clone may be shallow itself.
+            if found[name].parents and (number == depth or not objects.missing.isdisjoint(found[name].parents)):
+                found[name] = replace(found[name], parents=())
+                cut.add(name)
+        level = [*dict.fromkeys(chain(*(found[name].parents for name in level)))]
+        level = [name for name in level if name not in found]
+        found |= {name: await objects.commit(name) for name in level}
+    order = TopologicalSorter({name: commit.parents for name, commit in found.items()})
+    return [found[name] for name in order.static_order()], cut
+
+
 async def rewrite(
-    git: Git, tip: str, replacements: Mapping[str, Replacement], finder: SuiteFinder | None, project: str
+    git: Git,
+    reference: str,
+    objects: Objects,
+    commits: Sequence[Commit],
+    replacements: Mapping[str, Replacement],
+    finder: SuiteFinder | None,
+    project: str,
 ) -> Withheld:
-    """Rewrite all commits of a repository of ours, unless all stays as it is; returns what is withheld.
+    """Write commits with other trees into a repository of ours, unless all stay as they are; returns what is withheld.
+
+    Where history was cut, it begins then.
 
     Args:
-        git: With GIT_DIR set to the repository; it also finds the objects that the replacements name.
-        tip: The only reference of it.
+        git: With GIT_DIR set to the repository; it also finds the objects that commits and replacements name.
+        reference: Gets the last of the commits.
+        objects: Of the same repositories.
+        commits: Parents first.
         replacements: By path.
         finder: Finds what to withhold; without it nothing is.
         project: The folder that is tested, from the top of the tree.
 
     Raises:
-        WorkspaceError: Git takes a commit for damaged, or there is no room.
+        WorkspaceError: An object is not there, git takes a commit for damaged, or there is no room.
     """
-    exported = [*_commits(await git("fast-export", "--no-data", "--reencode=no", tip))]
-    files = {file for _, changes in exported for _, file in changes}
-    used = {it.path: by for it in files if (by := replacements.get(it.path)) and by.old == it.content}
+    seen, files = set[tuple[str, str]](), set[TreeFile]()
+    for commit in commits:
+        files.update(await objects.files(commit.tree, seen))
+    replaced = {
+        commit.name: [by for path, by in replacements.items() if objects.entry(commit.tree, path) == by.old]
+        for commit in commits
+    }
     withheld = Withheld()
     if finder:
-        files.update(file for by in used.values() for file in by.files)
-        withheld = finder.find(await _listing(git, [it for it in files if it.content], finder.reads), project)
-    if not (used or withheld.paths):
+        files.update(file for by in chain(*replaced.values()) for file in by.files)
+        withheld = finder.find(await _listing(objects, files, finder.reads), project)
+    if not (any(replaced.values()) or any(is_below(file.path, withheld.paths) for file in files)):
         return withheld
     removals = b"".join(b"D %b\n" % _quoted(path) for path in sorted(withheld.paths))
-    stream = bytearray()
-    for head, changes in exported:
-        stream += head
-        for line, file in changes:
-            if not is_below(file.path, withheld.paths):
-                by = used.get(file.path)
-                stream += b"".join([*by.lines, removals]) if by and by.old == file.content else line
-    # Where history was cut, it begins now. As one pack, which is gone once the history is packed anew.
-    Path(git.environment["GIT_DIR"], "shallow").unlink(missing_ok=True)  # noqa: ASYNC240  # a moment
-    options = ("-c", "fastimport.unpackLimit=1", "fast-import", "--quiet", "--force", "--date-format=raw-permissive")
-    await git(*options, stdin=bytes(stream))
-    # Drops the old objects: with them, `git cat-file` would show a session what was taken out.
-    await git("-c", "repack.writeBitmaps=false", "repack", "-a", "-d", "-q")
+    stream, marks, name = bytearray(), dict[str, int](), reference.encode()
+    for commit in commits:
+        above = [marks[parent] for parent in commit.parents]
+        marks[commit.name] = len(marks) + 1
+        stream += b"reset %b\ncommit %b\nmark :%d\n" % (name, name, marks[commit.name])
+        stream += b"%bdata %d\n%b\n" % (commit.head, len(commit.message), commit.message)
+        stream += b"".join(b"%b :%d\n" % (b"merge" if number else b"from", mark) for number, mark in enumerate(above))
+        stream += b'M 040000 %b ""\n' % commit.tree.encode()
+        stream += b"".join([*(line for by in replaced[commit.name] for line in by.lines), removals])
+    await git(*IMPORT, stdin=bytes(stream))
     return withheld
-
-
-def _commits(stream: bytes) -> Iterator[tuple[bytes, list[tuple[bytes, TreeFile]]]]:
-    """Split what `git fast-export` prints into what stands before the changes of each commit, and these.
-
-    What is gone comes first: of a file that becomes a folder, git names the new files before the old one.
-    """
-    lines, head, changes = BytesIO(stream), b"", list[bytes]()
-    for line in lines:
-        if line.startswith((b"M ", b"D ")):
-            changes.append(line)
-            continue
-        if changes:
-            yield head, [(change, _changed_file(change)) for change in sorted(changes)]
-            head, changes = b"", []
-        head += line
-        if line.startswith(b"data "):
-            head += lines.read(int(line[5:]))
-    yield head, [(change, _changed_file(change)) for change in sorted(changes)]
-
-
-def _changed_file(line: bytes) -> TreeFile:
-    """Read `M mode content path`, or `D path` of one that is gone; a path that needs it is quoted as in C."""
-    mode, content, path = line[2:-1].split(b" ", 2) if line.startswith(b"M ") else (b"", b"", line[2:-1])
-    path = path[1:-1].decode("unicode_escape").encode("latin-1") if path.startswith(b'"') else path
-    return TreeFile(os.fsdecode(path), mode.decode(), content.decode())
 
 
 def is_below(path: str, places: Collection[str]) -> bool:
@@ -112,54 +116,24 @@ def is_below(path: str, places: Collection[str]) -> bool:
     return bool(places) and any(part in places for part in accumulate(path.split("/"), "{}/{}".format))
 
 
-async def _listing(git: Git, files: Collection[TreeFile], reads: Callable[[str], bool]) -> Listing:
+def read_files(files: Iterable[TreeFile], reads: Callable[[str], bool]) -> list[TreeFile]:
+    """The files whose content a `SuiteFinder` reads, links last."""
+    found = (it for it in files if it.mode == LINK or (it.mode != SUBMODULE and reads(it.path.rpartition("/")[2])))
+    return sorted(found, key=lambda file: (file.mode == LINK, file.content))
+
+
+async def _listing(objects: Objects, files: Collection[TreeFile], reads: Callable[[str], bool]) -> Listing:
     """List files with the texts of those that are read, and the targets of links."""
-    links = [file for file in files if file.mode == LINK]
-    read = [file for file in files if file.mode not in (LINK, SUBMODULE) and reads(file.path.rpartition("/")[2])]
-    ordered = sorted([*links, *read], key=lambda file: (file.mode == LINK, file.content))
-    contents = await read_small(git, [file.content for file in ordered], MAX_TEXT_BYTES)
+    read = read_files(files, reads)
+    contents = await objects.read(file.content for file in read)
     texts: dict[str, list[bytes]] = {}
     targets: dict[str, list[str]] = {}
-    for file in ordered:
+    for file in read:
+        if file.content in objects.missing:
+            raise lacking(file.content)
         content = contents.get(file.content)
         if content is not None and file.mode == LINK:
             targets.setdefault(file.path, []).append(os.fsdecode(content))
         elif content is not None:
             texts.setdefault(file.path, []).append(content)
     return Listing(frozenset(file.path for file in files if file.mode != SUBMODULE), texts, targets)
-
-
-async def read_small(
-    git: Git, names: Iterable[str], max_bytes: int, max_total_bytes: int = MAX_TOTAL_BYTES
-) -> dict[str, bytes]:
-    """The content of objects, by name; of those that are there and within bounds, each and all together."""
-    ordered, readable = [*dict.fromkeys(names)], list[str]()
-    stdin = "".join(f"{name}\n" for name in ordered).encode()
-    sizes = (await git("cat-file", "--batch-check=%(objectsize)", stdin=stdin)).split(b"\n") if ordered else ()
-    for name, size in zip(ordered, sizes, strict=False):
-        # Of one that is not there, git says so in its place.
-        if size.isdigit() and int(size) <= min(max_bytes, max_total_bytes):
-            max_total_bytes -= int(size)
-            readable.append(name)
-    return await read_objects(git, readable)
-
-
-async def read_objects(git: Git, names: Iterable[str]) -> dict[str, bytes]:
-    """The content of objects, by name.
-
-    Raises:
-        WorkspaceError: One of them is not there.
-    """
-    ordered = sorted(set(names))
-    if not ordered:
-        return {}
-    output = await git("cat-file", "--batch", stdin="".join(f"{name}\n" for name in ordered).encode())
-    bodies, start = dict[str, bytes](), 0
-    for name in ordered:
-        end = output.index(b"\n", start)
-        size = output[start:end].rpartition(b" ")[2]
-        if not size.isdigit():
-            raise WorkspaceError(f"The repository lacks an object of the tested commit: {name}.")
-        bodies[name] = output[end + 1 : end + 1 + int(size)]
-        start = end + int(size) + 2
-    return bodies

@@ -1,11 +1,10 @@
 """Report files that a command wrote, collected from a folder that may hold traps."""
 
 import os
-import secrets
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from pathspec import PathSpec
 
@@ -50,7 +49,9 @@ class Watch:
         }
         self._skipped = SKIPPED - {part for globs in patterns.values() for glob in globs for part in glob.split("/")}
         self._before = {path: _stamp(status) for path, status in self._reports()}
-        self._since = _now(workspace.base)
+        # By the clock of the file system that holds them: it may differ from ours, and be coarser.
+        with tempfile.TemporaryFile(dir=workspace.base) as probe:
+            self._since = os.fstat(probe.fileno()).st_mtime_ns
 
     def written(self) -> Written:
         """Read the reports as they are now."""
@@ -63,10 +64,11 @@ class Watch:
         files: dict[str, tuple[ReportFile, ...]] = {}
         notes: list[str] = []
         for kind, spec in self._specs.items():
-            try:
-                files[kind] = tuple(self._read([path for path in fresh if spec.match_file(path)]))
-            except _TooMuchError as problem:
-                notes.append(f"The {kind} reports were not used: {problem}.")
+            found = self._read([path for path in fresh if spec.match_file(path)])
+            if isinstance(found, str):
+                notes.append(f"The {kind} reports were not used: {found}.")
+            else:
+                files[kind] = found
         return Written(files, tuple(notes))
 
     def _reports(self) -> Iterator[tuple[str, os.stat_result]]:
@@ -83,36 +85,24 @@ class Watch:
                         with suppress(OSError):
                             yield path, os.stat(name, dir_fd=number, follow_symlinks=False)
 
-    def _read(self, paths: Sequence[str]) -> Iterator[ReportFile]:
+    def _read(self, paths: Sequence[str]) -> tuple[ReportFile, ...] | str:
+        """Read reports; where they are more, or larger, than is read, return what is too much of them."""
         if len(paths) > MAX_FILES:
-            raise _TooMuchError(f"there are {len(paths)} of them")
-        budget = MAX_TOTAL_BYTES
+            return f"there are {len(paths)} of them"
+        found, budget = list[ReportFile](), MAX_TOTAL_BYTES
         for path in paths:
             try:
                 content = untrusted.read_below(self._base, f"{self._place.as_posix()}/{path}", MAX_FILE_BYTES)
             except untrusted.TooLargeError:
-                raise _TooMuchError(f"{path} is larger than {MAX_FILE_BYTES >> 20} MB") from None
+                return f"{path} is larger than {MAX_FILE_BYTES >> 20} MB"
             except OSError:  # no plain file
                 continue
             budget -= len(content)
             if budget < 0:
-                raise _TooMuchError(f"together they are larger than {MAX_TOTAL_BYTES >> 20} MB")
-            yield ReportFile(path, content)
-
-
-class _TooMuchError(Exception):
-    """More, or larger, than is read."""
+                return f"together they are larger than {MAX_TOTAL_BYTES >> 20} MB"
+            found.append(ReportFile(path, content))
+        return tuple(found)
 
 
 def _stamp(status: os.stat_result) -> tuple[int, int, int]:
     return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _now(folder: Path) -> int:
-    """Read the clock of a folder's file system, in nanoseconds: it may differ from ours, and be coarser."""
-    probe = folder / f".{secrets.token_hex(4)}"
-    probe.touch()
-    try:
-        return probe.stat().st_mtime_ns
-    finally:
-        probe.unlink()

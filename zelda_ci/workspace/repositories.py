@@ -1,9 +1,7 @@
 """Bare repositories of Zelda's own, which may borrow the objects of others."""
 
 import os
-import shutil
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 from zelda_ci.workspace.git import Git, alternate
@@ -48,28 +46,9 @@ def borrowing(git: Git, *repositories: Path) -> Git:
     return git.within(git.cwd, GIT_ALTERNATE_OBJECT_DIRECTORIES=os.fsdecode(b":".join(folders)))
 
 
-@asynccontextmanager
-async def staged(git: Git, folder: Path, repository: Path, commit: str) -> AsyncIterator[Git]:
-    """Make an index of a commit in a new folder, with nothing around it but the objects of the commit's repository.
-
-    Raises:
-        WorkspaceError: Git refuses the commit's names.
-    """
-    create(folder, commit)
-    nowhere = folder / "nowhere"
-    nowhere.mkdir()
-    inside = borrowing(git.within(nowhere, GIT_DIR=str(folder), GIT_WORK_TREE=str(nowhere)), repository)
-    try:
-        await inside("read-tree", commit)
-        yield inside
-    finally:
-        shutil.rmtree(folder)
-
-
-async def whole_tree(git: Git, commit: str) -> str | None:
-    """The tree of a commit, if all its files are there: a shallow or partial clone may know of it and lack them."""
-    outcome = await git.attempt("rev-list", "--objects", "--no-object-names", "--no-walk", commit)
-    return outcome.stdout.split(b"\n", 2)[1].decode() if outcome.exit_code == 0 else None
+async def is_whole(git: Git, commit: str) -> bool:
+    """Whether all files of a commit are there: a shallow or partial clone may know of it and lack them."""
+    return (await git.attempt("rev-list", "--objects", "--quiet", "--no-walk", commit)).exit_code == 0
 
 
 def _configuration(commit: str, settings: Mapping[str, str]) -> str:

@@ -36,7 +36,7 @@ async def of_files(
     project: Project,
     results_dir: Path,
     folder: Path,
-    plumbing: Git,
+    internal_git: Git,
     environ: Mapping[str, str],
     own: Collection[str] = (),
 ) -> Project:
@@ -48,7 +48,7 @@ async def of_files(
         project: As its last commit has it, if it has one.
         results_dir: Zelda's own, which is no part of it.
         folder: For a repository of the new commit; made then.
-        plumbing: Git of Zelda's own.
+        internal_git: Git of Zelda's own.
         environ: The user's environment.
         own: Files of the project that no session sees: they stay as they were committed.
 
@@ -62,10 +62,15 @@ async def of_files(
     cut = shallow.read_bytes() if head and shallow.exists() else b""
     repositories.create(folder, head or "", shallow=cut)
     if head:
-        git = await _beside(for_status(plumbing.within(top), environ), repository, folder)
+        index = folder / "index"
+        with suppress(FileNotFoundError):
+            # With its times, by which git knows what has not changed.
+            await anyio.to_thread.run_sync(shutil.copy2, repository.git_dir / "index", index)
+        settings = git_settings.variables({**repository.overrides, **OVERRIDES})
+        git = for_status(internal_git, environ).within(top, GIT_INDEX_FILE=str(index), **settings)
     else:
         (folder / "info" / "attributes").write_text(RAW)
-        git = plumbing.within(top, GIT_DIR=str(folder), GIT_WORK_TREE=str(top))
+        git = internal_git.within(top, GIT_DIR=str(folder), GIT_WORK_TREE=str(top))
     own_files = (f":(top,exclude,literal){(project.prefix / name).as_posix()}" for name in own if head)
     untracked = await _untracked(git, *source.all_but(results_dir, top), *own_files, enter=not head)
     chosen, private = await anyio.to_thread.run_sync(_chosen, top, untracked)
@@ -80,7 +85,7 @@ async def of_files(
     staging = git.within(top, GIT_OBJECT_DIRECTORY=str(folder / "objects"))
     await _update(staging, gone, "--force-remove")
     await _update(staging, [*there, *chosen])
-    ours = plumbing.within(folder, GIT_DIR=str(folder), **IDENTITY)
+    ours = internal_git.within(folder, GIT_DIR=str(folder), **IDENTITY)
     tree = (await ours("write-tree", "--missing-ok")).decode().strip()
     if head:
         # Not earlier: what git would write, and finds there, it gives a new time.
@@ -90,16 +95,6 @@ async def of_files(
     about = {"commit": commit, "parent": head, "dirty": False} if head else {}
     tested = project.source.replace(left_out=left_out, **about)
     return replace(project, source=tested, objects=folder, commit=commit)
-
-
-async def _beside(status: Git, repository: Repository, folder: Path) -> Git:
-    """Git as the user has configured it, with a copy of the index."""
-    index = repository.top / os.fsdecode((await status("rev-parse", "--git-path", "index")).removesuffix(b"\n"))
-    with suppress(FileNotFoundError):
-        # With its times, by which git knows what has not changed.
-        await anyio.to_thread.run_sync(shutil.copy2, index, folder / "index")
-    settings = git_settings.variables({**repository.overrides, **OVERRIDES})
-    return status.within(repository.top, GIT_INDEX_FILE=str(folder / "index"), **settings)
 
 
 async def _untracked(git: Git, *pathspecs: str, enter: bool) -> list[str]:
@@ -134,8 +129,9 @@ async def _kept(git: Git, names: Sequence[str], repository: Repository) -> tuple
     filters = {os.fsdecode(name): value for name, value in zip(fields[::3], fields[2::3], strict=False)}
     decrypted = [name for name in names if b"crypt" in filters[name]]
     pointers = await large_files.pointers(git) if b"lfs" in filters.values() else []
+    chosen, top = [it for it in pointers if it.path in filters], repository.top
     same = await anyio.to_thread.run_sync(
-        lambda: {it.path for it in pointers if it.path in filters and large_files.is_content(it, repository.top)}
+        lambda: {it.path for it in chosen if large_files.is_content(it, top, it.path.split("/"))}
     )
     return {*decrypted, *same}, decrypted
 

@@ -1,23 +1,25 @@
 """What the user's project is: a commit in a repository, or a plain folder. Nothing of it is ever written."""
 
 import os
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.workspace import WorkspaceSource
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.files import untrusted
-from zelda_ci.process import git_settings
+from zelda_ci.process import Captured, git_settings
 from zelda_ci.workspace import git
 from zelda_ci.workspace.git import Git, TreeFile
 from zelda_ci.workspace.large_files import LargeFile
 
 # Settings on which the bytes of a checkout depend.
-CHECKOUT_SETTINGS = r"^core\.(autocrlf|eol|symlinks|filemode|ignorecase|precomposeunicode|longpaths)$"
-SETTINGS = rf"{CHECKOUT_SETTINGS}|^filter\.|^{git.CONFIGURED}$"
-# What ends with a path comes last, since that may hold a line break.
-QUESTIONS = ("--is-inside-git-dir", "--show-cdup", "--git-common-dir")
+CHECKOUT_SETTINGS = r"core\.(autocrlf|eol|symlinks|filemode|ignorecase|precomposeunicode|longpaths)"
+# Each repository has one of the second group, and git says where it was found.
+SETTINGS = rf"^({CHECKOUT_SETTINGS}|core\.(bare|repositoryformatversion|worktree)|{git.CONFIGURED})$|^filter\."
 RESULTS = ".zelda"
 UNAVAILABLE = "BASE_UNAVAILABLE"
 
@@ -28,6 +30,8 @@ class Repository:
 
     common_dir: Path
     top: Path
+    git_dir: Path = Path()
+    """Another one than the common one where the work tree is linked."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Those of `CHECKOUT_SETTINGS` that the repository sets."""
     overrides: Mapping[str, str] = field(default_factory=dict)
@@ -66,13 +70,20 @@ class Project:
     """Files of the tested commit."""
     parts: tuple[Submodule | LargeFile, ...] = ()
     """What the checkout has of what the tested commit only names, sorted by path."""
-    notes: tuple[str, ...] = ()
-    """What is not in a snapshot, in sentences."""
+    filters: frozenset[str] = frozenset()
+    """Content filters that its attributes name, other than that of Git LFS."""
+    known: dict[str, bytes] = field(default_factory=dict)
+    """Objects of the tested commit that were read."""
 
     @property
-    def identity(self) -> Path:
-        """What makes two runs share a store: the repository, whichever worktree of it they start from."""
-        return self.repository.common_dir
+    def notes(self) -> Iterator[str]:
+        """What workspaces show otherwise than a checkout, in sentences."""
+        if self.empty_submodules:
+            yield f"Submodules are empty folders in the workspace: {some_of(self.empty_submodules)}."
+        if pointers := self.source.contents.lfs.missing:
+            yield f"Files of Git LFS are pointers in the workspace: {some_of(sorted(pointers))}."
+        if self.filters and self.source.commit:
+            yield f"Files with the content filter {some_of(sorted(self.filters))} are as Git stores them."
 
     @property
     def empty_submodules(self) -> tuple[str, ...]:
@@ -87,7 +98,7 @@ class Project:
 
 
 async def inspect(
-    project: Path, results_dir: Path, plumbing: Git, environ: Mapping[str, str], *, own: Collection[str] = ()
+    project: Path, results_dir: Path, internal_git: Git, environ: Mapping[str, str], *, own: Collection[str] = ()
 ) -> Project:
     """Find out what is tested, which `check_folder` is to confirm; `own` files of the project are no part of it.
 
@@ -97,34 +108,57 @@ async def inspect(
     folder = _real(project)
     if not folder.is_dir():
         raise WorkspaceError(f"{project} is not a folder.")
-    ask = plumbing.within(folder)
-    status = git.for_status(ask, environ)
-    settings = await read_settings(status)
-    repository = await _repository(folder, ask, *settings)
+    status = git.for_status(internal_git.within(folder), environ)
+    repository = await _repository(folder, status)
     if repository is None:
+        inside = internal_git.within(folder)
+        _check_plain(folder, inside, await inside.attempt("rev-parse", "--is-inside-git-dir"))
         return Project(folder, WorkspaceSource(kind="copy"), Repository(folder, folder))
-    if not folder.is_relative_to(repository.top):
-        raise WorkspaceError(f"{folder} lies outside the work tree of its repository, {repository.top}.")
-    state = await state_of(repository, results_dir, status, own)
+    state = await _state_of(repository, results_dir, status, own)
     return Project(folder, state, repository, repository.common_dir, state.commit or "")
 
 
 def _real(path: Path) -> Path:
-    return Path(os.path.realpath(path))
+    with suppress(ValueError):  # a `.git` file may name anything
+        return Path(os.path.realpath(path))
+    return path
 
 
-async def _repository(
-    folder: Path, ask: Git, settings: Mapping[str, str], overrides: Mapping[str, str]
-) -> Repository | None:
-    outcome = await ask.attempt("rev-parse", *QUESTIONS)
-    if outcome.exit_code != 0 and b"cannot use bare repository" not in outcome.stderr:
-        if b"not a git repository (or any" not in outcome.stderr:
-            raise ask.failure(("rev-parse",), outcome)
-        _check_plain(folder)
-        return None
-    inside, _, answers = outcome.stdout.removesuffix(b"\n").partition(b"\n")
+async def _repository(folder: Path, status: Git) -> Repository | None:
+    """The repository that git finds around a folder, with its own checkout settings.
+
+    Raises:
+        WorkspaceError: Git is too old, or the files of the repository lie elsewhere.
+    """
+    options = ("-z", "--show-scope", "--show-origin", "--get-regexp", SETTINGS)
+    fields = os.fsdecode((await status.attempt("config", *options)).stdout).split("\0")[:-1]
+    if not any(entry.startswith(git.CONFIGURED) for entry in fields):
+        git.check_version(await status("version"))
+    settings, overrides, files = dict[str, str](), dict(git_settings.SETTINGS), set[str]()
+    for scope, origin, entry in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
+        name, equals, value = entry.partition("\n")
+        if name.startswith("filter."):
+            overrides[name] = "false" if name.endswith(".required") else ""
+        elif scope in {"local", "worktree"}:
+            files.add(origin.removeprefix("file:"))
+            # A key alone means true.
+            settings[name] = value if equals else "true"
+    for top in untrusted.repositories(folder):
+        own, *shared = map(_real, untrusted.git_folders(top))
+        common_dir = shared[0] if shared else own
+        if (common_dir / "config").is_file() and any(_real(top / file) == common_dir / "config" for file in files):
+            tree = _real(own / settings.get("core.worktree", top))
+            if tree != top:
+                raise WorkspaceError(f"{folder} lies outside the work tree of its repository, {tree}.")
+            settings = {name: value for name, value in settings.items() if re.fullmatch(CHECKOUT_SETTINGS, name)}
+            return Repository(common_dir, top, own, settings, overrides)
+    return None
+
+
+def _check_plain(folder: Path, internal_git: Git, outcome: Captured) -> None:
+    """Refuse to copy what is a repository, only a bare or damaged one, by what `git rev-parse` says."""
     # Before 2.38, git takes any folder for a repository that looks like one.
-    if inside != b"false":
+    if outcome.stdout == b"true\n" or b"cannot use bare repository" in outcome.stderr:
         raise WorkspaceError(
             f"{folder} is a repository without files, or lies in one (with HEAD, objects and refs): the commit in "
             "there would be tested, and not the files around it.",
@@ -132,41 +166,16 @@ async def _repository(
             "them.",
             code="BARE_REPOSITORY",
         )
-    up, common_dir = map(os.fsdecode, answers.split(b"\n", 1))
-    return Repository(_real(folder / common_dir), _real(folder / up), settings, overrides)
-
-
-async def read_settings(ask: Git) -> tuple[dict[str, str], dict[str, str]]:
-    """Read a repository's own checkout settings, and make settings that override every command that is configured.
-
-    Raises:
-        WorkspaceError: Git is too old.
-    """
-    answer = (await ask.attempt("config", "-z", "--show-scope", "--get-regexp", SETTINGS)).stdout
-    fields = answer.decode("utf-8", "surrogateescape").split("\0")[:-1]
-    if not any(entry.startswith(git.CONFIGURED) for entry in fields):
-        git.check_version(await ask("version"))
-    own, overrides = dict[str, str](), dict(git_settings.SETTINGS)
-    for scope, entry in zip(fields[::2], fields[1::2], strict=False):
-        name, equals, value = entry.partition("\n")
-        if name.startswith("filter."):
-            overrides[name] = "false" if name.endswith(".required") else ""
-        elif name.startswith("core.") and scope in {"local", "worktree"}:
-            # A key alone means true.
-            own[name] = value if equals else "true"
-    return own, overrides
-
-
-def _check_plain(folder: Path) -> None:
-    """Refuse to copy what is a repository, only a damaged one."""
+    if outcome.exit_code != 0 and b"not a git repository (or any" not in outcome.stderr:
+        raise internal_git.failure(("rev-parse",), outcome)
     for place in untrusted.repositories(folder):
-        if os.path.lexists(place / ".git" / "HEAD"):
+        if outcome.exit_code == 0 or os.path.lexists(place / ".git" / "HEAD"):
             raise WorkspaceError(
                 f"{place / '.git'} is not a repository that git can read.", hint="Try git status there."
             )
 
 
-async def state_of(repository: Repository, results_dir: Path, ask: Git, own: Collection[str]) -> WorkspaceSource:
+async def _state_of(repository: Repository, results_dir: Path, status: Git, own: Collection[str]) -> WorkspaceSource:
     """The commit and whether anything differs from it: changed, staged or new files that git does not ignore.
 
     Zelda's own results do not count, nor suites and configuration, which are read as they lie there, nor what happened
@@ -175,9 +184,9 @@ async def state_of(repository: Repository, results_dir: Path, ask: Git, own: Col
     """
     pathspecs = [*all_but(results_dir, repository.top), *(f":(exclude,literal){name}" for name in sorted(own))]
     options = ("--porcelain=v2", "--branch", "-z", "-unormal", "--ignore-submodules=dirty", "--no-renames")
-    quiet = ask.within(ask.cwd, **git_settings.variables(repository.overrides))
-    status = await quiet("status", *options, "--", *pathspecs)
-    lines = status.split(b"\0")
+    places = {"GIT_DIR": str(repository.git_dir), "GIT_WORK_TREE": str(repository.top)}
+    quiet = status.within(status.cwd, **places, **git_settings.variables(repository.overrides))
+    lines = (await quiet("status", *options, "--", *pathspecs)).split(b"\0")
     headers = dict(line[2:].split(b" ", 1) for line in lines if line.startswith(b"# "))
     commit, branch = headers[b"branch.oid"].decode(), headers[b"branch.head"].decode("utf-8", "replace")
     if commit == "(initial)":

@@ -26,8 +26,9 @@ from zelda_ci.process import removal
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import contents, history, repositories
 from zelda_ci.workspace.folder import scratch
-from zelda_ci.workspace.git import FETCH, Git, TreeFile
+from zelda_ci.workspace.git import Git, TreeFile
 from zelda_ci.workspace.large_files import LargeFile
+from zelda_ci.workspace.objects import Objects
 from zelda_ci.workspace.source import Project, Submodule
 
 # Stores kept per project, beside those in use, and for how long. Systems that tidy temporary folders remove single
@@ -38,8 +39,6 @@ KEPT_SECONDS = 7 * 86_400.0
 FETCH_SECONDS = 1_800.0
 
 START = "refs/zelda/start"
-# A partial clone would otherwise fetch what it lacks: over the network, into the user's repository.
-UPLOAD_PACK = "GIT_ALLOW_PROTOCOL=none git upload-pack"
 
 
 @dataclass(frozen=True)
@@ -135,29 +134,32 @@ async def _locked(stores: Path) -> AsyncIterator[int]:
 async def _make(git: Git, project: Project, depth: int, finder: SuiteFinder | None, number: int) -> None:
     folder = Path(git.environment["GIT_DIR"])
     repositories.create(folder, project.commit)
-    await _fetch(git, project.objects, project.commit, depth, number)
-    withheld = Withheld()
-    if finder or project.parts:
-        git = repositories.borrowing(git, *(it.repository for it in project.parts if isinstance(it, Submodule)))
-        replacements = await contents.replacements(git, project.parts)
-        prefix = "" if project.prefix == Path() else project.prefix.as_posix()
-        withheld = await history.rewrite(git, START, replacements, finder, prefix)
+    parts = (it.repository for it in project.parts if isinstance(it, Submodule))
+    git = repositories.borrowing(git, project.objects, *parts)
+    prefix = "" if project.prefix == Path() else project.prefix.as_posix()
+    try:
+        async with Objects(git, project.known) as objects:
+            commits, cut = await history.newest_commits(objects, project.commit, depth)
+            replacements = await contents.replacements(git, project.parts)
+            withheld = await history.rewrite(git, START, objects, commits, replacements, finder, prefix)
+        if not (folder / START).exists():
+            (folder / START).parent.mkdir()
+            (folder / START).write_text(f"{project.commit}\n")
+            if cut:
+                (folder / "shallow").write_text("".join(f"{name}\n" for name in sorted(cut)))
+        # With what is borrowed, and without what was replaced.
+        await git("-c", "repack.writeBitmaps=false", "repack", "-a", "-d", "-q", inherit=(number,))
+    except WorkspaceError as error:
+        if error.code == "GIT_FAILED" and [*(project.objects / "objects/pack").glob("*.promisor")]:
+            raise WorkspaceError(
+                "This is a partial clone, and files of the tested commit are not in it.",
+                hint="Clone without --filter (in a workflow: no `filter` for the checkout action).",
+                code="PARTIAL_CLONE",
+            ) from error
+        raise
     about = {"paths": sorted(withheld.paths), "beside": withheld.beside}
     (folder / "about.json").write_text(json.dumps(about))
     (folder / "used").touch(mode=0o600)
-
-
-async def _fetch(git: Git, place: Path, commit: str, depth: int, number: int) -> None:
-    arguments = (*FETCH, f"--depth={depth}", "--upload-pack", UPLOAD_PACK, "--", str(place), f"{commit}:{START}")
-    outcome = await git.attempt(*arguments, inherit=(number,))
-    if b"promisor remote" in outcome.stderr or b"lazy fetching disabled" in outcome.stderr:
-        raise WorkspaceError(
-            "This is a partial clone, and files of the tested commit are not in it.",
-            hint="Clone without --filter (in a workflow: no `filter` for the checkout action).",
-            code="PARTIAL_CLONE",
-        )
-    if outcome.exit_code != 0:
-        raise git.failure(arguments, outcome)
 
 
 def _read(folder: Path) -> Store | None:

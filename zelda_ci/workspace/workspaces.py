@@ -6,7 +6,7 @@ import shutil
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -29,7 +29,7 @@ from zelda_ci.domain.workspace import (
     Workspace,
     WorkspaceSource,
 )
-from zelda_ci.errors import WorkspaceError
+from zelda_ci.errors import WorkspaceError, ZeldaError
 from zelda_ci.process import OutputBuffer, launches
 from zelda_ci.process.launches import Launch
 from zelda_ci.redact import Redactor, SafeText
@@ -37,17 +37,15 @@ from zelda_ci.sandbox import confine, levels, readable_paths, run_folder, users
 from zelda_ci.sandbox.confine import Isolation, Needs
 from zelda_ci.sandbox.readable_paths import PrivateFolders
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
-from zelda_ci.workspace import base_commit, clean_checkout, contents, folder, git, snapshot, source, store
+from zelda_ci.workspace import base_commit, clean_checkout, folder, git, snapshot, source, store
 from zelda_ci.workspace.base_commit import BaseOrder
-from zelda_ci.workspace.changes import write_patch
-from zelda_ci.workspace.clean_checkout import CheckedOut, ProtectedFiles
+from zelda_ci.workspace.changes import StagedTree, Stamps, find_changes, read_stamps, stage_tree, write_patch
+from zelda_ci.workspace.clean_checkout import CheckedOut, ProtectedFiles, spec
+from zelda_ci.workspace.contents import ContentsFinder
 from zelda_ci.workspace.environment import build_environment
 from zelda_ci.workspace.git import Git, explained
-from zelda_ci.workspace.ignored import Stamps, find_changes, read_stamps
 from zelda_ci.workspace.location import choose_location, project_folder, project_folders
-from zelda_ci.workspace.protection import spec
 from zelda_ci.workspace.source import Project
-from zelda_ci.workspace.staging import StagedTree, stage_tree
 from zelda_ci.workspace.store import Start
 
 # Of a command's output, what its result and its log keep: half from its head, half from its tail.
@@ -142,16 +140,15 @@ class Workspaces:
     async def _found(self) -> Project:
         own, is_base = self._finder.from_disk if self._finder else (), self._commit is not None
         project = await source.inspect(self.project, self._results, self._git, self._environ, own=own)
-        home = project_folder(self.location, project.identity)
-        place, number = folder.claim(home, folder.TREES)
+        place, number = folder.claim(project_folder(self.location, project.repository.common_dir), folder.TREES)
         weakref.finalize(self, _release, place, number)
         if self._commit:
             project = await base_commit.at(project, self._commit, place / "base", self._git)
         elif self._working_tree or project.source.commit is None:
             places = self._results, place / "tree"
             project = await snapshot.of_files(project, *places, self._git, self._environ, own)
-        sides = {"tree_counts": self._working_tree, "is_base": is_base}
-        project = await contents.with_contents(project, place, self._git, self._environ, **sides)
+        finder = ContentsFinder(place, self._git, self._environ, self._finder, self._working_tree, is_base)
+        project = await finder.find(project)
         source.check_folder(project, is_base=is_base)
         return project
 
@@ -198,7 +195,7 @@ class Workspaces:
     async def _make(
         self, run_id: str, suite: ResolvedSuite, project: Project, socket: Path | None, stack: AsyncExitStack
     ) -> Workspace:
-        home = project_folder(self.location, project.identity)
+        home = project_folder(self.location, project.repository.common_dir)
         run = await stack.enter_async_context(folder.claimed(home, run_id))
         start = await self._check_out(run, project, home, suite, stack)
         needs = await anyio.to_thread.run_sync(self._needs, suite, start.store.objects, socket)
@@ -285,12 +282,10 @@ class Workspaces:
         run = self._open[workspace.base]
         with explained():
             staged = await self._stage(run)
-            raw = staged.repository / "raw.patch"
-            summary = await write_patch(staged, run.start.store.commit, raw, patch, self._redact)
-            patched = {*staged.changed, *staged.left_out}
+            summary = await write_patch(staged, patch, self._redact)
             keep = spec(run.suite.keep_ignored, run.prefix.as_posix())
             ignored, kept = await anyio.to_thread.run_sync(
-                find_changes, run.folder.root, run.before, staged.ignored, patched, keep, self._redact
+                find_changes, staged, run.folder.root, run.before, keep, self._redact
             )
         self._open[workspace.base] = replace(run, staged=staged, kept=kept)
         return summary.replace(ignored=ignored)
@@ -312,7 +307,7 @@ class Workspaces:
             checked = await clean_checkout.check_out(workspace, run.folder, run.start, run.suite, staged, self._git)
             place = WorkspaceFolder(checked.workspace.base, run.folder.number)
             confinement = await self._confine(run, place, replace(run.needs, socket=None))
-        kept = tuple(path for path in run.kept if not checked.protection.covers(path))
+        kept = tuple(path for path in run.kept if not checked.protection.match_file(path))
         self._open[place.path] = replace(run, folder=place, protected=checked.protected, kept=kept)
         return replace(checked, workspace=replace(checked.workspace, confinement=confinement))
 
@@ -330,20 +325,23 @@ class Workspaces:
         *,
         phase: CommandPhase = "test",
         buffer: OutputBuffer | None = None,
-        on_cancelled: Callable[[CommandResult], None] | None = None,
+        keep: Callable[[CommandResult], None] = lambda _: None,
     ) -> CommandResult:
         """Run a command of the suite in the workspace, without input, to its end or its deadline.
 
-        The result has head and tail of what it printed; a larger `buffer` keeps more of it. On cancellation,
-        `on_cancelled` gets the output so far.
+        The result has head and tail of what it printed; a larger `buffer` keeps more of it. It is given to `keep` in a
+        thread, and on cancellation what is known of it.
 
         Raises:
             WorkspaceError: It could not be started as it must be, or nobody saw its end: that says nothing of the code.
+            ZeldaError: As `keep` does, where it was not cancelled.
         """
         label = self._redact(command if isinstance(command, str) else shlex.join(command))
         if not run_folder.is_there(workspace.path):
             notice = self._redact(NOWHERE)
-            return CommandResult(command=label, exit_code=1, seconds=0, output=notice, output_bytes=len(notice))
+            done = CommandResult(command=label, exit_code=1, seconds=0, output=notice, output_bytes=len(notice))
+            keep(done)
+            return done
         argv = confine.arguments(command, self._open[workspace.base].suite, workspace.confinement.environment)
         status_file = workspace.status_file(phase)
         with explained(), launches.followed(status_file) as read_status:
@@ -372,8 +370,8 @@ class Workspaces:
                     sink=printed.feed,
                 )
             except anyio.get_cancelled_exc_class():
-                if on_cancelled:
-                    on_cancelled(result(None))
+                with suppress(ZeldaError):
+                    keep(result(None))
                 raise
             launch = read_status()
         # Masking the output may take a while, and others stream meanwhile.
@@ -382,7 +380,10 @@ class Workspaces:
         _check_launch(launch, done, phase, limit)
         notes = [f"{RESTORED}: {some_of(restored, MAX_NAMED)}"] if restored else []
         notes += filter(None, [limit])
-        return done.replace(output=self._redact("\n".join([done.output.rstrip(), *notes, ""]))) if notes else done
+        if notes:
+            done = done.replace(output=self._redact("\n".join([done.output.rstrip(), *notes, ""])))
+        await anyio.to_thread.run_sync(keep, done)
+        return done
 
     def limit(self, workspace: Workspace) -> SafeText | None:
         """Which bound the processes that ran last have reached, in a sentence; told once."""

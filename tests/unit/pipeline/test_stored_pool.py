@@ -34,7 +34,7 @@ def test_stored_runs_of_the_wanted_suites_are_pooled(tmp_path: Path) -> None:
     assert [run.run_id for run in pool.trials] == [kept.run_id]
 
 
-def test_old_runs_are_not_even_read_and_of_the_others_a_bounded_number(tmp_path: Path) -> None:
+def test_old_runs_do_not_count_and_of_the_others_a_bounded_number(tmp_path: Path) -> None:
     for minute in range(STATES_READ + 3):
         stored(tmp_path, "alpha", minute, OWN.replace(outcome=f"{minute}"))
     history = ResultStore(tmp_path)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.builders import suite
-from zelda_ci.workspace.protection import named_files, protection
+from zelda_ci.workspace.clean_checkout import named_files, protection
 
 COMMITTED = frozenset({
     "check.py", "shop.py", "main.c", "setup.py", "server.js", "t.config.js", "tests/test_a.py", "tools/check.sh",
@@ -70,4 +70,4 @@ def test_what_decides_is_protected_and_the_suite_adds_takes_out_and_switches_off
 ) -> None:
     given: dict[str, Any] = {} if protected_paths is None else {"protected_paths": protected_paths}
     found = protection(suite(test_command="python check.py", **given), prefix, COMMITTED.__contains__)
-    assert {path for path in PATHS if found.covers(path)} == covered
+    assert {path for path in PATHS if found.match_file(path)} == covered
