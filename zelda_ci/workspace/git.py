@@ -236,10 +236,8 @@ class Commit(NamedTuple):
 async def read_commit(folder: Path, environ: Mapping[str, str], name: str = "HEAD") -> Commit | None:
     """A commit; nothing where there is no repository, no such commit or no git."""
     answer = await ask(folder, environ, "cat-file", "--batch", stdin=os.fsencode(f"{name}^{{commit}}\n"))
-    about, *head = (answer or b"").partition(b"\n\n")[0].decode("utf-8", "replace").split("\n")
-    found = re.fullmatch(r"([0-9a-f]+) commit \d+", about)
-    parents = (line.removeprefix("parent ") for line in head if line.startswith("parent "))
-    return Commit(found[1], tuple(parents)) if found else None
+    found = re.match(r"(\w+) commit \d+\ntree \w+\n((parent \w+\n)*)", (answer or b"").decode("latin-1"))
+    return Commit(found[1], tuple(found[2].split()[1::2])) if found else None
 
 
 # Modes of entries that are no regular files, and of what is not there.
