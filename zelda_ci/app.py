@@ -24,10 +24,9 @@ from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.events import Emit, Warned
 from zelda_ci.execution import claude_code
 from zelda_ci.model_proxy import proxy
-from zelda_ci.model_proxy.platforms import OAUTH_BETA, AnthropicApi, Bedrock, Platform, Vertex
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.model_proxy.rate_limits import RateLimits, UpstreamPause
-from zelda_ci.model_proxy.upstream import LiveMode, Mode, RecordMode, ReplayMode, Upstream, portkey
+from zelda_ci.model_proxy.upstream import API_URL, OAUTH_BETA, Bedrock, Upstream, Vertex, portkey
 from zelda_ci.overrides import Overrides, apply
 from zelda_ci.pipeline import evaluation, planning
 from zelda_ci.pipeline.batch import Batch
@@ -35,7 +34,7 @@ from zelda_ci.pipeline.checking import Checker
 from zelda_ci.pipeline.fingerprints import expected_fingerprints, stored_of_both
 from zelda_ci.pipeline.invocation import ACCEPTANCE, SETUP, Prepared, given_by
 from zelda_ci.pipeline.tools import Tools
-from zelda_ci.redact import Redactor
+from zelda_ci.redact import Redactor, Secret
 from zelda_ci.storage import references
 from zelda_ci.storage.result_store import ResultStore
 
@@ -76,13 +75,13 @@ class Invocation(Prepared):
     def run(self, emit: Emit) -> BatchResult:
         """Run what was ordered; one `anyio.run` around the whole. What cannot be used is an error before it costs."""
         self._warn(emit)
-        order, redact, live = self.order, self.redact, not self.replayed
+        order, live = self.order, not self.replayed
         rate_limits: RateLimits = defaultdict(lambda: UpstreamPause(lambda sentence: emit(Warned(sentence))))
         tools = Tools(
             prepared=self,
             workspaces=self.workspaces,
-            proxy=ModelProxy(self._mode(self._of_sessions), redact, rate_limits=rate_limits),
-            judge_proxy=ModelProxy(self._mode(self._of_judges), redact, rate_limits=rate_limits),
+            proxy=self._proxy(self._of_sessions, rate_limits),
+            judge_proxy=self._proxy(self._of_judges, rate_limits),
             emit=emit,
         )
         is_checked = order.check and live and self.environ.get(NO_CHECK) != "1"
@@ -105,15 +104,15 @@ class Invocation(Prepared):
 
     def _proxy_or_problem(self, upstream: Callable[[], Upstream]) -> ModelProxy | ZeldaError:
         try:
-            return ModelProxy(self._mode(upstream), self.redact)
+            return self._proxy(upstream)
         except ZeldaError as problem:
             return problem
 
-    def _mode(self, upstream: Callable[[], Upstream]) -> Mode:
-        """The source of answers: the folder of a recording, or the models."""
-        if self.order.replay:
-            return ReplayMode(self.order.replay)
-        return RecordMode(upstream(), self.order.record) if self.order.record else LiveMode(upstream())
+    def _proxy(self, upstream: Callable[[], Upstream], rate_limits: RateLimits | None = None) -> ModelProxy:
+        """The way to the models, or to the folder of a recording."""
+        order = self.order
+        api = None if order.replay else upstream()
+        return ModelProxy(api, self.redact, order.replay or order.record, rate_limits)
 
     def _of_sessions(self) -> Upstream:
         return direct(self.settings, "a session")
@@ -147,19 +146,18 @@ def direct(settings: EnvironmentSettings, who: str) -> Upstream:
     credential = settings.credential()
     if credential is None:
         raise ConfigError(f"ANTHROPIC_API_KEY is not set, and {who} needs it.", hint=HOW, code="API_KEY_MISSING")
-    variable, secret = credential.variable, credential.secret
-    headers = {"authorization": secret.as_bearer()} if secret else {}
-    platform: Platform
+    variable, secret, address = credential.variable, credential.secret, credential.base_url
+    headers = {"authorization": Secret(f"Bearer {secret.reveal()}")} if secret else {}
     match credential.platform:
         case "bedrock":
-            platform = Bedrock(credential.region, finds_credentials=not secret)
+            return Bedrock(credential.region, headers, address, settings.environ)
         case "vertex":
-            platform = Vertex(credential.project, credential.region, finds_credentials=not secret)
+            return Vertex(credential.project, credential.region, headers, address, settings.environ)
         case "anthropic":
-            platform = AnthropicApi([OAUTH_BETA] if variable == "CLAUDE_CODE_OAUTH_TOKEN" else [])
             if secret and variable == "ANTHROPIC_API_KEY":
                 headers = {"x-api-key": secret}
-    return Upstream(headers, credential.base_url or platform.default_url, settings.environ, platform=platform)
+            beta = OAUTH_BETA if variable == "CLAUDE_CODE_OAUTH_TOKEN" else ""
+            return Upstream(headers, address or API_URL, settings.environ, beta=beta)
 
 
 def of_judge(gateway: str | None, settings: EnvironmentSettings, origin: object) -> Upstream:
@@ -211,7 +209,7 @@ def rejudge(
     gateway = apply(loaded.suites[0].resolved, above).gateway_url
     upstream = of_judge(gateway, settings, above.get("gatewayUrl") or loaded.layer.origin("gatewayUrl"))
     rate_limits: RateLimits = defaultdict(lambda: UpstreamPause(lambda sentence: emit(Warned(sentence))))
-    judges = ModelProxy(LiveMode(upstream), Redactor(settings.secrets()), rate_limits=rate_limits)
+    judges = ModelProxy(upstream, Redactor(settings.secrets()), rate_limits=rate_limits)
     stored = ResultStore(loaded.results_dir)
     run_ids = dict.fromkeys(run_id for name in names for run_id in references.find_runs(stored, name))
     runs = [stored.run(run_id) for run_id in run_ids]

@@ -20,7 +20,6 @@ MAX_RUN_LENGTH = 500
 MIN_IN_ADDRESS_LENGTH = 6
 # That are looked at in one text: a hostile one can be nothing but names.
 MAX_NAMES = 100_000
-MIN_RANDOM_LENGTH = 8
 # Per character of what is random; hexadecimal digits have up to 4.
 MIN_BITS = 2.4
 
@@ -91,7 +90,6 @@ _LETTERS = r"(?:(?:[A-Z]{0,3}[a-z]{2,}|[A-Z]{1,2}[a-z]|[A-Z]{3,})(?:[A-Z]{1,4}[a
 _WORDS = re.compile(
     rf"(?!.*(?i:[bcdfghjklmnpqrstvwxz]{{6}}|[aeiou]{{4}}))(?:{_LETTERS}(?:[A-Z]|\d{{0,4}}){_LETTERS}|\d+)"
 )
-_SYMBOLS = re.compile(r"[!#$%^&*+=?~@]")
 
 
 def _compile(pattern: str) -> Any:
@@ -121,7 +119,7 @@ _SECRET_NAME = re.compile(
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a key or variable of this name, in any spelling, holds a secret."""
+    """Whether a key or variable holds a secret, whatever its value is: `PWD` and `FIRST_PASS` hold none here."""
     return bool(_SECRET_NAME.fullmatch(re.sub(r"(?<=[a-z0-9])(?=[A-Z])|-", "_", name[:100]).lower()))
 
 
@@ -136,10 +134,8 @@ def values(text: str) -> Iterator[str]:
 def is_named(key: str, value: str) -> bool:
     """Whether a key of an object names its value a secret, and the value may be one."""
     data = key[:200].encode("utf-8", "replace")
-    is_secret_name = any(
-        match.end() == len(data) and not _is_harmless(data, match.start()) for match in _NAME.finditer(data)
-    )
-    return is_secret_name and looks_secret(value)
+    named = (it.start() for it in _NAME.finditer(data) if it.end() == len(data))
+    return any(not _is_harmless(data, start) for start in named) and looks_secret(value)
 
 
 def _is_harmless(data: bytes, start: int) -> bool:
@@ -147,21 +143,13 @@ def _is_harmless(data: bytes, start: int) -> bool:
 
 
 def _value(data: bytes, start: int, position: int) -> tuple[int, int] | None:
-    """Return where the value of a name stands, if it may be a secret.
-
-    Args:
-        data: The text.
-        start: Where the name begins.
-        position: Where the value begins, or the quote before it.
-    """
+    """Return where the value stands of a name at `start`, if it may be a secret; it, or its quote, is at `position`."""
     match = _VALUE.match(data, position)
     kind = match and match.lastgroup
     if not match or not kind or _is_harmless(data, start):
         return None
     found = match[kind] if kind != "line" else match[kind].rstrip(b",;)}]")
     value = found.decode("utf-8", "replace")
-    if len(found) < MIN_LENGTH:
-        return None
     if _PLAINLY_PASSWORD.fullmatch(data, start, position):
         is_secret = looks_secret(value) or _is_chosen(value)
     else:
@@ -185,12 +173,10 @@ def looks_secret(value: str) -> bool:
     # Taken out first, so that `password123456789` is not random for its digits.
     rest = _DUMMY.sub("-", value)
     random = "".join(part for part in re.findall(r"[A-Za-z0-9]+", rest) if len(part) > 2 and not _WORDS.fullmatch(part))
-    if len(random) >= MIN_RANDOM_LENGTH:
+    if len(random) >= MIN_LENGTH:
         return _bits(random) >= MIN_BITS
-    classes = sum(bool(re.search(kind, rest)) for kind in ("[a-z]", "[A-Z]", "[0-9]"))
-    return (
-        rest == value and bool(_SYMBOLS.search(rest)) and classes >= 3 and "://" not in value and "=" not in value[:-2]
-    )
+    is_mixed = all(re.search(kind, rest) for kind in ("[a-z]", "[A-Z]", "[0-9]", r"[!#$%^&*+=?~@]"))
+    return rest == value and is_mixed and "://" not in value and "=" not in value[:-2]
 
 
 def _is_chosen(value: str) -> bool:

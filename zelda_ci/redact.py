@@ -8,6 +8,7 @@ import math
 import re
 import shlex
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any, LiteralString, NewType
 from urllib.parse import quote, quote_plus
@@ -95,10 +96,6 @@ class Secret:
         """The value itself."""
         return self._value
 
-    def as_bearer(self) -> "Secret":
-        """As the value of an Authorization header."""
-        return Secret(f"Bearer {self._value}")
-
     def fingerprint(self) -> str:
         """A digest that tells it from another; of a key that nobody can guess, it says nothing."""
         return sha256(self._value.encode("utf-8", "surrogateescape")).hexdigest()
@@ -123,13 +120,13 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[Secret] = ()) -> None:
         self._by_name = True
-        forms = {form for secret in secrets for form in _forms(secret.reveal())}
+        forms = {form for secret in secrets for form in spellings(secret.reveal())}
         if sum(map(len, forms)) > MAX_SPELLINGS:
             hint = "Pass large ones as files instead of environment variables."
             raise ConfigError("The secrets together are too large to be masked.", hint=hint, code="SECRETS_TOO_LARGE")
         # The longest first, so that of secrets starting at the same place the whole of the longer one goes.
-        spellings = map(re2.escape, sorted(forms, key=len, reverse=True))
-        self._secrets = _compile(spellings) if forms else None
+        longest_first = sorted(forms, key=len, reverse=True)
+        self._secrets = _compile(map(re2.escape, longest_first)) if forms else None
         self._shapes = _compile(KEY_SHAPES)
 
     def __call__(self, text: str) -> SafeText:
@@ -162,10 +159,12 @@ class Redactor:
 
         What no JSON file can hold becomes text: values nested too deeply, numbers beyond 64 bits, NaN, other types.
         """
-        return SafeJson(self._tree(value, 1))
+        return SafeJson(self._tree(value, 1, ""))
 
-    def _tree(self, value: Any, depth: int) -> Any:
+    def _tree(self, value: Any, depth: int, name: str) -> Any:
         match value:
+            case str() if self._by_name and named_secrets.is_named(name, value):
+                return MASK
             case None | bool():
                 return value
             case int() | float():
@@ -174,24 +173,23 @@ class Redactor:
                 storable = -(2**63) <= value < 2**63 if isinstance(value, int) else math.isfinite(value)
                 return value if storable and safe == str(value) else safe
             case dict() | list() | tuple() if depth > MAX_JSON_DEPTH:
-                return self(_as_text(value))
-            case dict():
-                return self._object(value, depth)
+                with suppress(RecursionError, ValueError, TypeError):
+                    return self(json.dumps(value, default=str))
+                return "(nested too deeply)"
             case list() | tuple():
-                return [self._tree(item, depth + 1) for item in value]
+                return [self._tree(item, depth + 1, "") for item in value]
+            case dict():
+                masked: dict[str, Any] = {}
+                paired = value.get("name") if value.keys() == {"name", "value"} else None
+                for key, item in value.items():
+                    shown = self(str(key))
+                    # Two masked keys look alike, and neither may push out the other's value.
+                    shown = SafeText(f"{shown}#{len(masked)}") if shown in masked else shown
+                    item_name = paired if key == "value" and isinstance(paired, str) else str(key)
+                    masked[shown] = self._tree(item, depth + 1, item_name)
+                return masked
             case _:
                 return self(str(value))
-
-    def _object(self, value: dict[Any, Any], depth: int) -> dict[str, Any]:
-        safe: dict[str, Any] = {}
-        paired = value.get("name") if value.keys() == {"name", "value"} else None
-        for key, item in value.items():
-            name = str(self(str(key)))
-            field_name = paired if key == "value" and isinstance(paired, str) else str(key)
-            # Two masked keys look alike, and neither may push out the other's value.
-            hidden = self._by_name and isinstance(item, str) and named_secrets.is_named(field_name, item)
-            safe[f"{name}#{len(safe)}" if name in safe else name] = MASK if hidden else self._tree(item, depth + 1)
-        return safe
 
 
 def joined(separator: LiteralString, parts: Iterable[SafeText]) -> SafeText:
@@ -216,14 +214,7 @@ def _overlapping(pattern: Any, data: bytes) -> Iterator[tuple[int, int]]:
         start = match.start() + 1
 
 
-def _as_text(value: Any) -> str:
-    try:
-        return json.dumps(value, default=str)
-    except (RecursionError, ValueError, TypeError):
-        return "(nested too deeply)"
-
-
-def _forms(value: str) -> Iterator[str]:
+def spellings(value: str) -> Iterator[str]:
     """Spellings of a secret, each short enough for a pattern.
 
     Terminals and files show a secret without its last newline, and one of many lines line by line. A variable that is
@@ -233,8 +224,8 @@ def _forms(value: str) -> Iterator[str]:
     for part in {*whole, *re.split(r"[\r\n\ud800-\udfff]+", value)}:
         if len(part.strip()) < MIN_SECRET_LENGTH:
             continue
-        for spelling in _spellings(part, is_long=len(value) > LONG_SECRET):
-            yield from _pieces(spelling, MAX_PIECE_LENGTH)
+        for form in _forms(part, is_long=len(value) > LONG_SECRET):
+            yield from _pieces(form, MAX_PIECE_LENGTH)
 
 
 def _pieces(form: str, longest: int) -> Iterator[str]:
@@ -244,7 +235,7 @@ def _pieces(form: str, longest: int) -> Iterator[str]:
     return (form[start : start + size] for start in range(0, len(form), size))
 
 
-def _spellings(value: str, *, is_long: bool) -> Iterator[str]:
+def _forms(value: str, *, is_long: bool) -> Iterator[str]:
     """The forms GitHub's own masker knows too, URL and JSON, and those of HTML, Python, a shell, a hex dump and base64.
 
     Base64 in both alphabets at each of three alignments, without the characters that also carry bits of the neighbours.

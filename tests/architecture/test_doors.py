@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parents[2] / "zelda_ci"
 DOORS = ("cli", "ci", "pipeline", "app.py", "overrides.py")
 
 SENDERS = {
-    "model_proxy/live.py": 1,  # the key, to the API
+    "model_proxy/upstream.py": 1,  # the key, to the API
     "github/api.py": 1,  # the workflow's token, to GitHub
     "github/artifacts.py": 1,  # the job's token, to GitHub's artifact service
     "ci/base.py": 1,  # the workflow's token, to GitHub's git

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from tests.support.projects import repository
 from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, http_error, text, tool_call
 from tests.support.scripted_clouds import chunk, frame, signature
 from zelda_ci.errors import ConfigError
-from zelda_ci.model_proxy.platforms import Bedrock, BrokenStreamError, CredentialError, EventStream, Vertex
-from zelda_ci.model_proxy.wire import Call
+from zelda_ci.model_proxy.upstream import Bedrock, Vertex
+from zelda_ci.model_proxy.wire import BrokenOff, Call, UnreachableError
+from zelda_ci.redact import Secret
 
 SUITE = """\
 prompt: Look around.
@@ -117,23 +119,27 @@ def test_what_cannot_be_had_is_said_with_the_way_out_before_anything_is_made(tmp
         assert not list(project.results.glob("runs/*"))
 
 
-def stream_of_bedrock() -> EventStream:
-    stream = Bedrock("eu-west-1").events("application/vnd.amazon.eventstream")
-    assert stream
-    return stream
+def bedrock() -> Bedrock:
+    return Bedrock("eu-west-1", {"authorization": Secret(TOKEN)}, None, {})
+
+
+def translation_of_bedrock() -> Callable[[bytes], Iterable[bytes]]:
+    translate = bedrock().translation("application/vnd.amazon.eventstream")
+    assert translate
+    return translate
 
 
 def test_a_failure_inside_amazons_stream_becomes_an_event_and_broken_bytes_are_refused() -> None:
     failure = frame({":message-type": "exception", ":exception-type": "throttlingException"}, b'{"message": "Slow."}')
     event = chunk(b'{"type": "ping"}')
     whole = frame({":message-type": "event"}, event) + failure
-    stream = stream_of_bedrock()
-    written = b"".join(piece for at in range(len(whole)) for piece in stream.feed(whole[at : at + 1]))
+    translate = translation_of_bedrock()
+    written = b"".join(piece for at in range(len(whole)) for piece in translate(whole[at : at + 1]))
     assert written.count(b"event: ") == 2
     assert b'"rate_limit_error","message":"Slow."' in written
     for broken in (b"HTTP/1.1 500 Oops, an error page", whole[:20] + b"x" + whole[21:]):
-        with pytest.raises(BrokenStreamError):
-            list(stream_of_bedrock().feed(broken))
+        with pytest.raises(BrokenOff):
+            list(translation_of_bedrock()(broken))
 
 
 def test_a_credential_of_a_cloud_is_not_passed_on_to_the_session_that_it_pays_for(tmp_path: Path) -> None:
@@ -166,7 +172,7 @@ def test_a_subscription_that_is_for_claude_code_alone_runs_sessions_and_no_judge
 def test_a_cloud_whose_library_is_not_installed_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "botocore.eventstream", None)
     with pytest.raises(ConfigError) as caught:
-        Bedrock("eu-west-1")
+        bedrock()
     assert (caught.value.code, caught.value.hint) == ("EXTRA_MISSING", "pip install 'zelda-ci[bedrock]'")
 
 
@@ -183,9 +189,9 @@ def test_credentials_of_google_are_renewed_and_its_failure_is_said(monkeypatch: 
             headers["authorization"] = f"Bearer {TOKEN}-{self.token}"
 
     monkeypatch.setattr(google, "default", lambda _: (Renewing(), None))
-    vertex = Vertex("p-1", "us-east5", finds_credentials=True)
+    vertex = Vertex("p-1", "us-east5", {}, None, {})
     call = Call("/v1/messages", [], b"{}", {"model": "claude-sonnet-5-5@20260101"})
-    assert (b"authorization", f"Bearer {TOKEN}-1".encode()) in vertex.wired("https://x", call, [])[1]
-    assert vertex.secrets[0].mask(f"no: {TOKEN}-1") == "no: ***"
-    with pytest.raises(CredentialError, match="cannot be renewed: the login has expired"):
-        vertex.wired("https://x", call, [])
+    assert (b"authorization", f"Bearer {TOKEN}-1".encode()) in vertex.wired(call)[1]
+    assert vertex.masked(f"no: {TOKEN}-1") == "no: ***"
+    with pytest.raises(UnreachableError, match="cannot be renewed: the login has expired"):
+        vertex.wired(call)

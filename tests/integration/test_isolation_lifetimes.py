@@ -64,7 +64,7 @@ def test_a_world_is_made_however_late_those_who_wait_for_it_are() -> None:
     needs.level("full")
     options = ["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
     start = programs.inside({}, world=options)
-    launcher = start[start.index(str(programs.INSIDE)) :]
+    launcher = start[start.index(str(programs.START)) :]
     argv = [sys.executable, "-I", "-S", "-c", SLOW_FORKS, *launcher, "sh", "-c", "echo $0; exit 7", "in"]
     ended = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (7, "in\n", "")

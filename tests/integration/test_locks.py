@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 
@@ -84,16 +85,11 @@ def test_a_wait_is_bounded_and_says_what_for(tmp_path: Path, monkeypatch: pytest
 
     async def wait() -> None:
         locks.on_wait.set(told.append)
-        async with locks.locked(place, patience=0.3):
-            pass
-
-    def in_a_thread() -> None:
-        with locks.held(place, patience=0.3):
-            pass
+        locks.wait_for(place, patience=0.3)
 
     async def wait_in_a_thread() -> None:
         locks.on_wait.set(told.append)
-        await anyio.to_thread.run_sync(in_a_thread)
+        await anyio.to_thread.run_sync(partial(locks.wait_for, place, patience=0.3))
 
     with holder(place):
         for way in (wait, wait_in_a_thread):
@@ -105,13 +101,9 @@ def test_a_wait_is_bounded_and_says_what_for(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_thread_leaves_off_waiting_when_its_task_is_cancelled(tmp_path: Path) -> None:
-    def wait() -> None:
-        with locks.held(tmp_path / "lock"):
-            raise AssertionError
-
     async def main() -> bool:
         with anyio.move_on_after(0.1) as scope:
-            await anyio.to_thread.run_sync(wait)
+            await anyio.to_thread.run_sync(locks.wait_for, tmp_path / "lock")
         return scope.cancelled_caught
 
     with holder(tmp_path / "lock"):

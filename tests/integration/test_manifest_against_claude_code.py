@@ -167,7 +167,9 @@ def test_the_skills_that_were_loaded_are_those_of_the_init_message(everything: L
     (manual,) = [item for item in everything.manifest.items if item.name == "manual"]
     assert (manual.loaded, manual.is_open) == (True, False)
     reasons = everything.not_loaded(ItemKind.SKILL)
-    assert set(reasons) == {name for name in SKILLS if Path(name).parent.name not in told | {"quiet"}}
+    found = {name for name in SKILLS if Path(name).parent.name not in told | {"quiet"}}
+    misplaced = {".claude/skills/group/inner/SKILL.md", ".claude/skills/lower/skill.md"}
+    assert set(reasons) == found - misplaced | {".claude/skills/group", ".claude/skills/lower"}
     for mark in ("MARK-INNER", "MARK-LOWER", "MARK-LOOSE", "MARK-OFF", "MARK-SYNCED", "MARK-SCOPED", "MARK-NESTED"):
         assert mark not in everything.told()
     assert not any("did not say why" in reason for reason in reasons.values())

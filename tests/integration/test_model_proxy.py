@@ -10,7 +10,6 @@ import pytest
 
 from tests.support.proxied import BODY, ask, client, open_run, upstream
 from tests.support.scripted_api import ScriptedApi, Tokens, raw, text
-from zelda_ci.model_proxy.upstream import LiveMode
 
 USED = Tokens(input=1000, output=100)
 COST = (1000 * 2 + 100 * 10) / 1e6
@@ -22,7 +21,7 @@ async def test_the_first_event_arrives_before_the_api_has_sent_the_second() -> N
     gate = threading.Event()
     with ScriptedApi([text("Hello.", gate=gate)]) as api:
         async with (
-            open_run(LiveMode(upstream(api.url))) as meter,
+            open_run(upstream(api.url)) as meter,
             client(meter) as http,
             http.stream("POST", "/v1/messages?beta=true", json=BODY) as answer,
         ):
@@ -39,7 +38,7 @@ async def test_the_first_event_arrives_before_the_api_has_sent_the_second() -> N
 )
 async def test_bytes_pass_unchanged_whatever_they_are(body: bytes) -> None:
     with ScriptedApi([raw(body, headers={"content-type": "text/event-stream", "request-id": "req_1"})]) as api:
-        async with open_run(LiveMode(upstream(api.url))) as meter:
+        async with open_run(upstream(api.url)) as meter:
             answer = await ask(meter)
     assert (answer.status_code, answer.content, answer.headers["request-id"]) == (200, body, "req_1")
     assert meter.usage().models == {}
@@ -54,7 +53,7 @@ async def test_a_compressed_answer_is_metered_and_passed_on_readable(
     body = json.dumps({"model": "claude-sonnet-5-5", "usage": {"input_tokens": 1000, "output_tokens": 100}}).encode()
     headers = {"content-type": "application/json", "content-encoding": encoding}
     with ScriptedApi([raw(compress(body), headers=headers)]) as api:
-        async with open_run(LiveMode(upstream(api.url))) as meter:
+        async with open_run(upstream(api.url)) as meter:
             answer = await ask(meter, stream=False)
     assert api.requests[0].headers["accept-encoding"] == "identity"
     assert answer.content == body
@@ -63,7 +62,7 @@ async def test_a_compressed_answer_is_metered_and_passed_on_readable(
 
 async def test_once_the_budget_is_spent_requests_are_refused_and_never_reach_the_api() -> None:
     with ScriptedApi([text("x", tokens=USED)]) as api:
-        async with open_run(LiveMode(upstream(api.url)), budget_usd=COST) as meter:
+        async with open_run(upstream(api.url), budget_usd=COST) as meter:
             first = await ask(meter)
             assert meter.exhausted.is_set()
             second = await ask(meter)
@@ -79,7 +78,7 @@ async def test_an_answer_that_streams_when_the_budget_is_spent_may_end() -> None
     gate = threading.Event()
     with ScriptedApi([text("slow", tokens=USED, gate=gate), text("fast", tokens=USED)]) as api:
         async with (
-            open_run(LiveMode(upstream(api.url)), budget_usd=COST) as meter,
+            open_run(upstream(api.url), budget_usd=COST) as meter,
             client(meter) as http,
             http.stream("POST", "/v1/messages", json=BODY) as slow,
         ):

@@ -11,7 +11,7 @@ from tests.support.scripted_api import ScriptedApi, Tokens, http_error, text
 from zelda_ci.model_proxy import run
 from zelda_ci.model_proxy.policy import Allowed
 from zelda_ci.model_proxy.proxy import ModelProxy
-from zelda_ci.model_proxy.upstream import LiveMode, Upstream
+from zelda_ci.model_proxy.upstream import Upstream
 from zelda_ci.redact import Secret
 
 pytestmark = pytest.mark.anyio
@@ -42,7 +42,7 @@ async def test_anything_but_the_messages_api_with_the_runs_token_is_refused(
     method: str, path: str, headers: dict[str, str], status: int
 ) -> None:
     with ScriptedApi([]) as api:
-        async with open_run(LiveMode(upstream(api.url))) as meter:
+        async with open_run(upstream(api.url)) as meter:
             given = [(name.encode(), value.replace("TOKEN", meter.token).encode()) for name, value in headers.items()]
             async with plain_client() as http:
                 answer = await http.request(method, meter.base_url + path, headers=given, json=BODY)
@@ -63,7 +63,7 @@ async def test_the_runs_token_opens_and_only_the_real_key_goes_on(headers: dict[
         "x-private": "1",
     }
     with ScriptedApi([text("x")]) as api:
-        async with open_run(LiveMode(upstream(api.url))) as meter, plain_client() as http:
+        async with open_run(upstream(api.url)) as meter, plain_client() as http:
             given = {**secret, **{name: value.replace("TOKEN", meter.token) for name, value in headers.items()}}
             answer = await http.post(meter.base_url + "/v1/messages", headers=given, json=BODY)
     sent = api.requests[0].headers
@@ -81,7 +81,7 @@ async def test_a_gateway_gets_its_own_headers() -> None:
     }
     with ScriptedApi([text("x")]) as api:
         async with (
-            open_run(LiveMode(Upstream(headers, api.url))) as meter,
+            open_run(Upstream(headers, api.url, {})) as meter,
             client(meter, **{"X-Portkey-Provider": "@b"}) as http,
         ):
             await http.post("/v1/messages", json=BODY)
@@ -93,7 +93,7 @@ async def test_a_gateway_gets_its_own_headers() -> None:
 async def test_a_key_that_the_api_quotes_does_not_reach_the_session() -> None:
     error = http_error(401, f"invalid key {KEY}", headers={"x-debug": KEY})
     with ScriptedApi([error]) as api:
-        async with open_run(LiveMode(upstream(api.url))) as meter:
+        async with open_run(upstream(api.url)) as meter:
             answer = await ask(meter)
     assert meter.usage().errors == {"401": 1}
     assert KEY not in answer.text + str(answer.headers)
@@ -102,7 +102,7 @@ async def test_a_key_that_the_api_quotes_does_not_reach_the_session() -> None:
 
 async def test_two_runs_side_by_side_are_counted_apart() -> None:
     with ScriptedApi(lambda _: text("x", tokens=USED)) as api:
-        async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
+        async with ModelProxy(upstream(api.url), REDACT) as proxy:
             async with (
                 proxy.session(run_label="a", budget_usd=None, placeholders={}) as first,
                 proxy.session(run_label="b", budget_usd=None, placeholders={}) as second,
@@ -132,7 +132,7 @@ SMUGGLED = {
 )
 async def test_nothing_is_smuggled_in_by_giving_a_key_twice(kind: str, path: str) -> None:
     with ScriptedApi(lambda _: text("x")) as api:
-        run_of_one = open_run(LiveMode(upstream(api.url)), allowed=Allowed(BODY["model"], web=False))
+        run_of_one = open_run(upstream(api.url), allowed=Allowed(BODY["model"], web=False))
         async with run_of_one as meter, client(meter) as http:
             answer = await http.post(path, content=SMUGGLED[kind].encode())
     # Of two values the last is judged; the API gets that one alone, or nothing.
@@ -145,7 +145,7 @@ async def test_nothing_is_smuggled_in_by_giving_a_key_twice(kind: str, path: str
 async def test_a_body_that_nests_deeply_is_served_or_refused_in_words(levels: int) -> None:
     deep = b'{"system":' + b"[" * levels + b"]" * levels + b"," + PLAIN.encode() + b"}"
     with ScriptedApi(lambda _: text("x")) as api:
-        async with open_run(LiveMode(upstream(api.url))) as meter, client(meter) as http:
+        async with open_run(upstream(api.url)) as meter, client(meter) as http:
             answer = await http.post("/v1/messages", content=deep)
             assert (await ask(meter)).status_code == 200
     assert answer.status_code == 200 or (answer.status_code, answer.headers["x-should-retry"]) == (400, "false")
@@ -161,14 +161,11 @@ async def test_a_body_that_nests_deeply_is_served_or_refused_in_words(levels: in
         ({"container": {"skills": [{"mcp_servers": [1]}]}}, 403, "MCP servers"),
     ],
 )
-@pytest.mark.parametrize("size", [0, run.LARGE_BYTES])
-async def test_the_checks_hold_wherever_something_lies(
-    options: dict[str, Any], status: int, words: str, size: int
-) -> None:
+async def test_the_checks_hold_wherever_something_lies(options: dict[str, Any], status: int, words: str) -> None:
     with ScriptedApi(lambda _: text("x")) as api:
-        run_of_one = open_run(LiveMode(upstream(api.url)), allowed=Allowed(BODY["model"], web=False))
+        run_of_one = open_run(upstream(api.url), allowed=Allowed(BODY["model"], web=False))
         async with run_of_one as meter, client(meter) as http:
-            answer = await http.post("/v1/messages", json={**BODY, **options, "system": "x" * size})
+            answer = await http.post("/v1/messages", json={**BODY, **options})
     assert answer.status_code == status
     assert words in answer.json()["error"]["message"]
     assert api.requests == []
@@ -179,7 +176,7 @@ async def test_the_checks_hold_wherever_something_lies(
 async def test_a_key_that_the_operator_allows_goes_on() -> None:
     with ScriptedApi(lambda _: text("x")) as api:
         async with (
-            ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy,
+            ModelProxy(upstream(api.url), REDACT) as proxy,
             proxy.session(
                 run_label="run", budget_usd=None, placeholders={}, allowed=Allowed(keys=["new_option"])
             ) as meter,
@@ -194,7 +191,7 @@ HEADERS = {"anthropic-workspace-id": "w", "anthropic-beta": "b"}
 async def test_a_body_is_sent_as_it_was_read() -> None:
     spaced = json.dumps({"zebra": 1, **BODY, "system": "é"}, indent=2).replace('"zebra"', '"top_k"').encode()
     with ScriptedApi(lambda _: text("x")) as api:
-        async with open_run(LiveMode(upstream(api.url))) as meter, client(meter) as http:
+        async with open_run(upstream(api.url)) as meter, client(meter) as http:
             for _ in range(2):
                 await http.post("/v1/messages?beta=true&x=y", content=spaced, headers=HEADERS)
     first, second = api.requests
@@ -208,7 +205,7 @@ async def test_a_body_is_sent_as_it_was_read() -> None:
 async def test_token_counts_of_a_run_have_a_limit_although_they_are_free(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "MAX_TOKEN_COUNTS", 2)
     with ScriptedApi(lambda _: text("x")) as api:
-        async with open_run(LiveMode(upstream(api.url))) as meter, client(meter) as http:
+        async with open_run(upstream(api.url)) as meter, client(meter) as http:
             counts = [await http.post("/v1/messages/count_tokens", json=BODY) for _ in range(3)]
             answer = await http.post("/v1/messages", json=BODY)
     assert [count.status_code for count in counts] == [200, 200, 429]

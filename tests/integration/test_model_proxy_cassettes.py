@@ -1,7 +1,6 @@
 """Recording to a cassette and answering from it, over real HTTP."""
 
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +8,11 @@ import anyio
 import httpx2
 import pytest
 
-from tests.support.proxied import KEY, REDACT, ask, client, open_run, until, upstream
+from tests.support.proxied import KEY, ask, client, open_run, upstream
 from tests.support.scripted_api import Reply, ScriptedApi, http_error, raw, text, tool_call
 from zelda_ci.errors import ProxyError
-from zelda_ci.model_proxy.cassettes.cassette import Exchange, load, partial_file
+from zelda_ci.model_proxy.cassettes.cassette import load
 from zelda_ci.model_proxy.meter import Meter
-from zelda_ci.model_proxy.proxy import ModelProxy
-from zelda_ci.model_proxy.upstream import RecordMode, ReplayMode
 
 pytestmark = pytest.mark.anyio
 
@@ -27,7 +24,7 @@ WRITE = tool_call("Write", {"file_path": "/here/ws/a.txt", "content": "x\n/here/
 async def record(folder: Path, *replies: Reply, said: str = "Look into /here/ws.", **options: Any) -> Meter:
     """Record one request per reply: the same words, each at a later place."""
     with ScriptedApi(replies) as api:
-        async with open_run(RecordMode(upstream(api.url), folder), places=HERE) as meter:
+        async with open_run(upstream(api.url), cassettes=folder, places=HERE) as meter:
             for _ in replies:
                 await ask(meter, said, **options)
     return meter
@@ -35,13 +32,6 @@ async def record(folder: Path, *replies: Reply, said: str = "Look into /here/ws.
 
 def files(folder: Path) -> list[str]:
     return sorted(file.name for file in folder.iterdir())
-
-
-def kept(folder: Path) -> int:
-    """Answers in a recording that is not at its end."""
-    file = partial_file(folder / "run.json")
-    lines = file.read_bytes().splitlines() if file.exists() else []
-    return len([Exchange.model_validate_json(line) for line in lines])
 
 
 def messages(body: bytes) -> list[Any]:
@@ -57,19 +47,19 @@ def tool_input(answer: httpx2.Response) -> Any:
 
 async def test_a_recording_answers_in_another_folder_without_key_or_network(tmp_path: Path) -> None:
     recorded = await record(tmp_path, WRITE)
-    async with open_run(ReplayMode(tmp_path), places=THERE) as meter:
+    async with open_run(None, cassettes=tmp_path, places=THERE) as meter:
         answer = await ask(meter, f"Look into {THERE['workspace']}.")
     assert tool_input(answer) == {
         "file_path": '/there/"other" place/a.txt',
         "content": 'x\n/there/"other" place\n',
     }
-    assert (meter.cassette.failure, meter.cassette.divergences, meter.cassette.unused) == (None, (), ())
+    assert (meter.cassette.failure, meter.cassette.remarks) == (None, [])
     assert meter.usage().models == recorded.usage().models
 
 
 async def test_errors_and_retries_are_replayed_with_what_the_cli_acts_on(tmp_path: Path) -> None:
     recorded = await record(tmp_path, http_error(503, "busy", headers={"retry-after": "0", "x-other": "y"}), text("x"))
-    async with open_run(ReplayMode(tmp_path), places=HERE) as meter:
+    async with open_run(None, cassettes=tmp_path, places=HERE) as meter:
         first, second = [await ask(meter, "Look into /here/ws.") for _ in range(2)]
     assert (first.status_code, second.status_code) == (503, 200)
     assert first.json()["error"] == {"type": "api_error", "message": "busy"}
@@ -83,13 +73,13 @@ async def test_errors_and_retries_are_replayed_with_what_the_cli_acts_on(tmp_pat
 )
 async def test_a_malformed_stream_is_replayed_as_it_was(tmp_path: Path, body: bytes) -> None:
     await record(tmp_path, raw(body))
-    async with open_run(ReplayMode(tmp_path), places=HERE) as meter:
+    async with open_run(None, cassettes=tmp_path, places=HERE) as meter:
         assert (await ask(meter, "Look into /here/ws.")).content == body
 
 
 async def test_a_cassette_holds_no_path_no_secret_and_no_token(tmp_path: Path) -> None:
     with ScriptedApi([text(f"Your key is {KEY}, you are in /here/ws.")]) as api:
-        async with open_run(RecordMode(upstream(api.url), tmp_path), places=HERE) as meter:
+        async with open_run(upstream(api.url), cassettes=tmp_path, places=HERE) as meter:
             await ask(meter, f"I have {KEY} and {meter.token} at {meter.base_url} in /here/ws.")
     content = (tmp_path / "run.json").read_text()
     assert [word for word in (KEY, meter.token, meter.base_url, "/here") if word in content] == []
@@ -99,24 +89,24 @@ async def test_a_cassette_holds_no_path_no_secret_and_no_token(tmp_path: Path) -
 
 async def test_a_request_without_a_match_is_refused_for_good_and_shows_the_nearest(tmp_path: Path) -> None:
     await record(tmp_path, text("x"))
-    async with open_run(ReplayMode(tmp_path), places=HERE) as meter:
+    async with open_run(None, cassettes=tmp_path, places=HERE) as meter:
         answers = [await ask(meter, "Look into /here/else.") for _ in range(2)]
     assert [(answer.status_code, answer.headers["x-should-retry"]) for answer in answers] == [(409, "false")] * 2
     message = answers[0].json()["error"]["message"]
     assert message.startswith("Zelda's replay stops here: the recording has no answer for the request of main")
     assert "-Look into {{zelda:workspace}}.\n+Look into /here/else." in message
     assert message.endswith(str(meter.cassette.failure))
-    assert meter.cassette.unused == ("exchange 1 (main, after 0 model responses)",)
+    assert meter.cassette.remarks == [], "the refusal says it all"
 
 
 async def test_a_token_count_is_answered_and_not_recorded(tmp_path: Path) -> None:
     with ScriptedApi([text("x")]) as api:
-        async with open_run(RecordMode(upstream(api.url), tmp_path)) as meter, client(meter) as http:
+        async with open_run(upstream(api.url), cassettes=tmp_path) as meter, client(meter) as http:
             await http.post("/v1/messages/count_tokens", json={})
             assert meter.usage().requests == 1
             await ask(meter)
     assert len(load(tmp_path / "run.json").exchanges) == 1
-    async with open_run(ReplayMode(tmp_path)) as meter, client(meter) as http:
+    async with open_run(None, cassettes=tmp_path) as meter, client(meter) as http:
         assert (await http.post("/v1/messages/count_tokens", json={"system": "y" * 400})).json() == {
             "input_tokens": 103
         }
@@ -125,26 +115,16 @@ async def test_a_token_count_is_answered_and_not_recorded(tmp_path: Path) -> Non
 # --- the file ------------------------------------------------------------------------------------------------------
 
 
-async def test_a_crash_loses_at_most_the_exchange_on_the_way(tmp_path: Path) -> None:
-    with ScriptedApi([text("x"), text("y")]) as api:
-        async with open_run(RecordMode(upstream(api.url), tmp_path)) as meter:
-            for number in (1, 2):
-                await ask(meter)
-                await until(partial(lambda many: kept(tmp_path) == many, number))
-            assert not (tmp_path / "run.json").exists()
-    assert files(tmp_path) == ["run.json"]
-
-
 async def test_a_recording_that_is_interrupted_keeps_the_good_one_before_it(tmp_path: Path) -> None:
     await record(tmp_path, text("good"))
     before = (tmp_path / "run.json").read_bytes()
     with ScriptedApi([text("bad")]) as api, anyio.CancelScope() as scope:
-        async with open_run(RecordMode(upstream(api.url), tmp_path)) as meter:
+        async with open_run(upstream(api.url), cassettes=tmp_path) as meter:
             await ask(meter)
             scope.cancel()
             await anyio.sleep_forever()
     assert (tmp_path / "run.json").read_bytes() == before
-    assert kept(tmp_path) == 1
+    assert files(tmp_path) == ["run.json"]
 
 
 async def test_a_full_disk_fails_the_recording_and_not_the_session(tmp_path: Path) -> None:
@@ -154,17 +134,6 @@ async def test_a_full_disk_fails_the_recording_and_not_the_session(tmp_path: Pat
     assert str(meter.cassette.failure).startswith(
         f"the recording {tmp_path / 'no-folder' / 'run.json'} cannot be written: "
     )
-
-
-async def test_two_runs_cannot_be_recorded_to_one_file(tmp_path: Path) -> None:
-    async with ModelProxy(RecordMode(upstream("http://127.0.0.1:1"), tmp_path), REDACT) as proxy:
-        async with proxy.session(run_label="a", budget_usd=None, placeholders={}):
-            with pytest.raises(ProxyError, match="two runs would be recorded"):
-                await proxy.session(run_label="a", budget_usd=None, placeholders={}).__aenter__()
-            async with proxy.session(run_label="b", budget_usd=None, placeholders={}):
-                pass
-        async with proxy.session(run_label="a", budget_usd=None, placeholders={}):
-            pass
 
 
 def edit(folder: Path, response: dict[str, Any]) -> None:
@@ -185,7 +154,7 @@ async def test_a_strange_recording_never_breaks_the_proxy(tmp_path: Path, respon
     await record(tmp_path, text("x"))
     edit(tmp_path, response)
     for streaming in (True, False):
-        async with open_run(ReplayMode(tmp_path), places=HERE) as meter:
+        async with open_run(None, cassettes=tmp_path, places=HERE) as meter:
             assert (await ask(meter, "Look into /here/ws.", stream=streaming)).status_code in (200, 500)
 
 

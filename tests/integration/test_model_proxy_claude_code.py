@@ -24,26 +24,23 @@ from tests.support.scripted_api import (
 )
 from zelda_ci.model_proxy.cassettes.cassette import load
 from zelda_ci.model_proxy.meter import Meter
-from zelda_ci.model_proxy.upstream import LiveMode, RecordMode, ReplayMode
+from zelda_ci.model_proxy.upstream import Upstream
 
 pytestmark = pytest.mark.anyio
 
 
-async def lead(
-    mode: LiveMode | RecordMode | ReplayMode,
-    base: Path,
-) -> tuple[CliSession, Meter]:
+async def lead(base: Path, api: Upstream | None, cassettes: Path | None = None) -> tuple[CliSession, Meter]:
     """One session in the folders below `base`, which are made unless they are there."""
     workspace, home = folders(base)
     places = {"workspace": str(workspace), "home": str(home)}
-    async with open_run(mode, places=places) as meter:
+    async with open_run(api, cassettes=cassettes, places=places) as meter:
         session = await run_cli(meter.base_url, meter.token, workspace, home)
     return session, meter
 
 
 async def record(base: Path, cassettes: Path, script: Script) -> CliSession:
     with ScriptedApi(script) as api:
-        session, _ = await lead(RecordMode(upstream(api.url), cassettes), base)
+        session, _ = await lead(base, upstream(api.url), cassettes)
     return session
 
 
@@ -67,9 +64,9 @@ async def test_a_session_is_replayed_with_the_same_transcript_in_another_folder(
         text(f"I wrote {note}.", tokens=Tokens(100, 10, cache_read=1000, cache_write_1h=50)),
     ]
     recorded = await record(first, tmp_path / "cassettes", script)
-    session, meter = await lead(ReplayMode(tmp_path / "cassettes"), second)
+    session, meter = await lead(second, None, tmp_path / "cassettes")
 
-    assert (meter.cassette.failure, meter.cassette.divergences, meter.cassette.unused) == (None, (), ())
+    assert (meter.cassette.failure, meter.cassette.remarks) == (None, [])
     assert (meter.usage().errors, meter.usage().retries) == ({"503": 1}, 1)
     assert (second / "workspace" / "note.txt").read_text() == 'a\n"b"\n'
     assert session.result["result"] == f"I wrote {second}/workspace/note.txt."
@@ -94,8 +91,9 @@ def spoken(session: CliSession) -> list[str]:
 
 async def test_sub_agents_get_their_own_answers_in_a_replay(tmp_path: Path) -> None:
     recorded = await record(tmp_path / "one", tmp_path / "cassettes", agents)
-    session, meter = await lead(ReplayMode(tmp_path / "cassettes"), tmp_path / "two")
-    assert (meter.cassette.failure, meter.cassette.unused) == (None, ())
+    session, meter = await lead(tmp_path / "two", None, tmp_path / "cassettes")
+    assert meter.cassette.failure is None
+    assert not [remark for remark in meter.cassette.remarks if "not asked for" in remark]
     assert Counter(said(session)) == Counter(said(recorded))
 
 
@@ -134,7 +132,7 @@ async def test_a_replay_with_other_steering_files_stops_and_says_what_changed(tm
 
     script = [tool_call("Skill", {"skill": "greet"}), text("Hello.")]
     await record(project(tmp_path / "one", "Always"), tmp_path / "cassettes", script)
-    session, meter = await lead(ReplayMode(tmp_path / "cassettes"), project(tmp_path / "two", "Never"))
+    session, meter = await lead(project(tmp_path / "two", "Never"), None, tmp_path / "cassettes")
     assert session.result["api_error_status"] == 409
     for said_of_it in (str(meter.cassette.failure), session.result["result"]):
         assert "-Always be kind.\n+Never be kind." in said_of_it
@@ -155,8 +153,8 @@ async def test_what_the_cli_names_at_random_is_found_again_by_the_replayed_model
                 return text("Read.")
 
     await record(tmp_path / "one", tmp_path / "cassettes", script)
-    session, meter = await lead(ReplayMode(tmp_path / "cassettes"), tmp_path / "two")
-    assert (meter.cassette.failure, meter.cassette.divergences, meter.cassette.unused) == (None, (), ())
+    session, meter = await lead(tmp_path / "two", None, tmp_path / "cassettes")
+    assert (meter.cassette.failure, meter.cassette.remarks) == (None, [])
     assert "the end" in str(session.transcript[-3])
 
 
@@ -187,7 +185,7 @@ async def test_our_prices_are_those_of_the_cli(tmp_path: Path) -> None:
         return tool_calls(calls) if is_first else text("Hello.", tokens=PRICED[request.body["model"]])
 
     with ScriptedApi(script) as api:
-        session, meter = await lead(LiveMode(upstream(api.url)), tmp_path)
+        session, meter = await lead(tmp_path, upstream(api.url))
     for model in PRICED:
         theirs, ours = session.model_usage[model], meter.usage().models[model]
         assert ours.cost_usd == pytest.approx(theirs["costUSD"]), model

@@ -4,7 +4,6 @@ import contextlib
 import gc
 import gzip
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -13,36 +12,23 @@ import pytest
 from anyio.abc import AnyByteStream
 
 from tests.support.patience import PATIENCE
-from tests.support.proxied import BODY, REDACT, ask, client, listening, open_run, plain_client, until, upstream
+from tests.support.proxied import BODY, ask, client, listening, open_run, plain_client, until, upstream
 from tests.support.scripted_api import ScriptedApi, hang, raw, text
-from zelda_ci.errors import ProxyError
-from zelda_ci.model_proxy import limits
-from zelda_ci.model_proxy.cassettes import cassette
-from zelda_ci.model_proxy.limits import Limits
+from zelda_ci.model_proxy import live, server
 from zelda_ci.model_proxy.meter import Meter
-from zelda_ci.model_proxy.proxy import ModelProxy
-from zelda_ci.model_proxy.upstream import LiveMode, RecordMode, ReplayMode
 from zelda_ci.model_proxy.wire import Call
 
 pytestmark = pytest.mark.anyio
 
 MIB = 1 << 20
-SMALL = Limits(
-    request_bytes=MIB,
-    answer_bytes=MIB,
-    error_bytes=MIB // 4,
-    request_seconds=1.0,
-    silence_seconds=1.0,
-)
 
 
-@asynccontextmanager
-async def limited(mode: LiveMode | RecordMode, limits: Limits = SMALL) -> AsyncIterator[Meter]:
-    async with (
-        ModelProxy(mode, REDACT, limits) as proxy,
-        proxy.session(run_label="run", budget_usd=None, placeholders={}) as meter,
-    ):
-        yield meter
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A MiB for a request and for an answer, and a second for each to go on."""
+    for module in (server, live):
+        for name in ("MAX_REQUEST_MIB", "REQUEST_SECONDS", "MAX_ANSWER_MIB", "SILENCE_SECONDS"):
+            monkeypatch.setattr(module, name, 1, raising=False)
 
 
 async def post(meter: Meter, content: bytes | AsyncIterator[bytes], **headers: str) -> httpx2.Response:
@@ -63,10 +49,11 @@ def said(answer: httpx2.Response) -> str:
 # Requests
 
 
+@pytest.mark.usefixtures("small")
 async def test_a_large_request_is_refused_with_its_limit_however_it_is_sent() -> None:
     large = b" " * (MIB + 1)
     with ScriptedApi([]) as api:
-        async with limited(LiveMode(upstream(api.url))) as meter:
+        async with open_run(upstream(api.url)) as meter:
             for content in (large, pieces(large[: MIB // 2], large[MIB // 2 :])):
                 answer = await post(meter, content)
                 assert answer.status_code == 413
@@ -74,10 +61,11 @@ async def test_a_large_request_is_refused_with_its_limit_however_it_is_sent() ->
                 assert answer.headers["x-should-retry"] == "false"
 
 
+@pytest.mark.usefixtures("small")
 async def test_a_request_that_does_not_arrive_is_ended() -> None:
     with ScriptedApi([]) as api:
         async with (
-            limited(LiveMode(upstream(api.url))) as meter,
+            open_run(upstream(api.url)) as meter,
             await anyio.connect_tcp("127.0.0.1", int(meter.base_url.rpartition(":")[2])) as line,
         ):
             await line.send(b"POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n\r\n{")
@@ -110,9 +98,10 @@ PLAIN = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close
 EVENT = b'event: ping\ndata: {"type":"ping"}\n\n'
 
 
+@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize(("kind", "path"), [(STREAM, "/v1/messages"), (PLAIN, "/v1/messages/count_tokens")])
 async def test_an_answer_without_end_is_cut_at_its_limit_and_told(kind: bytes, path: str) -> None:
-    async with listening(sending(kind, EVENT * 1000)) as url, limited(LiveMode(upstream(url))) as meter:
+    async with listening(sending(kind, EVENT * 1000)) as url, open_run(upstream(url)) as meter:
         size = 0
         async with client(meter) as http, http.stream("POST", path, json=BODY) as answer:
             with pytest.raises(httpx2.RemoteProtocolError):  # noqa: PT012 - what came before counts
@@ -122,50 +111,34 @@ async def test_an_answer_without_end_is_cut_at_its_limit_and_told(kind: bytes, p
         assert meter.outage == "The API's answer is larger than the 1 MiB that Zelda passes on"
 
 
+@pytest.mark.usefixtures("small")
 async def test_a_compressed_answer_without_end_is_cut_at_what_it_unpacks_to() -> None:
     bomb = gzip.compress(b" " * (64 * MIB))
     headers = {"content-type": "application/json", "content-encoding": "gzip"}
     with ScriptedApi([raw(bomb, headers=headers)]) as api:
-        async with limited(LiveMode(upstream(api.url))) as meter:
+        async with open_run(upstream(api.url)) as meter:
             with pytest.raises(httpx2.RemoteProtocolError):
                 await ask(meter)
             assert "larger than the 1 MiB" in str(meter.outage)
 
 
+@pytest.mark.usefixtures("small")
 async def test_an_api_that_falls_silent_is_left() -> None:
     with ScriptedApi([hang()]) as api:
-        async with limited(LiveMode(upstream(api.url))) as meter:
+        async with open_run(upstream(api.url)) as meter:
             answer = await ask(meter)
     message = f"Zelda's model proxy could not reach {api.url}: it fell silent"
     assert (answer.status_code, said(answer)) == (502, message)
 
 
-# Recordings
-
-
-async def test_a_recording_that_is_too_large_to_read_is_named(tmp_path: Path) -> None:
-    file = tmp_path / "run.json"
-    with file.open("wb") as sparse:
-        sparse.truncate(limits.MAX_RECORDING_BYTES + 1)
-    with pytest.raises(ProxyError) as caught:
-        cassette.load(file)
-    assert caught.value.code == "CASSETTE_TOO_LARGE"
-    assert str(file) in caught.value.message
-
-
 @pytest.mark.parametrize("mode", ["live", "record", "replay"])
 async def test_a_request_is_forgotten_when_it_is_answered(mode: str, tmp_path: Path) -> None:
     with ScriptedApi(lambda _: text("Hello.")) as api:
-        record = RecordMode(upstream(api.url), tmp_path)
-        modes: dict[str, LiveMode | RecordMode | ReplayMode] = {
-            "live": LiveMode(upstream(api.url)),
-            "record": record,
-            "replay": ReplayMode(tmp_path),
-        }
+        recorded = None if mode == "live" else tmp_path
         if mode == "replay":
-            async with open_run(record) as meter:
+            async with open_run(upstream(api.url), cassettes=recorded) as meter:
                 await ask(meter, "x" * 100_000)
-        async with open_run(modes[mode]) as meter:
+        async with open_run(None if mode == "replay" else upstream(api.url), cassettes=recorded) as meter:
             assert (await ask(meter, "x" * 100_000)).status_code == 200
             assert meter.usage().requests == 1
             # A recording reads it in a thread.
@@ -178,7 +151,7 @@ async def test_an_answer_that_is_left_before_it_tells_its_price_counts_against_t
             await stream.receive()
             await anyio.sleep_forever()
 
-    async with listening(never) as url, open_run(LiveMode(upstream(url)), budget_usd=0.01) as meter:
+    async with listening(never) as url, open_run(upstream(url), budget_usd=0.01) as meter:
         body = {**BODY, "stream": False, "messages": [{"role": "user", "content": "x" * 100_000}]}
         async with plain_client(base_url=meter.base_url, headers={"x-api-key": meter.token}) as http:
             with anyio.move_on_after(1):

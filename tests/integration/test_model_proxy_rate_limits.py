@@ -20,12 +20,11 @@ from tests.support.patience import PATIENCE
 from tests.support.projects import repository
 from tests.support.proxied import BODY, REDACT, ask, client, listening, open_run, until, upstream
 from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, Tokens, hang, http_error, text, tool_call
+from zelda_ci.model_proxy import live
 from zelda_ci.model_proxy.cassettes.cassette import load
-from zelda_ci.model_proxy.limits import Limits
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.model_proxy.rate_limits import RateLimits, UpstreamPause
-from zelda_ci.model_proxy.upstream import LiveMode, RecordMode, ReplayMode
 
 pytestmark = pytest.mark.anyio
 
@@ -71,9 +70,7 @@ class Job:
     def __init__(self, url: str) -> None:
         self.told: list[str] = []
         rate_limits: RateLimits = defaultdict(lambda: UpstreamPause(self.told.append))
-        self.sessions, self.judges = [
-            ModelProxy(LiveMode(upstream(url)), REDACT, rate_limits=rate_limits) for _ in range(2)
-        ]
+        self.sessions, self.judges = [ModelProxy(upstream(url), REDACT, rate_limits=rate_limits) for _ in range(2)]
 
 
 @asynccontextmanager
@@ -130,7 +127,7 @@ async def test_a_check_waits_for_nothing() -> None:
 async def test_a_refusal_that_cannot_be_waited_for_is_passed_on_as_the_last_one() -> None:
     refusal = http_error(429, "slow down", headers={"retry-after": "60", "x-should-retry": "true"})
     with ScriptedApi([refusal]) as api:
-        async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy, proxy.session(**RUN) as meter:
+        async with ModelProxy(upstream(api.url), REDACT) as proxy, proxy.session(**RUN) as meter:
             meter.wait.max_seconds = 1
             answer = await ask(meter)
             assert (answer.status_code, answer.headers.get_list("x-should-retry")) == (429, ["false"])
@@ -146,7 +143,7 @@ async def test_a_refused_token_count_holds_up_nobody() -> None:
             head = "HTTP/1.1 429 Slow\r\nretry-after: 60" if is_count else "HTTP/1.1 200 OK"
             await stream.send(f"{head}\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{{}}".encode())
 
-    async with listening(serve) as url, open_run(LiveMode(upstream(url))) as meter, client(meter) as http:
+    async with listening(serve) as url, open_run(upstream(url)) as meter, client(meter) as http:
         count = await http.post("/v1/messages/count_tokens", json=BODY)
         assert (count.status_code, (await ask(meter)).status_code) == (429, 200)
 
@@ -154,8 +151,7 @@ async def test_a_refused_token_count_holds_up_nobody() -> None:
 async def test_what_waited_is_not_asked_once_the_budget_is_spent() -> None:
     gate, spent = threading.Event(), Tokens(1000, 100)
     with ScriptedApi([text("Dear.", tokens=spent, gate=gate), limited(1)]) as api:
-        mode = LiveMode(upstream(api.url))
-        async with open_run(mode, budget_usd=0.0025) as meter, anyio.create_task_group() as group:
+        async with open_run(upstream(api.url), budget_usd=0.0025) as meter, anyio.create_task_group() as group:
             statuses = []
 
             async def one() -> None:
@@ -172,28 +168,26 @@ async def test_what_waited_is_not_asked_once_the_budget_is_spent() -> None:
 
 async def test_a_recording_has_neither_the_refusal_nor_the_waiting(tmp_path: Path) -> None:
     with ScriptedApi(Limit()) as api:
-        async with open_run(RecordMode(upstream(api.url), tmp_path)) as meter:
+        async with open_run(upstream(api.url), cassettes=tmp_path) as meter:
             assert (await ask(meter)).status_code == 200
     assert meter.usage().throttled == 1
     (exchange,) = load(tmp_path / "run.json").exchanges
     assert exchange.response.status == 200
-    async with open_run(ReplayMode(tmp_path)) as meter:
+    async with open_run(None, cassettes=tmp_path) as meter:
         began = time.monotonic()
         replayed = await ask(meter)
         assert time.monotonic() - began < PAUSE
     assert b'"Fine."' in replayed.content
     used = meter.usage()
     assert (used.requests, used.throttled, used.wait_seconds) == (1, 0, 0)
-    assert (meter.cassette.failure, meter.cassette.unused) == (None, ())
+    assert (meter.cassette.failure, meter.cassette.remarks) == (None, [])
 
 
-async def test_an_api_that_says_nothing_is_given_up_and_its_answer_has_a_price() -> None:
+async def test_an_api_that_says_nothing_is_given_up_and_its_answer_has_a_price(monkeypatch: pytest.MonkeyPatch) -> None:
     """Claude Code waits for those who wait; so the proxy has to notice."""
+    monkeypatch.setattr(live, "HEAD_SECONDS", 0.3)
     with ScriptedApi([hang()]) as api:
-        async with (
-            ModelProxy(LiveMode(upstream(api.url)), REDACT, Limits(head_seconds=0.3)) as proxy,
-            proxy.session(**{**RUN, "budget_usd": 1.0}) as meter,
-        ):
+        async with open_run(upstream(api.url), budget_usd=1.0) as meter:
             answer = await ask(meter)
             assert sum(exchange.estimated_usd for exchange in meter._exchanges) > 0
     assert answer.status_code == 502

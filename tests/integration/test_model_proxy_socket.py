@@ -16,14 +16,13 @@ from zelda_ci.domain.session import SessionStatus
 from zelda_ci.execution import launch
 from zelda_ci.model_proxy.policy import Allowed
 from zelda_ci.model_proxy.proxy import ModelProxy
-from zelda_ci.model_proxy.upstream import LiveMode
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_the_socket_answers_as_loopback_does_and_is_gone_with_the_proxy() -> None:
     with ScriptedApi([text("Hello.")]) as api:
-        async with open_run(LiveMode(upstream(api.url))) as meter:
+        async with open_run(upstream(api.url)) as meter:
             assert meter.socket
             folder = meter.socket.parent
             assert len(os.fsencode(meter.socket)) <= 107
@@ -52,7 +51,7 @@ async def test_a_session_without_network_has_its_model_and_nothing_else(tmp_path
         for name, model in (("small", "haiku"), ("dear", "opus"))
     }
     with ScriptedApi(script, agents=[[text("I was small.")]]) as api:
-        async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
+        async with ModelProxy(upstream(api.url), REDACT) as proxy:
             allowed = Allowed("claude-sonnet-5-5")
             async with proxy.session(run_label="a", budget_usd=None, placeholders={}, allowed=allowed) as meter:
                 workspace = make_workspace(tmp_path, files, level="none")

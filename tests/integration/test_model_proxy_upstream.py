@@ -22,7 +22,6 @@ from tests.support.proxied import BODY, KEY, REDACT, ask, client, listening, ope
 from tests.support.scripted_api import ScriptedApi, Tokens, cut_after, http_error, raw, text
 from zelda_ci.errors import ProxyError
 from zelda_ci.model_proxy.proxy import ModelProxy
-from zelda_ci.model_proxy.upstream import LiveMode
 
 pytestmark = pytest.mark.anyio
 
@@ -30,7 +29,7 @@ pytestmark = pytest.mark.anyio
 @pytest.mark.parametrize("address", ["", "api.anthropic.com", "ftp://x", "http://", "file:///etc/passwd"])
 async def test_an_address_that_is_none_is_an_error_before_anything_starts(address: str) -> None:
     with pytest.raises(ProxyError, match="is not the address of an API") as caught:
-        await ModelProxy(LiveMode(upstream(address)), REDACT).__aenter__()
+        await ModelProxy(upstream(address), REDACT).__aenter__()
     assert caught.value.hint
 
 
@@ -50,7 +49,7 @@ async def test_requests_go_through_the_users_http_proxy_unless_the_host_is_exemp
     reply = "HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\n\r\n"
     async with answering(f"{reply}proxy") as proxy, answering(f"{reply}api  ") as api:
         given = {name: value.replace("PROXY", proxy) for name, value in environ.items()}
-        async with open_run(LiveMode(upstream(api, given))) as meter:
+        async with open_run(upstream(api, given)) as meter:
             assert (await ask(meter)).text.strip() == reached
 
 
@@ -60,9 +59,9 @@ async def test_a_certificate_of_the_users_own_authority_is_trusted_when_the_envi
 ) -> None:
     reply = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}"
     async with answering(reply, self_signed(tmp_path)) as url:
-        async with open_run(LiveMode(upstream(url, {variable: str(tmp_path / "cert.pem")}))) as meter:
+        async with open_run(upstream(url, {variable: str(tmp_path / "cert.pem")})) as meter:
             assert (await ask(meter)).status_code == 200
-        async with open_run(LiveMode(upstream(url))) as meter:
+        async with open_run(upstream(url)) as meter:
             refused = await ask(meter)
     assert refused.status_code == 502
     assert "CERTIFICATE_VERIFY_FAILED" in refused.json()["error"]["message"]
@@ -89,7 +88,7 @@ USED = Tokens(input=1000, output=100)
 
 
 async def test_an_api_that_hangs_up_without_an_answer_is_a_502() -> None:
-    async with answering("") as url, open_run(LiveMode(upstream(url))) as meter:
+    async with answering("") as url, open_run(upstream(url)) as meter:
         assert (await ask(meter)).status_code == 502
     assert meter.usage().errors == {"connection": 1}
 
@@ -101,7 +100,7 @@ async def test_an_answer_that_breaks_off_breaks_off_for_the_session_too(
 ) -> None:
     reply = cut_after(4, text("Some words.", tokens=USED)) if streaming else raw(b'{"type": "mess', length=500)
     with ScriptedApi([reply]) as api:
-        async with open_run(LiveMode(upstream(api.url))) as meter:
+        async with open_run(upstream(api.url)) as meter:
             with pytest.raises(httpx2.RemoteProtocolError):
                 await ask(meter)
     used = meter.usage()
@@ -114,7 +113,7 @@ async def test_an_answer_that_breaks_off_breaks_off_for_the_session_too(
 
 async def test_when_the_session_leaves_so_does_the_request_and_what_was_seen_is_counted() -> None:
     with ScriptedApi([text("Some words.", tokens=USED, delay=0.05)]) as api:
-        async with open_run(LiveMode(upstream(api.url))) as meter, client(meter) as http:
+        async with open_run(upstream(api.url)) as meter, client(meter) as http:
             async with http.stream("POST", "/v1/messages", json=BODY) as answer:
                 await anext(answer.aiter_raw())
             await until(lambda: api.disconnects == 1)
@@ -124,7 +123,7 @@ async def test_when_the_session_leaves_so_does_the_request_and_what_was_seen_is_
 
 async def test_the_end_of_a_run_ends_its_requests() -> None:
     with ScriptedApi([text("Some words.", delay=0.05)]) as api:
-        async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
+        async with ModelProxy(upstream(api.url), REDACT) as proxy:
             async with proxy.session(run_label="a", budget_usd=None, placeholders={}) as meter:
                 http = client(meter)
                 asked = http.build_request("POST", "/v1/messages", json=BODY)
@@ -137,7 +136,7 @@ async def test_the_end_of_a_run_ends_its_requests() -> None:
 
 async def test_a_request_that_is_complete_only_when_its_run_is_over_is_not_sent() -> None:
     with ScriptedApi([text("Too late.")]) as api:
-        async with ModelProxy(LiveMode(upstream(api.url)), REDACT) as proxy:
+        async with ModelProxy(upstream(api.url), REDACT) as proxy:
             async with proxy.session(run_label="a", budget_usd=None, placeholders={}) as meter:
                 content = json.dumps(BODY).encode()
                 head = f"POST /v1/messages HTTP/1.1\r\nhost: localhost\r\nx-api-key: {meter.token}\r\n"
@@ -156,7 +155,7 @@ async def test_a_request_that_is_complete_only_when_its_run_is_over_is_not_sent(
 @pytest.mark.parametrize("status", [408, 503])
 async def test_what_may_pass_is_asked_again(status: int) -> None:
     with ScriptedApi([http_error(status), text("Fine.")]) as api:
-        async with open_run(LiveMode(upstream(api.url))) as meter:
+        async with open_run(upstream(api.url)) as meter:
             statuses = [(await ask(meter)).status_code for _ in range(2)]
     assert statuses == [status, 200]
     assert meter.usage().retries == 1
@@ -177,7 +176,7 @@ async def test_a_redirect_is_an_error_that_names_where_it_leads(status: int, pat
         location = f"{elsewhere.replace('//', '//user:pass@')}/v2/{KEY}?sig=secret"
         async with (
             answering(f"HTTP/1.1 {status} Moved\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n") as url,
-            open_run(LiveMode(upstream(url))) as meter,
+            open_run(upstream(url)) as meter,
             client(meter) as http,
         ):
             answer = await http.post(path, json=BODY, follow_redirects=True)
@@ -228,7 +227,7 @@ async def dead(kind: str, folder: Path) -> AsyncIterator[str]:
 
 @pytest.mark.parametrize(("kind", "why"), [("no such name", "name"), ("untrusted", "certificate"), ("no TLS", "TLS")])
 async def test_what_does_not_pass_is_named_and_not_tried_again(tmp_path: Path, kind: str, why: str) -> None:
-    async with dead(kind, tmp_path) as url, open_run(LiveMode(upstream(url))) as meter:
+    async with dead(kind, tmp_path) as url, open_run(upstream(url)) as meter:
         answer = await ask(meter)
     assert f"Zelda's model proxy could not reach {url}: " in answer.json()["error"]["message"]
     assert why in answer.text
@@ -239,7 +238,7 @@ async def test_what_does_not_pass_is_named_and_not_tried_again(tmp_path: Path, k
 async def test_credentials_in_the_address_are_not_told(tmp_path: Path) -> None:
     async with dead("refused", tmp_path) as url:
         address = url.replace("//", "//me:hunter2@") + "/base?key=hunter2"
-        async with open_run(LiveMode(upstream(address))) as meter:
+        async with open_run(upstream(address)) as meter:
             answer = await ask(meter)
     assert f"could not reach {url}/base: " in answer.json()["error"]["message"]
     assert "hunter2" not in answer.text

@@ -23,7 +23,6 @@ from zelda_ci.domain.session import SessionStatus
 from zelda_ci.execution.agent import MessageCheck, SessionRequest
 from zelda_ci.execution.launch import find_cli
 from zelda_ci.model_proxy.proxy import ModelProxy
-from zelda_ci.model_proxy.upstream import LiveMode
 from zelda_ci.redact import Redactor
 
 pytestmark = pytest.mark.anyio
@@ -50,7 +49,7 @@ async def differences(
     """How the transcript of a session differs from what passed through its proxy."""
     with ScriptedApi(script, agents=[[tool_call("Bash", {"command": "echo sub"}), text("I was small.")]]) as api:
         async with (
-            ModelProxy(LiveMode(upstream(api.url)), Redactor()) as proxy,
+            ModelProxy(upstream(api.url), Redactor()) as proxy,
             proxy.session(run_label="a", budget_usd=None, placeholders={}) as meter,
         ):
             session = _Watched(make_workspace(folder, files, level="none"), meter.base_url, cli=cli)

@@ -12,9 +12,9 @@ import pytest
 
 from tests.support.patience import PATIENCE
 from tests.support.projects import is_running, wait_until
-from zelda_ci.sandbox.programs import SUPERVISOR
+from zelda_ci.sandbox.programs import START
 
-BARE = [sys.executable, "-I", "-S", str(SUPERVISOR)]
+BARE = [sys.executable, "-I", "-S", str(START), "supervisor"]
 DAEMONS = """
 (setsid sleep 300 & echo $! >> {pids})
 (env -i setsid sh -c 'cd /; trap "" TERM HUP INT; echo $$ >> {pids}; sleep 301; sleep 302' &)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.scenarios.stage import FILES, GOOD, GREETING, NO_KEY, Stage
-from zelda_ci.execution.manifest.plugins import OUTSIDE
+from zelda_ci.execution.manifest.folders import OUTSIDE
 
 FILE = ".claude/settings.json"
 HOOKS = {"SessionStart": [{"hooks": [{"type": "command", "command": "true"}]}]}

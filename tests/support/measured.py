@@ -18,8 +18,8 @@ coverage.process_startup()
 for name in {environ}:
     del os.environ[name]
 del sys.path[-{entries}:]
-sys.argv[0] = {file!r}
-runpy.run_path({file!r}, run_name="__main__")
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
@@ -36,6 +36,11 @@ def count_supervisors() -> None:
     folder = make_passable(prefix="measured-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = [str(Path(spec.origin).parents[1])]
-    file = folder / "supervisor.py"
-    file.write_text(SUPERVISOR.format(path=path, entries=len(path), environ=measured(), file=str(programs.SUPERVISOR)))
-    programs.SUPERVISOR = file
+    file, usual = folder / "supervisor.py", programs.supervisor
+    file.write_text(SUPERVISOR.format(path=path, entries=len(path), environ=measured()))
+
+    def supervisor(parent: int) -> list[str]:
+        python, *flags, start, name, option, number = usual(parent)
+        return [python, *flags, str(file), start, name, option, number]
+
+    programs.supervisor = supervisor

@@ -3,6 +3,7 @@
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -13,7 +14,7 @@ from anyio.streams.tls import TLSListener
 from tests.support.patience import PATIENCE
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.proxy import ModelProxy
-from zelda_ci.model_proxy.upstream import LiveMode, RecordMode, ReplayMode, Upstream
+from zelda_ci.model_proxy.upstream import Upstream
 from zelda_ci.redact import Redactor, Secret
 
 KEY = "sk-ant-fake-the-real-one"
@@ -33,17 +34,16 @@ def upstream(base_url: str, environ: Mapping[str, str] | None = None) -> Upstrea
 
 @asynccontextmanager
 async def open_run(
-    mode: LiveMode | RecordMode | ReplayMode,
-    *,
-    label: str = "run",
+    api: Upstream | None,
+    cassettes: Path | None = None,
     budget_usd: float | None = None,
     places: Mapping[str, str] | None = None,
     **more: Any,
 ) -> AsyncIterator[Meter]:
     """One run of a proxy of its own, with `more` for its session."""
     async with (
-        ModelProxy(mode, REDACT) as proxy,
-        proxy.session(run_label=label, budget_usd=budget_usd, placeholders=places or {}, **more) as meter,
+        ModelProxy(api, REDACT, cassettes) as proxy,
+        proxy.session(run_label="run", budget_usd=budget_usd, placeholders=places or {}, **more) as meter,
     ):
         yield meter
 

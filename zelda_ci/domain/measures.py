@@ -8,12 +8,15 @@ A row has one or several measures: the numbers that runs are compared by. The fi
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.details import EfficiencyDetails, FulfillmentDetails, ToolUsageDetails
 from zelda_ci.domain.test_run import CorrectnessDetails
+
+if TYPE_CHECKING:
+    from zelda_ci.domain.evaluation import EvalResult
 
 # Results may come from strangers; a larger number cannot be meant, and would upset the arithmetic.
 MAX_PLAUSIBLE = 1e15
@@ -103,16 +106,6 @@ TURNS = NumberFormat(numbers.average, numbers.average, _counted(numbers.average,
 TESTS = NumberFormat(numbers.average, numbers.whole, numbers.average, brief_relative=False)
 
 
-class StoredMetric(Protocol):
-    """The part of a metric's result that its row reads."""
-
-    @property
-    def score(self) -> float | None: ...
-
-    @property
-    def details(self) -> Record: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureSpec:
     """One number: how it is read, judged, named and written."""
@@ -125,8 +118,8 @@ class MeasureSpec:
     """Its column in a list of stored runs, if it has one there."""
     unit: NumberFormat = POINTS
     scale: Scale
-    read: Callable[[StoredMetric], float | None] = lambda result: result.score
-    """Reads the value in a stored result; None where it was not computed."""
+    read: Callable[[Any], float | None] | None = None
+    """Reads the value in the metric's details, None where it was not computed; absent for the score."""
     limit: tuple[float, float] | None = None
     """Minimum and tolerance of the gate as the documentation shows them; scores alone have them, points of 100."""
 
@@ -135,12 +128,12 @@ class MeasureSpec:
         """Its name where a row begins with it."""
         return self.label.capitalize()
 
-    def number(self, result: StoredMetric) -> float | None:
-        """The value; None where it was not computed or is not plausible."""
+    def number(self, result: "EvalResult") -> float | None:
+        """The value in a result; None where it was not computed or is not plausible."""
         try:
-            value = self.read(result)
+            value = self.read(result.details) if self.read else result.score
             return float(value) if value is not None and abs(value) < MAX_PLAUSIBLE else None
-        except Exception:  # noqa: BLE001  # a fault in a row costs this number, not the report of a run that was paid for
+        except Exception:  # noqa: BLE001 - details of another Zelda, or a fault in a row, cost this number and no report
             return None
 
 
@@ -157,7 +150,7 @@ class MetricSpec:
     measures: Mapping[Measure, MeasureSpec]
 
 
-def values(evaluations: Mapping[Metric, StoredMetric]) -> dict[Measure, float]:
+def values(evaluations: Mapping[Metric, "EvalResult"]) -> dict[Measure, float]:
     """All measures of a run; implausible values are left out."""
     known = ((measure, evaluations.get(METRIC_OF[measure]), spec) for measure, spec in MEASURES.items())
     found = {measure: spec.number(result) for measure, result, spec in known if result is not None}
@@ -173,14 +166,6 @@ class NumberDetails(Record):
     """Details of a metric that is one number, as in the example of CONTRIBUTING.md."""
 
     value: float
-
-
-_Details = TypeVar("_Details", bound=Record)
-
-
-def detail(kind: type[_Details], number: Callable[[_Details], float | None]) -> Callable[[StoredMetric], float | None]:
-    """A reader of a number in details of one kind."""
-    return lambda result: number(result.details) if isinstance(result.details, kind) else None
 
 
 # In the order of the configuration's keys and of the columns of lists.
@@ -203,28 +188,28 @@ METRICS: Mapping[Metric, MetricSpec] = {
                 unit=USD,
                 # Two sessions with the same task differ by a fifth easily; below a cent nobody cares.
                 scale=Scale("lower", 0.01, 0.2, varies=True),
-                read=detail(EfficiencyDetails, lambda details: details.cost_usd),
+                read=lambda details: details.cost_usd,
             ),
             Measure.TOKENS: MeasureSpec(
                 label="tokens",
                 column="Tokens",
                 unit=COUNT,
                 scale=Scale("lower", 1000.0, 0.2, varies=True),
-                read=detail(EfficiencyDetails, lambda details: details.usage.total),
+                read=lambda details: details.usage.total,
             ),
             Measure.TURNS: MeasureSpec(
                 label="turns",
                 column="Turns",
                 unit=TURNS,
                 scale=Scale("lower", 1.0, 0.2, varies=True),
-                read=detail(EfficiencyDetails, lambda details: details.turns),
+                read=lambda details: details.turns,
             ),
             Measure.DURATION: MeasureSpec(
                 label="session time",
                 column="Session time",
                 unit=SECONDS,
                 scale=Scale("lower", 10.0, 0.3, varies=True, of_the_hour=True),
-                read=detail(EfficiencyDetails, lambda details: details.wall_seconds),
+                read=lambda details: details.wall_seconds,
             ),
         },
     ),
@@ -276,10 +261,7 @@ METRICS: Mapping[Metric, MetricSpec] = {
                 # A session that writes tests writes more or fewer each time; that half of all are gone has a cause,
                 # and tests that are no longer there cannot fail.
                 scale=Scale("higher", 3.0, 0.5),
-                read=detail(
-                    CorrectnessDetails,
-                    lambda details: details.tests.ran if details.tests and details.tests.recognised else None,
-                ),
+                read=lambda details: details.tests.ran if details.tests and details.tests.recognised else None,
             ),
         },
     ),

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
-from pydantic import AwareDatetime, Field, model_validator
+from pydantic import AwareDatetime, Field, field_validator
 
 from zelda_ci.domain.arms import BaseSide, SuiteArms
 from zelda_ci.domain.base import Document, Record
@@ -18,8 +18,6 @@ from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.trials import Side
 from zelda_ci.domain.workspace import ChangeSummary, IsolationReport, TestedSource
 from zelda_ci.redact import SafeText
-
-MAX_METRIC_KEY_LENGTH = 60
 
 _Record = TypeVar("_Record", bound=Record)
 _Trial = TypeVar("_Trial")
@@ -101,8 +99,6 @@ class RunResult(Document, RunOutline):
     judge: JudgeUsage | None = None
     """Absent where no judge was asked."""
     evaluations: dict[Metric, EvalResult] = {}
-    unknown_metrics: tuple[str, ...] = ()
-    """Keys of metrics that a newer Zelda has computed; their results are left out."""
     steering: tuple[UnitUse, ...] | None = None
     """Files that steer the session and what became of each; absent where not all is known."""
     touched: tuple[SafeText, ...] | None = None
@@ -117,17 +113,10 @@ class RunResult(Document, RunOutline):
         """Cost of session and judges together."""
         return self.api.cost_usd + (self.judge.cost_usd if self.judge else 0.0)
 
-    @model_validator(mode="before")
+    @field_validator("evaluations", mode="before")
     @classmethod
-    def _leave_out_newer_metrics(cls, values: Any) -> Any:
-        evaluations = values.get("evaluations") if isinstance(values, dict) else None
-        if not isinstance(evaluations, dict):
-            return values
-        # Names only: whatever else stands there could not be told from damage.
-        names = {key for key in evaluations.keys() - set(Metric) if len(key) <= MAX_METRIC_KEY_LENGTH and key.isascii()}
-        newer = {key for key in names if key.isidentifier()}
-        known = {key: result for key, result in evaluations.items() if key not in newer}
-        return {**values, "evaluations": known, "unknownMetrics": sorted(newer)} if newer else values
+    def _without_those_of_a_newer_zelda(cls, values: Any) -> Any:
+        return {key: it for key, it in values.items() if key in set(Metric)} if isinstance(values, dict) else values
 
     def details(self, kind: type[_Record]) -> _Record | None:
         """The details of the metric that has this kind; nothing where it was not computed, or they are another's."""

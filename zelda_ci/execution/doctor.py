@@ -37,7 +37,7 @@ def refusals(files: Mapping[str, str], folder: str, redact: Redactor) -> tuple[R
     """Return what Claude Code refuses of settings files; asked once for the same contents.
 
     Args:
-        files: Those of `settings_files` that are there, with their texts.
+        files: The settings and servers files that a session reads, with their texts.
         folder: In which sessions work.
         redact: For what it says.
 

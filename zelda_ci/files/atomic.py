@@ -21,15 +21,9 @@ _LEFT_SECONDS = 3600
 
 
 def write_whole(target: Path, chunks: Iterable[bytes], *, durable: bool = True) -> None:
-    """Write a file; readers see the old one or the new one, never half of either.
+    """Write a file and the folders above it, one chunk in memory at a time; readers see the old one or the new one.
 
-    Args:
-        target: The file; folders above it that are missing are made.
-        chunks: Its content, held in memory one chunk at a time.
-        durable: Whether it must survive a loss of power; a killed process harms it in no case.
-
-    Raises:
-        StorageError: It could not be written, and is as it was before.
+    A StorageError says that it could not be written, and is as it was before; `durable` is explained at `replacing`.
     """
     with storage_errors(target):
         ownership.make_folder(target.parent)

@@ -36,15 +36,13 @@ def matches(patterns: Iterable[str], path: str) -> bool:
 
 def gitignore_patterns(lines: Iterable[str]) -> list[Any]:
     """Patterns of the lines of a `.gitignore`, without those that cannot be read: git passes over them too."""
-    return [pattern for line in lines for pattern in _understood(line) if pattern.include is not None]
-
-
-def _understood(line: str) -> Iterable[Any]:
-    with suppress(GitIgnorePatternError, re.error), warnings.catch_warnings():
-        # What Python may one day read as a nested set is a bracket in brackets.
-        warnings.simplefilter("ignore", FutureWarning)
-        return GitIgnoreSpec.from_lines([line], backend="simple").patterns
-    return ()
+    understood = list[Any]()
+    for line in lines:
+        with suppress(GitIgnorePatternError, re.error), warnings.catch_warnings():
+            # What Python may one day read as a nested set is a bracket in brackets.
+            warnings.simplefilter("ignore", FutureWarning)
+            understood += GitIgnoreSpec.from_lines([line], backend="simple").patterns
+    return [pattern for pattern in understood if pattern.include is not None]
 
 
 @lru_cache(maxsize=1000)

@@ -3,12 +3,11 @@
 import fcntl
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
-import anyio
 import anyio.from_thread
 
 from zelda_ci.errors import LockError
@@ -33,68 +32,33 @@ def try_lock(path: Path, *, shared: bool = False, mode: int = 0o600) -> int | No
         OSError: The file cannot be made: its folder is gone, closed or full.
     """
     while True:
-        descriptor = _opened(path, mode)
-        try:
-            lock_open(descriptor, shared=shared)
+        with ExitStack() as unless_held:
+            descriptor = _opened(path, mode)
+            unless_held.callback(os.close, descriptor)
+            try:
+                lock_open(descriptor, shared=shared)
+            except BlockingIOError:
+                return None
             # Its last holder may have removed the file meanwhile: that one would keep nobody out.
             with suppress(OSError):
                 if os.path.samestat(path.lstat(), os.fstat(descriptor)):
+                    unless_held.pop_all()
                     return descriptor
-        except BlockingIOError:
-            os.close(descriptor)
-            return None
-        except BaseException:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)
 
 
 def lock_open(descriptor: int, *, shared: bool = False) -> None:
-    """Take the lock on an open file; it is held until that is closed.
-
-    Raises:
-        BlockingIOError: Another process holds it.
-    """
+    """Lock an open file until it is closed; raises BlockingIOError where another process has the lock."""
     fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
 
 
-@contextmanager
-def held(path: Path, *, patience: float = TIMEOUT_SECONDS, mode: int = 0o600) -> Iterator[int]:
-    """Hold the lock; for a thread, which leaves off waiting when the task that sent it is cancelled.
+def wait_for(path: Path, *, patience: float = TIMEOUT_SECONDS, mode: int = 0o600) -> int:
+    """Take the lock once it is free, and return its descriptor; a thread stops waiting when its task is cancelled.
 
     Raises:
         LockError: As `try_lock`; or another process has held it for longer than `patience` seconds.
     """
-    for descriptor in _attempts(path, patience, mode):
-        if descriptor is not None:
-            try:
-                yield descriptor
-            finally:
-                os.close(descriptor)
-            return
-        with suppress(RuntimeError):  # no thread of an event loop
-            anyio.from_thread.check_cancelled()
-        time.sleep(POLL_SECONDS)
-
-
-@asynccontextmanager
-async def locked(path: Path, *, patience: float = TIMEOUT_SECONDS) -> AsyncIterator[int]:
-    """Hold the lock, as `held`; for a task, whose wait can be cancelled."""
-    for descriptor in _attempts(path, patience):
-        if descriptor is not None:
-            try:
-                yield descriptor
-            finally:
-                os.close(descriptor)
-            return
-        await anyio.sleep(POLL_SECONDS)
-
-
-def _attempts(path: Path, patience: float, mode: int = 0o600) -> Iterator[int | None]:
-    """Try again and again, say once what is waited for, and give up in the end."""
     began, is_announced = time.monotonic(), False
-    while True:
-        yield try_lock(path, mode=mode)
+    while (descriptor := try_lock(path, mode=mode)) is None:
         waited = time.monotonic() - began
         if waited > patience:
             raise LockError(
@@ -109,6 +73,10 @@ def _attempts(path: Path, patience: float, mode: int = 0o600) -> Iterator[int | 
                 anyio.from_thread.run_sync(on_wait.get(), sentence)
             except RuntimeError:  # this is the thread of the event loop, or there is none
                 on_wait.get()(sentence)
+        with suppress(RuntimeError):  # the same
+            anyio.from_thread.check_cancelled()
+        time.sleep(POLL_SECONDS)
+    return descriptor
 
 
 def _opened(path: Path, mode: int) -> int:

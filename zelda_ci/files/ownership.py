@@ -44,11 +44,7 @@ def make_folder(path: Path) -> None:
 
 
 def make_new_folder(path: Path) -> None:
-    """Make one folder and hand it over.
-
-    Raises:
-        OSError: It cannot be made, for instance because it exists.
-    """
+    """Make one folder and hand it over; raises OSError where it exists or cannot be made."""
     path.mkdir()
     with suppress(OSError), untrusted.entered(path) as made:
         hand_over(made, path.parent)

@@ -15,13 +15,12 @@ from urllib.parse import unquote, urlsplit
 
 from zelda_ci import named_secrets
 from zelda_ci.files import untrusted
-from zelda_ci.redact import LONG_SECRET, MIN_SECRET_LENGTH, Secret
+from zelda_ci.redact import MIN_SECRET_LENGTH, Secret, spellings
 
 MAX_FILE_BYTES = 256_000
 MAX_FILES = 20
-# Of all short secrets together; each has two dozen spellings, and the redactor takes only so many.
-MAX_CHARACTERS = 8_000
-MAX_LONG_CHARACTERS = 60_000
+# Characters in all spellings of all secrets: less than a redactor takes, which has Zelda's own keys to know, too.
+MAX_SPELLINGS = 300_000
 
 _ASSIGNMENT = re.compile(r"\s*(?:export\s+)?[A-Za-z_][\w.-]*\s*[=:]\s?(.*)")
 _GIT_SETTING = re.compile(r"\s*([A-Za-z][\w.-]*)\s*=\s*(.*)")
@@ -36,8 +35,9 @@ _PLAIN_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@]*(?:/[\w.-]{0,15})*",
 MAX_TREE_FILES = 2_000
 MAX_TREE_BYTES = 32 << 20
 MAX_ENTRIES = 50_000
-# Of the secrets that committed files name. What goes beyond is masked where it is named, but not by itself.
-MAX_TREE_CHARACTERS = 5_000
+# Of secrets that committed files name. What goes beyond is masked where it is named, but not by itself.
+MAX_TREE_SECRETS = 1_000
+MAX_TREE_SPELLINGS = 150_000
 
 _LIKELY = re.compile(
     r"\.env.*|.*\.(env|ya?ml|json|toml|ini|cfg|conf|config|cnf|properties|xml|tf|tfvars|sh|bash|php|gradle)|"
@@ -63,19 +63,17 @@ def find_secrets(root: Path, environ: Mapping[str, str], passed_on: Iterable[str
     texts = [*map(_env_values, _texts(_env_files(root))), *map(_git_values, _texts(_git_files(root, environ)))]
     values = [*named, *(value for secrets in texts for value in secrets)]
     known = dict.fromkeys(secret for value in values for secret in _worth_masking(value))
-    kept = [
-        *_within((value for value in known if len(value) <= LONG_SECRET), MAX_CHARACTERS),
-        *_within((value for value in known if len(value) > LONG_SECRET), MAX_LONG_CHARACTERS),
-    ]
-    committed = (value for value in dict.fromkeys(_committed(root)) if len(value) <= LONG_SECRET and value not in known)
-    tree = _within(committed, MAX_TREE_CHARACTERS)
+    kept = tuple(_within(known, MAX_SPELLINGS))
+    committed = (value for value in dict.fromkeys(_committed(root)) if value not in known)
+    tree = _within(islice(committed, MAX_TREE_SECRETS), MAX_TREE_SPELLINGS)
     return FoundSecrets(tuple(map(Secret, (*kept, *tree))), len(known) - len(kept))
 
 
-def _within(values: Iterable[str], characters: int) -> Iterator[str]:
+def _within(values: Iterable[str], room: int) -> Iterator[str]:
     for value in values:
-        if len(value) <= characters:
-            characters -= len(value)
+        size = sum(map(len, set(spellings(value))))
+        if size <= room:
+            room -= size
             yield value
 
 

@@ -61,14 +61,7 @@ class LinkedFolderError(OSError):
 
 
 def refuse_links(folder: Path) -> None:
-    """See to it that what is written into a folder of a repository stays where it seems to be.
-
-    Args:
-        folder: Where something is to be written; it need not exist. Outside of repositories anything will do.
-
-    Raises:
-        LinkedFolderError: It, or one above it in the repository, is a symbolic link.
-    """
+    """Raise `LinkedFolderError` where a folder, which need not exist, or one above it in its repository is a link."""
     path = Path(os.path.abspath(folder))  # noqa: PTH100 - resolve() would follow the links
     # The outermost: a link may lead into another repository.
     *_, top = path, *repositories(path)
@@ -97,25 +90,16 @@ def git_folders(top: Path) -> list[Path]:
 
 
 def read(name: Name, max_bytes: int | None = None, *, folder: int | None = None, follow_link: bool = False) -> bytes:
-    """Return the whole content of a regular file.
+    """Return the whole content of a regular file; arguments and errors as for `open_regular`.
 
-    Args:
-        name: Its path; with `folder` its name there.
-        max_bytes: Most that it may have; no limit only for files that no session could reach.
-        folder: Descriptor of the folder in which it lies.
-        follow_link: For files that the user named: whether a link as the last part of the path is followed.
-
-    Raises:
-        OSError: As the module says.
+    Only files that no session could reach are read without a limit. A link is followed where the user named the file.
     """
     with open(open_regular(name, folder=folder, follow_link=follow_link), "rb") as file:
         if max_bytes is None:
             return file.read()
         # A sparse file may claim any size, and one that still grows has more than it said.
         size = os.fstat(file.fileno()).st_size
-        content = file.read(size + 1) if size <= max_bytes else b""
-        if len(content) > size:
-            content += file.read(max_bytes + 1 - len(content))
+        content = file.read(max_bytes + 1) if size <= max_bytes else b""
         if max(size, len(content)) > max_bytes:
             raise TooLargeError(size, max_bytes)
         return content
@@ -155,11 +139,7 @@ def open_regular(
 
 
 def open_folder(name: Name, *, folder: int | None = None) -> int:
-    """Open a real folder; returns a descriptor, to be closed by the caller.
-
-    Raises:
-        OSError: It cannot be opened, or is something else.
-    """
+    """Open a real folder; returns a descriptor, to be closed by the caller. Raises OSError for anything else."""
     with _possible_names():
         return os.open(name, _FOLDER, dir_fd=folder)
 
@@ -168,12 +148,7 @@ def open_folder(name: Name, *, folder: int | None = None) -> int:
 def entered(top: Path | int, parts: Iterable[str | bytes] = ()) -> Iterator[int]:
     """The descriptor of a folder below another, reached step by step so that none of the steps can be a link.
 
-    Args:
-        top: Where to start: a path, or a descriptor, which stays open.
-        parts: Names of folders.
-
-    Raises:
-        OSError: A step is missing, closed or no real folder.
+    `top` may be a descriptor, which stays open. An OSError says that a step is missing, closed or no real folder.
     """
     descriptor = os.dup(top) if isinstance(top, int) else open_folder(top)
     try:
@@ -203,13 +178,7 @@ class FileTree:
 
 
 def tree(top: Path, max_entries: int, *, leave_out: Container[str] = ()) -> FileTree:
-    """Walk a tree; no link is followed.
-
-    Args:
-        top: Where to start.
-        max_entries: Most that are looked at, of whatever kind.
-        leave_out: Names that are passed over, wherever they are.
-    """
+    """Walk a tree, at most so many entries of whatever kind, without names that are left out wherever they are."""
     files, others, waiting = list[str](), list[str](), deque[tuple[str, ...]]([()])
     room, is_whole = max_entries, True
     while waiting:
@@ -240,11 +209,7 @@ def tree(top: Path, max_entries: int, *, leave_out: Container[str] = ()) -> File
 
 
 def read_below(top: Path, path: str, max_bytes: int) -> bytes:
-    """Return the whole content of a regular file by its path below a folder.
-
-    Raises:
-        OSError: As the module says; or it is behind a link, or the path leads elsewhere.
-    """
+    """Return the whole content of a regular file by its path below a folder, which may have no links and no `..`."""
     *folders, name = path.split("/")
     if any(step in {"", ".", ".."} for step in (*folders, name)):
         raise OSError(errno.EINVAL, "not a path inside the tree")

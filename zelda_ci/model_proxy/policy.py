@@ -9,11 +9,9 @@ from typing import Any
 
 from zelda_ci.model_proxy import wire
 from zelda_ci.model_proxy.pricing import PRICES, base_name, plain
-from zelda_ci.model_proxy.wire import Headers, RefusedHereError
+from zelda_ci.model_proxy.wire import Call, Headers, RefusedHereError
 
 MAX_NAME_LENGTH = 100
-
-SETTING = "execution.requestKeys or ZELDA_REQUEST_KEYS"
 
 # By the API's reference (versions 2023-06-01 and 2026-10-21), the SDK and Claude Code, for both endpoints: what only
 # one of them takes, the API refuses itself. Those that say who pays (`billing_policy`, `tags`, `user_profile_id`,
@@ -33,6 +31,11 @@ HEADERS = frozenset({
 })  # fmt: skip
 HEADER_PREFIX = b"x-stainless-"
 QUERY = "beta=true"
+
+API_TOOLS = ("web_", "mcp_", "code_execution")
+# How the kinds of blocks end that tell what such a tool did earlier.
+TOLD = ("_tool_use", "_result", "_error", "_location", "_output")
+TOOL_CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 
 
 @dataclass(frozen=True)
@@ -66,16 +69,22 @@ class Allowed:
         return same_provider and price.input <= limit.input and price.output <= limit.output
 
 
-def read(data: bytes) -> dict[str, Any]:
-    """The object in a body; of a key that is given twice the last counts, and only that is sent.
+def judged(path: str, headers: Headers, data: bytes, allowed: Allowed) -> Call:
+    """Return what a request asks; of a key that its body gives twice the last counts, and only that is sent.
 
     Raises:
-        RefusedHereError: There is none.
+        RefusedHereError: Its body is no JSON object, or its run may not send it.
     """
-    value = wire.read_object(data)
-    if value is None:
+    body = wire.read_object(data)
+    if body is None:
         raise RefusedHereError(400, "invalid_request_error", "the body is not a JSON object")
-    return value
+    check(body, allowed)
+    lower = [(name.lower(), value) for name, value in headers]
+    kept = [(name, value) for name, value in lower if name in HEADERS or name.startswith(HEADER_PREFIX)]
+    try:
+        return Call(f"{path}?{QUERY}", kept, wire.write(body), body)
+    except RecursionError:
+        raise RefusedHereError(400, "invalid_request_error", "the body nests values too deeply") from None
 
 
 def check(body: dict[str, Any], allowed: Allowed) -> None:
@@ -90,58 +99,33 @@ def check(body: dict[str, Any], allowed: Allowed) -> None:
             name = key[:MAX_NAME_LENGTH] if key.isidentifier() and key.isascii() else ascii(key[:MAX_NAME_LENGTH])
             # The first words are the API's own: Claude Code leaves out an option that is refused with them.
             why = f"{name}: Extra inputs are not permitted. This version of Zelda does not know the key: allow it with "
+            why += "execution.requestKeys or ZELDA_REQUEST_KEYS"
             remark = f"a request had the key {name}, which this version of Zelda does not know"
             remark += ": see execution.requestKeys"
-            raise RefusedHereError(400, "invalid_request_error", why + SETTING, remark=remark)
-    for model in models(body):
-        if not allowed.allows_model(model):
+            raise RefusedHereError(400, "invalid_request_error", why, remark=remark)
+    for place in _structure(body):
+        # A model is named by the request, by what it falls back on, and by tools that ask one.
+        model = place.get("model")
+        if (place is body or "model" in place) and not allowed.allows_model(model):
             name = str(model)[:MAX_NAME_LENGTH]
             why = f"this run may not ask {name!r}: its model is {allowed.model}; others that are dearer or "
             why += "not known have to be named in the suite's execution.extraModels"
             remark = f"the session may not ask the model {name}: see execution.extraModels"
             raise RefusedHereError(403, "permission_error", why, remark=remark)
-    if not allowed.web and (feature := external_address(body)):
-        raise RefusedHereError(403, "permission_error", f"this run may not use {feature}")
-
-
-def allowed_headers(headers: Headers) -> Headers:
-    """Those that go on."""
-    lower = [(name.lower(), value) for name, value in headers]
-    return [(name, value) for name, value in lower if name in HEADERS or name.startswith(HEADER_PREFIX)]
-
-
-API_TOOLS = ("web_", "mcp_", "code_execution")
-
-TOOL_CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
-
-
-def models(body: dict[str, Any]) -> Iterator[object]:
-    """Every model that a request names: its own, those to fall back on, those of tools that ask one."""
-    yield body.get("model")
-    for place in _structure(body):
-        if place is not body and "model" in place:
-            yield place["model"]
-
-
-def external_address(body: dict[str, Any]) -> str | None:
-    """The first thing that makes the API's servers turn to an address, in a few words."""
-    return next(filter(None, map(_reached, _structure(body))), None)
+        if not allowed.web and (feature := _reached(place)):
+            raise RefusedHereError(403, "permission_error", f"this run may not use {feature}")
 
 
 def _reached(place: dict[str, Any]) -> str | None:
+    """What makes the API's servers turn to an address, in a few words."""
     if place.get("mcp_servers"):
         return "MCP servers that the API connects to"
     kind, source = str(place.get("type", "")), place.get("source")
-    if kind.startswith(API_TOOLS) and not _is_history(kind):
+    if kind.startswith(API_TOOLS) and not kind.endswith(TOLD):
         return f"the API's own tool {kind[:50]}"
     if kind == "url" or (isinstance(source, dict) and "url" in source):
         return "content that the API fetches from an address"
     return None
-
-
-def _is_history(kind: str) -> bool:
-    """Whether a block tells what a tool did earlier."""
-    return kind.endswith(("_tool_use", "_result", "_error", "_location", "_output"))
 
 
 def _structure(body: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -43,37 +43,31 @@ class Price:
     long: float = 1.0
 
 
-_OPUS_5 = Price(5, 25, 0.5)
-_SONNET_4 = Price(3, 15, 0.3)
-_FABLE_5_2 = Price(8, 40, 0.2, fast=2)
-_FABLE_5_1 = Price(10, 50, 0.25)
-_FABLE_5 = Price(10, 50, 1)
-
 PRICES = {
     "claude-sonnet-5-5": Price(2, 10, 0.1),
     "claude-opus-5-5": Price(4, 20, 0.2, fast=2),
     "claude-haiku-5-5": Price(0.1, 0.5, 0.01, long_above=100_000, long=5),
-    "claude-fable-5-2": _FABLE_5_2,
-    "claude-fable-5-1": _FABLE_5_1,
-    "claude-fable-5": _FABLE_5,
-    "claude-mythos-5-2": _FABLE_5_2,
-    "claude-mythos-5-1": _FABLE_5_1,
-    "claude-mythos-5": _FABLE_5,
+    "claude-fable-5-2": Price(8, 40, 0.2, fast=2),
+    "claude-fable-5-1": Price(10, 50, 0.25),
+    "claude-fable-5": Price(10, 50, 1),
+    "claude-mythos-5-2": Price(8, 40, 0.2, fast=2),
+    "claude-mythos-5-1": Price(10, 50, 0.25),
+    "claude-mythos-5": Price(10, 50, 1),
     "claude-sonnet-5": Price(2, 10, 0.2),
     "claude-opus-5": Price(5, 25, 0.5, fast=2),
     "claude-opus-4-8": Price(5, 25, 0.5, fast=2),
     "claude-opus-4-7": Price(5, 25, 0.5, fast=6),
     "claude-opus-4-6": Price(5, 25, 0.5, fast=6),
-    "claude-opus-4-5": _OPUS_5,
+    "claude-opus-4-5": Price(5, 25, 0.5),
     "claude-opus-4-1": Price(15, 75, 1.5),
     "claude-opus-4-0": Price(15, 75, 1.5),
     "claude-opus-4": Price(15, 75, 1.5),
-    "claude-sonnet-4-6": _SONNET_4,
-    "claude-sonnet-4-5": _SONNET_4,
-    "claude-sonnet-4-0": _SONNET_4,
-    "claude-sonnet-4": _SONNET_4,
-    "claude-3-7-sonnet": _SONNET_4,
-    "claude-3-5-sonnet": _SONNET_4,
+    "claude-sonnet-4-6": Price(3, 15, 0.3),
+    "claude-sonnet-4-5": Price(3, 15, 0.3),
+    "claude-sonnet-4-0": Price(3, 15, 0.3),
+    "claude-sonnet-4": Price(3, 15, 0.3),
+    "claude-3-7-sonnet": Price(3, 15, 0.3),
+    "claude-3-5-sonnet": Price(3, 15, 0.3),
     "claude-haiku-4-5": Price(1, 5, 0.1),
     "claude-3-5-haiku": Price(0.8, 4, 0.08),
 }

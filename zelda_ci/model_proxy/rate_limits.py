@@ -6,15 +6,15 @@ may be asked again, and the refused one is sent anew from here: no session fails
 
 import math
 import random
-import time
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from time import monotonic
 
 import anyio
 
 from zelda_ci.domain.numbers import duration
-from zelda_ci.model_proxy.wire import Headers
+from zelda_ci.model_proxy.wire import ApiAnswer, RefusedHereError
 
 # Of one run, in all. The API's own limits are counted by the minute.
 MAX_WAIT_SECONDS = 900.0
@@ -38,24 +38,15 @@ RateLimits = defaultdict[Hashable, "UpstreamPause"]
 """The pauses of one job, by upstream: shared by all proxies, since sessions and judges may have one limit."""
 
 
-class Throttled(Exception):  # noqa: N818 - an answer, and no error of ours
-    """The API's refusal of a request that may be sent again; nothing was passed on to the session."""
-
-    def __init__(self, address: str, status: int, headers: Headers, body: bytes) -> None:
-        super().__init__(f"{address} {REASONS[status]} (HTTP {status})")
-        self.status, self.headers, self.body = status, headers, body
-        self.seconds = _seconds(headers)
-        """For which the API asks to wait; None where it does not say."""
-
-
-def is_throttled(status: int, headers: Headers) -> bool:
+def is_throttled(answer: ApiAnswer) -> bool:
     """Whether an answer refuses the request for now, and not for good."""
-    return status in REASONS and (b"x-should-retry", b"false") not in headers
+    return answer.status in REASONS and (b"x-should-retry", b"false") not in answer.headers
 
 
-def _seconds(headers: Headers) -> float | None:
+def asked_seconds(answer: ApiAnswer) -> float | None:
+    """Return for how long a refusal asks to wait; None where it does not say."""
     try:
-        seconds = float(dict(headers)[b"retry-after"])
+        seconds = float(dict(answer.headers)[b"retry-after"])
     except (KeyError, ValueError):
         return None
     return seconds if 0 <= seconds < math.inf else None
@@ -66,24 +57,21 @@ class RateLimitWait:
 
     Args:
         max_seconds: How long it may wait in all; at 0 every refusal is passed on.
-        clock: Seconds that never go back.
     """
 
-    def __init__(self, max_seconds: float = MAX_WAIT_SECONDS, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, max_seconds: float = MAX_WAIT_SECONDS) -> None:
         self.max_seconds = max_seconds
         self.throttled = 0
         """Refusals after which a request was sent again, without the session's knowledge."""
-        self._clock = clock
         self._waiting = 0
-        self._since = 0.0
-        self._before = 0.0
-        self._remaining: dict[anyio.CancelScope, float] = {}
-        """Time limits of the run, with what was left of them when the waiting began."""
+        self._since = self._before = 0.0
+        self._limits: set[anyio.CancelScope] = set()
+        """Time limits of the run; while it waits, all are later by what it may still wait."""
 
     @property
     def seconds(self) -> float:
         """In which at least one request waited."""
-        return self._before + (self._clock() - self._since if self._waiting else 0.0)
+        return self._before + (monotonic() - self._since if self._waiting else 0.0)
 
     @property
     def left(self) -> float:
@@ -94,54 +82,39 @@ class RateLimitWait:
     def waiting(self) -> Iterator[None]:
         """One of the run's requests waits."""
         if not self._waiting:
-            self._since = self._clock()
-            for scope in self._remaining:
-                self._halt(scope)
+            self._postpone(self.left)
+            self._since = monotonic()
         self._waiting += 1
         try:
             yield
         finally:
             self._waiting -= 1
             if not self._waiting:
-                self._before += self._clock() - self._since
-                for scope, remaining in self._remaining.items():
-                    scope.deadline = anyio.current_time() + remaining
+                self._before += monotonic() - self._since
+                self._postpone(-self.left)
+
+    def _postpone(self, seconds: float) -> None:
+        for scope in self._limits:
+            scope.deadline += seconds
 
     @contextmanager
     def time_limit(self, seconds: float) -> Iterator[anyio.CancelScope]:
         """Like `anyio.move_on_after`, without the time in which the run waits; in the proxy's own event loop only."""
-        with anyio.move_on_after(seconds) as scope:
-            self._remaining[scope] = seconds
-            if self._waiting:
-                self._halt(scope)
+        with anyio.move_on_after(seconds + (self.left if self._waiting else 0.0)) as scope:
+            self._limits.add(scope)
             try:
                 yield scope
             finally:
-                del self._remaining[scope]
-
-    def _halt(self, scope: anyio.CancelScope) -> None:
-        self._remaining[scope] = scope.deadline - anyio.current_time()
-        # The waiting itself has a limit.
-        scope.deadline = math.inf
-
-
-class TooLongError(Exception):
-    """A request would have to wait for longer than its run may."""
+                self._limits.remove(scope)
 
 
 class UpstreamPause:
-    """The pause of all requests for one API and one key.
+    """The pause of all requests for one API and one key; `notify` is called once for each with a sentence about it."""
 
-    Args:
-        notify: Called once for each pause with a sentence about it.
-        clock: Seconds that never go back.
-    """
+    address = "the API"
 
-    def __init__(
-        self, notify: Callable[[str], None] = lambda _: None, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, notify: Callable[[str], None] = lambda _: None) -> None:
         self._notify = notify
-        self._clock = clock
         self._ends_at = self._refused_at = -math.inf
         self._in_a_row = 0
         """Refusals; those of requests that were under way together count once."""
@@ -150,35 +123,35 @@ class UpstreamPause:
         """Wait for the end of the pause; the value is when.
 
         Raises:
-            TooLongError: That would take longer than the run may wait.
+            RefusedHereError: That would take longer than the run may wait.
         """
-        if self._ends_at > self._clock():
+        if self._ends_at > monotonic():
             with run.waiting():
-                while (seconds := self._ends_at - self._clock()) > 0:
+                while (seconds := self._ends_at - monotonic()) > 0:
                     if seconds > run.left:
                         most = duration(run.max_seconds)
                         why = f"this request would wait for longer than the {most} that one run may"
-                        raise TooLongError(f"The API limits requests: {why}")
+                        raise RefusedHereError(429, "rate_limit_error", f"The API limits requests: {why}")
                     jitter = random.random() * min(MAX_JITTER_SECONDS, JITTER * seconds)  # noqa: S311 - no secret
                     await anyio.sleep(min(seconds + jitter, run.left))
-        return self._clock()
+        return monotonic()
 
-    def refused(self, refusal: Throttled, run: RateLimitWait, attempts: int, sent_at: float) -> bool:
+    def refused(self, refusal: ApiAnswer, run: RateLimitWait, attempts: int, sent_at: float) -> bool:
         """Pause for a refusal of a request; whether to send it again after that."""
-        now = self._clock()
+        now, asked = monotonic(), asked_seconds(refusal)
         # A request that would have to wait for so long gets the refusal itself: a wrong header would stop all others.
-        if refusal.seconds is not None and refusal.seconds > MAX_WAIT_SECONDS:
+        if asked is not None and asked > MAX_WAIT_SECONDS:
             return False
         is_news = sent_at >= self._refused_at
         if is_news:
             self._in_a_row, self._refused_at = self._in_a_row + 1, now
         backoff = min(LONGEST_SECONDS, FIRST_SECONDS * 2.0 ** min(self._in_a_row - 1, 30))
         # An API that says 0 again and again does not mean it.
-        least = backoff if refusal.seconds is None or self._in_a_row > 1 else 0.0
-        seconds = max(refusal.seconds or 0.0, least)
+        seconds = max(asked or 0.0, backoff if asked is None or self._in_a_row > 1 else 0.0)
         self._ends_at = max(self._ends_at, now + seconds)
         if is_news and seconds >= NOTICE_SECONDS:
-            self._notify(f"{refusal}: all requests wait for {duration(seconds)}")
+            reason = f"{self.address} {REASONS[refusal.status]} (HTTP {refusal.status})"
+            self._notify(f"{reason}: all requests wait for {duration(seconds)}")
         is_down = refusal.status == 529 and attempts >= MAX_OVERLOADS
         if is_down or self._ends_at - now > run.left:
             return False

@@ -6,38 +6,27 @@ No framework: importing one costs more than all requests of a session.
 import asyncio
 import logging
 import os
-import resource
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
 import h11
 
-from zelda_ci.model_proxy.limits import Limits, in_mib
 from zelda_ci.model_proxy.run import ProxyRun
-from zelda_ci.model_proxy.wire import (
-    DO_NOT_RETRY,
-    BrokenOff,
-    Call,
-    Headers,
-    OverLimitError,
-    RefusedHereError,
-    send_error,
-)
+from zelda_ci.model_proxy.wire import DO_NOT_RETRY, BrokenOff, Headers, RefusedHereError
 
 log = logging.getLogger(__name__)
 
-# Each request has a connection on both sides, and sessions have pipes.
-MAX_DESCRIPTORS = 1 << 16
+# Twice what the API takes; and for a request to arrive in full, from a process on the same machine.
+MAX_REQUEST_MIB, REQUEST_SECONDS = 64, 120.0
+
 # Bytes of a socket's path that every kernel takes; Linux takes four more.
 MAX_ADDRESS_LENGTH = 103
 READ_BYTES = 1 << 16
 # For a client to read the answer to a request that was not read to its end.
 LINGER_SECONDS = 1.0
-# Connections that wait to be accepted.
-BACKLOG = 1024
 
 PATHS = ("/v1/messages", "/v1/messages/count_tokens")
 LOCAL_NAMES = ("127.0.0.1", "localhost")
@@ -46,90 +35,70 @@ CLOSE: Headers = [(b"connection", b"close"), *DO_NOT_RETRY]
 
 
 @asynccontextmanager
-async def serving(runs: Mapping[str, ProxyRun], limits: Limits, place: Path) -> AsyncIterator[str]:
-    """Serve the runs that are open at any time, by token, on 127.0.0.1, and on a socket at `place`.
+async def serving(runs: Mapping[str, ProxyRun]) -> AsyncIterator[tuple[str, Path]]:
+    """Serve the runs that are open at any time, by token: at a base URL on 127.0.0.1, and at a path as a socket.
 
-    The value is the base URL. The end waits for nobody.
+    The path is short enough for every kernel, in a folder that only this user can list. The end waits for nobody:
+    what is under way ends with its run, and connections end with the event loop.
     """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        with suppress(OSError, ValueError):  # a sandbox around Zelda may refuse it
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    tasks: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if task := asyncio.current_task():
-            tasks.add(task)
-            task.add_done_callback(tasks.discard)
         try:
-            await _Connection(reader, writer).serve(runs, limits)
-        except (ConnectionError, h11.ProtocolError):
-            log.debug("a session left, or did not speak HTTP")
+            await _Connection(reader, writer).serve(runs)
+        except (BrokenOff, ConnectionError, h11.ProtocolError):
+            log.debug("an answer broke off, or a session left or did not speak HTTP")
         except asyncio.CancelledError:
             writer.transport.abort()
         finally:
             writer.close()
 
-    listener = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=BACKLOG)
-    local = await asyncio.start_unix_server(serve, place, backlog=BACKLOG)
-    os.chmod(place, 0o666)  # noqa: PTH101, S103 - runs have tokens; a path of anyio's would do it in a thread
-    try:
-        yield f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
-    finally:
-        listener.close()
-        local.close()
-        for task in tasks:
-            task.cancel()
-        with anyio.CancelScope(shield=True):
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-
-@contextmanager
-def socket_path() -> Iterator[Path]:
-    """A path for a socket, short enough for every kernel, in a folder that only this user can list."""
     top = tempfile.gettempdir()
     is_short = len(os.fsencode(top)) + len("/zelda-model-12345678/s") <= MAX_ADDRESS_LENGTH
-    folder = Path(tempfile.mkdtemp(prefix="zelda-model-", dir=top if is_short else "/tmp"))  # noqa: S108 - private
-    try:
+    place = top if is_short else "/tmp"  # noqa: S108 - the folder is private
+    with tempfile.TemporaryDirectory(prefix="zelda-model-", dir=place, ignore_cleanup_errors=True) as folder:
         # A session may run as another user, whom its token admits: those who know the name may pass.
-        folder.chmod(0o711)
-        yield folder / "s"
-    finally:
-        with suppress(OSError):
-            (folder / "s").unlink(missing_ok=True)
-            folder.rmdir()
+        os.chmod(folder, 0o711)  # noqa: PTH101, S103 - a path of anyio's would do it in a thread
+        socket = Path(folder, "s")
+        listener = await asyncio.start_server(serve, "127.0.0.1", 0)
+        local = await asyncio.start_unix_server(serve, socket)
+        os.chmod(socket, 0o666)  # noqa: PTH101, S103 - runs have tokens
+        try:
+            yield f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}", socket
+        finally:
+            listener.close()
+            local.close()
 
 
 class _Connection:
-    """One connection of a session, and the sink of the answers on it."""
+    """One connection of a session, and the client that gets the answers on it."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer, self._http = reader, writer, h11.Connection(h11.SERVER)
-        self._is_head = self._has_started = False
 
-    async def serve(self, runs: Mapping[str, ProxyRun], limits: Limits) -> None:
-        """Answer one request after the other."""
+    async def serve(self, runs: Mapping[str, ProxyRun]) -> None:
+        """Answer one request after the other.
+
+        Raises:
+            BrokenOff: An answer is incomplete: the connection is to be cut, as the API's side did.
+            ConnectionError: The session has left.
+        """
         while isinstance(request := await self._event(), h11.Request):
-            self._is_head, self._has_started = request.method == b"HEAD", False
+            refusal: RefusedHereError | None = None
             try:
-                await self._answer(request, runs, limits)
+                await self._answer(request, runs)
             except RefusedHereError as exc:
-                await send_error(self, exc.status, exc.kind, exc.message, exc.headers)
-            except BrokenOff as exc:
-                if self._has_started:
-                    return  # the connection is cut, as the API's side did
-                why, again = str(exc) or "the answer broke off before it began", not isinstance(exc, OverLimitError)
-                await send_error(self, 502, "api_error", why, [] if again else DO_NOT_RETRY)
-            except (ConnectionError, h11.RemoteProtocolError):
+                refusal = exc
+            except (BrokenOff, ConnectionError, h11.RemoteProtocolError):
                 raise
             except Exception:
                 log.exception("the model proxy failed on a request")
-                if self._has_started:
+                refusal = RefusedHereError(500, "api_error", "Zelda's model proxy failed; see its debug log")
+            if refusal:
+                if self._http.our_state is not h11.SEND_RESPONSE:
                     return
-                await send_error(self, 500, "api_error", "Zelda's model proxy failed; see its debug log", DO_NOT_RETRY)
-            if not self._has_started:
-                return  # the session has left
+                await self.start(refusal.status, refusal.headers)
+                if request.method != b"HEAD":
+                    await self.chunk(refusal.body)
             await self._send(h11.EndOfMessage())
             if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
                 with anyio.move_on_after(LINGER_SECONDS):
@@ -138,75 +107,53 @@ class _Connection:
                 return
             self._http.start_next_cycle()
 
-    async def _answer(self, request: h11.Request, runs: Mapping[str, ProxyRun], limits: Limits) -> None:
+    async def _answer(self, request: h11.Request, runs: Mapping[str, ProxyRun]) -> None:
+        """Have a run answer; when the session goes away, so does the request to the API, which would still be paid."""
         headers, path = list(request.headers), request.target.decode("latin-1").partition("?")[0]
-        body = await self._body(headers, limits)
-        run = _admitted(request.method, path, dict(headers), runs)
-        call = await run.call(path, headers, body)
+        body = await self._body()
+        served = _admitted(request.method, path, dict(headers), runs).serve(path, headers, body, self)
         del body
-        await self._serve_until_it_leaves(run, call)
+        # Nothing but the end may come before it has the answer: no client pipelines.
+        left = asyncio.create_task(self._reader.read(1))
+        try:
+            await asyncio.wait((served, left), return_when=asyncio.FIRST_COMPLETED)
+            if not served.done() or served.cancelled():
+                raise ConnectionResetError
+            served.result()
+        finally:
+            served.cancel()
+            left.cancel()
+            await asyncio.gather(served, left, return_exceptions=True)
 
     async def _event(self) -> object:
         while (event := self._http.next_event()) is h11.NEED_DATA:
             self._http.receive_data(await self._reader.read(READ_BYTES))
         return event
 
-    async def _body(self, headers: Headers, limits: Limits) -> bytes:
+    async def _body(self) -> bytes:
         """The body of a request.
 
         Raises:
-            RefusedHereError: It is too large, takes too long or is compressed.
+            RefusedHereError: It is too large or takes too long.
         """
-        # A few kilobytes could unpack to gigabytes before any limit sees them.
-        encoding = dict(headers).get(b"content-encoding", b"identity")
-        if encoding != b"identity":
-            message = f"compressed requests ({encoding[:20].decode('latin-1')}) are not taken"
-            raise RefusedHereError(415, "invalid_request_error", message, CLOSE)
         body = bytearray()
         try:
-            with anyio.fail_after(limits.request_seconds):
+            with anyio.fail_after(REQUEST_SECONDS):
                 while isinstance(event := await self._event(), h11.Data):
                     body += event.data
-                    if len(body) > limits.request_bytes:
-                        most = in_mib(limits.request_bytes)
-                        message = f"the request is larger than the {most} that Zelda's model proxy takes"
+                    if len(body) > MAX_REQUEST_MIB << 20:
+                        message = f"the request is larger than the {MAX_REQUEST_MIB} MiB that Zelda's model proxy takes"
                         raise RefusedHereError(413, "request_too_large", message, CLOSE)
         except TimeoutError:
-            message = f"the request did not arrive within {limits.request_seconds:g} s"
+            message = f"the request did not arrive within {REQUEST_SECONDS:g} s"
             raise RefusedHereError(408, "timeout_error", message, CLOSE) from None
         return bytes(body)
 
-    async def _serve_until_it_leaves(self, run: ProxyRun, call: Call) -> None:
-        """Serve the call; when the session goes away, so does the request to the API, which would still be paid for."""
-        served = asyncio.create_task(run.serve(call, self))
-        tasks = (served, asyncio.create_task(self._until_it_leaves()))
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            if not served.done():
-                raise ConnectionResetError
-            await served
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-    async def _until_it_leaves(self) -> None:
-        """Read until the session hangs up, or asks more than it may before it has the answer."""
-        data, size = b"-", 0
-        with suppress(ConnectionError):
-            while data and size < READ_BYTES:
-                data = await self._reader.read(READ_BYTES)
-                self._http.receive_data(data)
-                size += len(data)
-
     async def start(self, status: int, headers: Headers) -> None:
-        response = h11.Response(status_code=status, headers=headers)
-        self._has_started = True
-        await self._send(response)
+        await self._send(h11.Response(status_code=status, headers=headers))
 
     async def chunk(self, data: bytes) -> None:
-        if not self._is_head:
-            await self._send(h11.Data(data=data))
+        await self._send(h11.Data(data=data))
 
     async def _send(self, event: h11.Event) -> None:
         if data := self._http.send(event):

@@ -1,10 +1,10 @@
 """What passes between the session's side and the API's side of the proxy: headers, JSON and server-sent events."""
 
 import json
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
@@ -61,21 +61,39 @@ class Call:
 
     def header(self, name: str) -> str | None:
         """The header's value."""
-        values = [value for key, value in self.headers if key == name.encode()]
-        return values[0].decode("latin-1") if values else None
+        return next((value.decode("latin-1") for key, value in self.headers if key == name.encode()), None)
 
 
-class Sink(Protocol):
-    """Takes an answer as it arrives; the answer is over when the source returns."""
+@dataclass(frozen=True)
+class ApiAnswer:
+    """An answer to a call: its status, its headers in lower case, and its body as it comes."""
 
-    async def start(self, status: int, headers: Headers) -> None:
-        """Status and headers."""
+    status: int
+    headers: Headers
+    chunks: AsyncGenerator[bytes, None]
+    """Raises `BrokenOff` where the body is incomplete."""
 
-    async def chunk(self, data: bytes) -> None:
-        """The next bytes of the body."""
+
+async def once(body: bytes) -> AsyncGenerator[bytes, None]:
+    """Yield a body that is known as a whole."""
+    yield body
 
 
-class Unreachable(Exception):  # noqa: N818 - what went wrong, not a kind of error
+def error_body(kind: str, message: str) -> bytes:
+    """Return the body of an error in the API's own shape."""
+    return write({"type": "error", "error": {"type": kind, "message": message}})
+
+
+class RefusedHereError(Exception):
+    """A request gets no answer: the error that the proxy answers with, and what the user is told about the run."""
+
+    def __init__(self, status: int, kind: str, message: str, headers: Headers = DO_NOT_RETRY, remark: str = "") -> None:
+        super().__init__(message)
+        self.status, self.headers, self.body = status, [JSON, *headers], error_body(kind, message)
+        self.remark = remark
+
+
+class UnreachableError(RefusedHereError):
     """The API could not be reached, or gave nothing that can be passed on.
 
     Args:
@@ -85,42 +103,21 @@ class Unreachable(Exception):  # noqa: N818 - what went wrong, not a kind of err
     """
 
     def __init__(self, message: str, *, again: bool = True, abandoned: bool = False) -> None:
-        super().__init__(message)
-        self.again = again
-        self.abandoned = abandoned
+        # A status of the 5xx kind makes the CLI do what it does without any server, and shows the sentence.
+        super().__init__(502, "api_error", message, [] if again else DO_NOT_RETRY)
+        self.again, self.abandoned = again, abandoned
 
 
 class BrokenOff(Exception):  # noqa: N818 - what went wrong, not a kind of error
-    """The answer broke off before its end."""
+    """The answer ends here, incomplete; the message says why where that was a limit of the proxy."""
 
 
-class OverLimitError(BrokenOff):
-    """The answer is larger, or takes longer, than the proxy lets it; the message says which limit."""
+AnswerSource = Callable[[Call], AbstractAsyncContextManager[ApiAnswer]]
+"""The API or a cassette; the answer's body can be read within the block.
 
-
-class RefusedHereError(Exception):
-    """The proxy refuses a request: the error that it answers with, and what the user is told about the run."""
-
-    def __init__(
-        self, status: int, kind: str, message: str, headers: Headers | None = None, *, remark: str = ""
-    ) -> None:
-        super().__init__(message)
-        self.remark = remark
-        self.status, self.kind, self.message, self.headers = status, kind, message, headers or DO_NOT_RETRY
-
-
-class AnswerSource(ABC):
-    """Where the answers of a run come from: the API, or a cassette."""
-
-    @abstractmethod
-    async def answer(self, call: Call, sink: Sink) -> None:
-        """Send the answer to `sink`.
-
-        Raises:
-            Unreachable: There is no answer.
-            Throttled: The API refuses it for now; nothing was sent to the sink.
-            BrokenOff: The answer ends here, incomplete.
-        """
+Raises:
+    RefusedHereError: There is no answer.
+"""
 
 
 class CassetteState:
@@ -128,29 +125,11 @@ class CassetteState:
 
     failure: SafeText | None = None
     """Why the cassette could not answer or could not be written, in a sentence; None while all is well."""
-    divergences: Sequence[SafeText] = ()
-    """Where a replay was not exactly what was recorded, without harm so far."""
 
     @property
-    def unused(self) -> Sequence[SafeText]:
-        """Recorded exchanges that the run has not asked for."""
+    def remarks(self) -> Sequence[SafeText]:
+        """What the user should know: that it could not be written, or where a replay was not exactly the recording."""
         return ()
-
-
-async def send_error(sink: Sink, status: int, kind: str, message: str, headers: Headers | None = None) -> None:
-    """Answer with an error in the API's own JSON shape."""
-    await send_whole(sink, status, [JSON, *(headers or [])], error_body(kind, message))
-
-
-def error_body(kind: str, message: str) -> bytes:
-    """An error in the API's own shape."""
-    return write({"type": "error", "error": {"type": kind, "message": message}})
-
-
-async def send_whole(sink: Sink, status: int, headers: Headers, body: bytes) -> None:
-    """Answer with a body that is known as a whole."""
-    await sink.start(status, [*headers, (b"content-length", b"%d" % len(body))])
-    await sink.chunk(body)
 
 
 # Of one event; a stream beyond it is not an event stream.

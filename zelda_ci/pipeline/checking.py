@@ -41,7 +41,7 @@ from zelda_ci.pipeline.tools import WorkspaceCommandRunner
 from zelda_ci.process import removal
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox import levels
-from zelda_ci.sandbox.closed_folders import barrier, is_within_reach, unreachable
+from zelda_ci.sandbox.closed_folders import is_within_reach, unreachable
 from zelda_ci.sandbox.confine import STRICT
 from zelda_ci.storage import codec
 from zelda_ci.survey.folder import refused_settings
@@ -405,6 +405,7 @@ async def probed(subject: str, model: str, proxy: ModelProxy, emit: Emit) -> Che
     """The check of a model, by the smallest request to it."""
     about = f"{subject} {model}"
     emit(Checking(about))
+    began = time.monotonic()
     probe = await proxy.probe(model, lambda why: emit(Checking(proxy.redact(f"{about}: {why}"))))
     said = f"HTTP {probe.status}: {probe.message}"
     status: Status = "failed"
@@ -422,7 +423,7 @@ async def probed(subject: str, model: str, proxy: ModelProxy, emit: Emit) -> Che
         is_unpaid = probe.status == 402 or NO_CREDIT in probe.message
         _, sentence = of_api_error(probe.status, "billing_error" if is_unpaid else None) or ("", "")
         message, hint = f"{sentence} {said}.", NO_JUDGE if ONLY_CLAUDE_CODE in probe.message else HINT
-    facts = {"hint": hint, "seconds": probe.seconds, "cost_usd": probe.cost_usd}
+    facts = {"hint": hint, "seconds": time.monotonic() - began, "cost_usd": probe.cost_usd}
     return made(proxy.redact, subject, status, model, message, **facts)
 
 
@@ -576,9 +577,9 @@ def absent_program(command: Command, suite: ResolvedSuite, path: str) -> str | N
 def how_to_get(program: str, environ: Mapping[str, str], inside: str) -> str:
     """What helps where a program is missing: `environ` tells where Zelda itself runs, `inside` is PATH of the run."""
     found = shutil.which(program, path=environ.get("PATH", ""))
-    folder = barrier(Path(found)) if found else None
-    if found and folder and str(Path(found).parent) not in inside.split(os.pathsep):
-        return unreachable(Path(found), folder)
+    closed = unreachable(Path(found)) if found else None
+    if found and closed and str(Path(found).parent) not in inside.split(os.pathsep):
+        return closed
     action, ways = ACTIONS.get(program), "or let setupCommand install it"
     in_workflow = environ.get("GITHUB_ACTIONS") == "true"
     if environ.get(IMAGE) and in_workflow:

@@ -46,9 +46,6 @@ API_CODES = frozenset({"API_FAILED", "API_UNREACHABLE"})
 
 INTERRUPTED = "The run was stopped before it was over (Ctrl+C, or a signal)."
 
-# Of a replay from its recording that are named one by one.
-MAX_DIFFERENCES = 5
-
 # Only there can what a session starts look into the processes that hold its token, Zelda's own included.
 FORGEABLE = "At level none a hostile session can forge what is recorded of it."
 
@@ -198,7 +195,7 @@ class SuiteRun:
             finally:
                 api = meter.usage()
                 state.update(api=api, models=tuple(sorted(api.models)))
-        for sentence in self._remarks(meter):
+        for sentence in (*map(self.redact, sorted(meter.remarks)), *meter.cassette.remarks):
             self.emit(Warned(sentence, self.run_id))
         if self.offered:
             # What Claude Code withheld from the model, no session could use.
@@ -227,17 +224,6 @@ class SuiteRun:
             status, code, why = SessionStatus.FAILED, "CASSETTE_MISMATCH", meter.cassette.failure
         failure = None if status is SessionStatus.COMPLETED else Failure(code=code, message=self.redact(why))
         self.state.update(status=status, failure=failure)
-
-    def _remarks(self, meter: Meter) -> Iterator[str]:
-        """What the proxy refused, a recording that failed, and where a replay was not exactly the recording."""
-        yield from map(self.redact, sorted(meter.remarks))
-        cassette = meter.cassette
-        if not cassette.failure:
-            differences = [*cassette.divergences, *(f"not asked for: {exchange}" for exchange in cassette.unused)]
-            for text in differences[:MAX_DIFFERENCES]:
-                yield f"the replay was not exactly what was recorded: {text}"
-        elif not self.tools.prepared.replayed:
-            yield cassette.failure
 
     async def _set_up(self, workspace: Workspace) -> None:
         if self.suite.setup_command is None:

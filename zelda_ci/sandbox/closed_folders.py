@@ -30,8 +30,10 @@ def is_open(file: Path) -> bool:
     return file.is_file() and bool(file.stat().st_mode & stat.S_IROTH) and barrier(file) is None
 
 
-def unreachable(file: Path, folder: Path) -> str:
-    """What is in the way to a file below a closed folder, and what helps, in sentences."""
+def unreachable(file: Path) -> str | None:
+    """What is in the way to a file below a closed folder, and what helps, in sentences; nothing where it is open."""
+    if (folder := barrier(file)) is None:
+        return None
     return f"{file} lies below {folder}, which the run's own user may not enter. {way_out(folder)}"
 
 

@@ -80,7 +80,7 @@ def confine(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) 
         (run.private / name).mkdir(parents=True, exist_ok=True)
     prefix, shell = _shells(run, environment, needs.level) or (None, None)
     machine = _of_the_machine(environment, needs)
-    ours = [programs.INSIDE, *([prefix, shell] if prefix and shell else []), *needs.programs, *needs.objects]
+    ours = [programs.LAUNCHER, *([prefix, shell] if prefix and shell else []), *needs.programs, *needs.objects]
     mounts = SandboxMounts(
         readable_paths.readable(machine, needs.private, ours, needs.settings.read_paths),
         [path for path in (run.root, run.git_dir, run.home, run.tmp) if path.exists()],
@@ -122,7 +122,7 @@ def _start(phase: CommandPhase, needs: Needs, mounts: SandboxMounts, maker: str 
     # Without a network, the session's way to the model is a socket with a path; what it starts has none.
     services = phase == "session" and not internet
     policy: dict[str, Any] = {
-        "ready": programs.READY,
+        "ready": True,
         "limits": LIMITS,
         "seccomp": kernel.program(platform.machine(), needs.level, internet=sockets, services=services).hex(),
     }

@@ -10,33 +10,28 @@ from typing import Any
 
 from zelda_ci.domain.suite import IsolationLevel
 
-# The newest version whose rights are known here; a newer kernel is asked for these.
-NEWEST = 7
-
-# Before it, files could be truncated that cannot be written.
+# Versions of Landlock. Before the first one here, files could be truncated that cannot be written.
 MIN_LANDLOCK_ABI = 3
-
-# From here on signals and abstract sockets end at the border.
-SCOPED = 6
+# From here on TCP can be taken away, devices controlled, and signals and abstract sockets end at the border.
+TCP_SINCE, DEVICES_SINCE, SCOPED = 4, 5, 6
 
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
-MAKE_CHAR, MAKE_BLOCK = 1 << 6, 1 << 11
-REFER, TRUNCATE, IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
-# Rights to files by the version that brought them.
-RIGHTS = {1: (1 << 13) - 1, 2: REFER, 3: TRUNCATE, 5: IOCTL_DEV}
+MAKE_CHAR, MAKE_BLOCK, IOCTL_DEV = 1 << 6, 1 << 11, 1 << 15
+# All rights to files of the oldest version.
+FILES = (1 << 15) - 1
+READ = EXECUTE | READ_FILE | READ_DIR
 
-# To bind and to connect; from version 4 on.
+# To bind and to connect.
 TCP = 0b11
 ABSTRACT_SOCKETS, SIGNALS = 1, 2
 
-READ = EXECUTE | READ_FILE | READ_DIR
 DEVICES = ("full", "null", "ptmx", "pts", "random", "tty", "urandom", "zero")
 
 _CREATE_RULESET, _ASK_VERSION = 444, 1
 
 
 def version() -> int:
-    """The version of this kernel; 0 where there is none."""
+    """The version of this kernel's Landlock; 0 where there is none."""
     if sys.platform != "linux":
         return 0
     abi: int = ctypes.CDLL(None, use_errno=True).syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ASK_VERSION)
@@ -44,8 +39,8 @@ def version() -> int:
 
 
 def rights(abi: int) -> int:
-    """All rights to files that a version knows."""
-    return sum(bits for since, bits in RIGHTS.items() if since <= abi)
+    """All rights to files that a version of Landlock knows."""
+    return FILES | (IOCTL_DEV if abi >= DEVICES_SINCE else 0)
 
 
 def policy(
@@ -60,36 +55,29 @@ def policy(
         internet: Whether TCP is left as it is.
         terminals: Whether terminals may be opened: they are the run's own, or closed to its user otherwise.
     """
-    devices = [name for name in DEVICES if terminals or name != "pts"]
-    every = rights(min(abi, NEWEST))
+    every, devices = rights(abi), [f"/dev/{name}" for name in DEVICES if terminals or name != "pts"]
     # Nothing that builds or tests code makes devices, or controls those that lie among its files.
     write = every & ~(MAKE_CHAR | MAKE_BLOCK | IOCTL_DEV)
     return {
-        **_handled(abi, every, tcp=not internet),
+        "files": every,
+        "tcp": TCP if not internet and abi >= TCP_SINCE else 0,
         "scoped": ABSTRACT_SOCKETS | SIGNALS if abi >= SCOPED else 0,
         "rules": [
             [READ, [*map(str, readable), "/proc"]],
             [write, list(map(str, writable))],
-            [every & (READ_FILE | WRITE_FILE | READ_DIR | IOCTL_DEV), [f"/dev/{name}" for name in devices]],
+            [every & (READ_FILE | WRITE_FILE | READ_DIR | IOCTL_DEV), devices],
         ],
     }
 
 
 def nested(abi: int) -> Mapping[str, Any]:
     """Rules that take nothing away, and yet set a border: whoever is inside cannot look into processes outside."""
-    every = rights(min(abi, NEWEST))
-    return {**_handled(abi, every, tcp=False), "scoped": 0, "rules": [[every, ["/"]]]}
-
-
-def _handled(abi: int, every: int, *, tcp: bool) -> Mapping[str, int]:
-    """With the size of the structure, which grew."""
-    return {"files": every, "tcp": TCP if tcp and abi >= 4 else 0, "size": 8 if abi < 4 else 16 if abi < SCOPED else 24}
+    return {"files": rights(abi), "tcp": 0, "scoped": 0, "rules": [[rights(abi), ["/"]]]}
 
 
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
-# What the kernel offers to administrators; nothing that builds or tests code needs it. By number: a filter sees nothing
-# else.
+# What the kernel offers to administrators, and nobody needs who builds or tests; by number: filters see nothing else.
 FORBIDDEN = {
     "x86_64": (
         # mount family
@@ -127,8 +115,7 @@ SET_LIMITS = {"x86_64": 302, "aarch64": 261}
 # Mount, cgroup, UTS, IPC, user, process, network.
 NEW_NAMESPACES = 0x7E020000
 NEW_TIME = 0x80
-# Of setpriority: all processes of a user.
-PRIO_USER = 2
+PRIO_USER = 2  # of setpriority: all processes of a user
 # TIOCSTI and TIOCLINUX: they type into whatever reads a terminal.
 TERMINAL_INPUT = (0x5412, 0x541C)
 
@@ -139,10 +126,7 @@ LOAD, EQUAL, AT_LEAST, ANY_BIT, MASK, RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x0
 NUMBER, ARCHITECTURE, FIRST_ARGUMENT, SECOND_ARGUMENT = 0, 4, 16, 24
 # From here on numbers belong to x32, another way to make the same calls.
 FOREIGN = 0x40000000
-
-# Of a type, whose higher bits are flags.
-TYPE_BITS = 0xF
-SOCK_DGRAM = 2
+SOCK_DGRAM, TYPE_BITS = 2, 0xF  # of a type, whose higher bits are flags
 
 # Operation, steps to skip if it is so, steps to skip if not, operand.
 Step = tuple[int, int, int, int]
@@ -179,22 +163,19 @@ def program(machine: str, level: IsolationLevel, *, internet: bool, services: bo
         answers.append((SOCKET_PAIR[machine], [load, (MASK, 0, 0, TYPE_BITS), *steps]))
     if is_users_own:
         # Of no other process than itself, nor of all processes of the user.
-        itself = _if(SECOND_ARGUMENT, [0], ALLOWED, REFUSED)
-        every = _if(FIRST_ARGUMENT, [PRIO_USER], REFUSED)
-        answers.append((SET_PRIORITY[machine], [*every, *itself]))
-        answers.append((SET_LIMITS[machine], _if(FIRST_ARGUMENT, [0], ALLOWED, REFUSED)))
+        every, itself = _if(FIRST_ARGUMENT, [PRIO_USER], REFUSED), _if(SECOND_ARGUMENT, [0], ALLOWED, REFUSED)
+        answers += [(SET_PRIORITY[machine], [*every, *itself])]
+        answers += [(SET_LIMITS[machine], _if(FIRST_ARGUMENT, [0], ALLOWED, REFUSED))]
     steps = [
         (LOAD, 0, 0, ARCHITECTURE),
-        # On x86-64 a program can switch to 32-bit calls, whose numbers mean something else: killed, as there is no
-        # fallback.
+        # On x86-64 a program can switch to 32-bit calls, whose numbers mean something else: there is no fallback.
         (EQUAL, 1, 0, ARCHITECTURES[machine]),
         (RETURN, 0, 0, KILL),
         (LOAD, 0, 0, NUMBER),
         (AT_LEAST, 0, 1, FOREIGN),
         REFUSED,
         *(step for number, answer in answers for step in ((EQUAL, 0, len(answer), number), *answer)),
-        # A list of what is forbidden, not of what is allowed: a toolchain that needs a new call would break for no
-        # gain.
+        # A list of the forbidden, not of the allowed: a toolchain that needs a new call would break for no gain.
         ALLOWED,
     ]
     return b"".join(struct.pack("=HBBI", *step) for step in steps)

@@ -27,6 +27,7 @@ LEFT_OPEN: Mapping[IsolationLevel, str] = {
     "files and other processes' arguments, and talk to what listens on this machine's network",
     "none": "nothing is confined: code of the tested repository runs with all your rights",
 }
+AS_YOU = "and code of the tested repository would run as you."
 # Settings of the kernel that forbid user namespaces: the value that does, and one that does not.
 FORBIDDING = {
     "kernel.apparmor_restrict_unprivileged_userns": ("1", "0"),
@@ -37,6 +38,8 @@ FORBIDDING = {
 USERS = range(30000, 60000)
 # Capabilities with which root can let a run be another user's, and yet measure and remove it.
 NEEDED = {0: "CHOWN", 1: "DAC_OVERRIDE", 3: "FOWNER", 5: "KILL", 6: "SETGID", 7: "SETUID"}
+# Instead of bubblewrap's path.
+OWN = "own"
 
 
 @dataclass(frozen=True)
@@ -77,23 +80,23 @@ def choose_level(offered: Offered, setting: str, require: IsolationLevel | None,
         ConfigError: That cannot be had (`ISOLATION_UNAVAILABLE`).
     """
     level = next((name for name in STRENGTH if name == setting), offered.level)
-    problem, hints = None, offered.reasons
+    hints: Sequence[str] = offered.reasons
     if level not in offered.levels:
         problem = f"Isolation level {level} is not available on this machine."
     elif require is not None and STRENGTH.index(level) < STRENGTH.index(require):
         available = "the best that this machine offers" if setting == "auto" else "what isolation.level asks for"
         problem = f"Isolation level {require} is required, and {available} is {level}."
-    elif level == "none" and not unsafe:
-        asked_for = setting == "none"
-        cause = "Isolation level none protects nothing" if asked_for else "This machine offers no isolation"
-        problem = f"{cause}, and code of the tested repository would run as you."
+    elif level != "none" or unsafe:
+        return level
+    elif setting == "none":
+        problem = f"Isolation level none protects nothing, {AS_YOU}"
         # What keeps the machine from more is beside the point where nothing was asked for.
         better = f"This machine offers {offered.level}: leave isolation.level at auto to have it."
-        hints = (*(([better] if offered.level != "none" else []) if asked_for else hints), UNSAFE_HINT)
-    if problem:
-        hint = " ".join(hints) or f"Available: {', '.join(name for name in STRENGTH if name in offered.levels)}."
-        raise ConfigError(problem, hint=hint, code="ISOLATION_UNAVAILABLE")
-    return level
+        hints = [*([better] if offered.level != "none" else []), UNSAFE_HINT]
+    else:
+        problem, hints = f"This machine offers no isolation, {AS_YOU}", [*hints, UNSAFE_HINT]
+    hint = " ".join(hints) or f"Available: {', '.join(name for name in STRENGTH if name in offered.levels)}."
+    raise ConfigError(problem, hint=hint, code="ISOLATION_UNAVAILABLE")
 
 
 def remark(level: IsolationLevel, offered: Offered) -> str | None:
@@ -112,7 +115,7 @@ def remark(level: IsolationLevel, offered: Offered) -> str | None:
 def abi_of(level: IsolationLevel) -> int:
     """The version of Landlock that a level uses; 0 where it uses none."""
     abi = kernel.version()
-    return 0 if level == "none" or abi < kernel.MIN_LANDLOCK_ABI else min(abi, kernel.NEWEST)
+    return 0 if level == "none" or abi < kernel.MIN_LANDLOCK_ABI else abi
 
 
 @cache
@@ -122,23 +125,23 @@ def _probed(path: str, cli: Path | None) -> Offered:
         return Offered(frozenset({"none"}), (f"There is isolation on Linux on x86-64 and ARM, not on {there}.",))
     found, reasons, remedy = set[IsolationLevel](["none"]), list[str](), None
     abi = kernel.version()
-    if abi < kernel.MIN_LANDLOCK_ABI:
-        reasons.append("The kernel has no Landlock, or an old one: Linux 6.2 or newer has what is needed.")
-    elif abi < kernel.SCOPED:
-        reasons.append("The kernel's Landlock cannot keep signals and abstract sockets apart: Linux 6.12 or newer can.")
-    has_namespaces = namespace_maker(path) is not None
-    if has_namespaces:
-        found.add("full")
-    else:
-        remedy = _remedy()
-        reasons.append(f"Namespaces cannot be made here ({_refused()}): {remedy or 'this system forbids them.'}")
     if abi >= kernel.SCOPED:
         found.add("landlock")
+    elif abi < kernel.MIN_LANDLOCK_ABI:
+        reasons.append("The kernel has no Landlock, or an old one: Linux 6.2 or newer has what is needed.")
+    else:
+        reasons.append("The kernel's Landlock cannot keep signals and abstract sockets apart: Linux 6.12 or newer can.")
+    if has_namespaces := namespace_maker(path) is not None:
+        found.add("full")
+    elif refused := _refused():
+        remedy = _remedy(refused)
+        reasons.append(f"Namespaces cannot be made here ({refused}): {remedy or 'this system forbids them.'}")
     # Where namespaces are to be had, nobody takes this by chance, and an attempt would cost every start.
     obstacle = _user_problem(cli, try_it=not has_namespaces)
-    if abi >= kernel.MIN_LANDLOCK_ABI and not obstacle:
+    if obstacle is None and abi >= kernel.MIN_LANDLOCK_ABI:
         found.add("uid")
-    reasons += [obstacle] if obstacle and not has_namespaces and os.geteuid() == 0 else []
+    if obstacle and not has_namespaces and os.geteuid() == 0:
+        reasons.append(obstacle)
     return Offered(frozenset(found), tuple(reasons), remedy)
 
 
@@ -151,9 +154,6 @@ def namespace_maker(path: str) -> str | None:
     return None if _refused() else OWN
 
 
-OWN = "own"
-
-
 @cache
 def _refused() -> str | None:
     """Which step towards namespaces the kernel refuses Zelda itself, and why."""
@@ -161,10 +161,7 @@ def _refused() -> str | None:
     return problem and problem.rpartition("could not be confined: ")[2]
 
 
-def _remedy() -> str | None:
-    refused = _refused()
-    if refused is None:
-        return None
+def _remedy(refused: str) -> str | None:
     label = _content("/proc/self/attr/apparmor/current") or _content("/proc/self/attr/current")
     options = {
         "seccomp": "\nSeccomp:\t2\n" in _content("/proc/self/status"),
@@ -210,19 +207,18 @@ def _user_problem(cli: Path | None, *, try_it: bool) -> str | None:
         return "Only root can let runs be another user's."
     status = _content("/proc/self/status").splitlines()
     held = next((int(line.split()[1], 16) for line in status if line.startswith("CapEff:")), 0)
-    missing = [name for number, name in NEEDED.items() if not held >> number & 1]
-    if missing:
+    if missing := [name for number, name in NEEDED.items() if not held >> number & 1]:
         return f"Root cannot let runs be another user's without the capabilities {', '.join(missing)}."
-    files = [Path(programs.python(anybody=True)[0]), programs.INSIDE, *([cli] if cli else [])]
-    if closed := next(((file, folder) for file in files if (folder := closed_folders.barrier(file))), None):
-        return f"Runs cannot be another user's here: {closed_folders.unreachable(*closed)}"
+    files = [Path(programs.python(anybody=True)[0]), programs.START, *([cli] if cli else [])]
+    if closed := next(filter(None, map(closed_folders.unreachable, files)), None):
+        return f"Runs cannot be another user's here: {closed}"
     if not try_it:
         return None
     filters = kernel.program(platform.machine(), "uid", internet=True).hex()
     policy = {"uid": USERS[0], "landlock": kernel.nested(kernel.version()), "seccomp": filters}
     script = 'for file; do test -r "$file" || { echo "$file cannot be read" >&2; exit 1; }; done'
     problem = _tried([*programs.inside(policy, anybody=True), "/bin/sh", "-c", script, "sh", *map(str, files)])
-    return None if problem is None else f"Runs cannot be another user's here ({problem})."
+    return problem and f"Runs cannot be another user's here ({problem})."
 
 
 def _tried(argv: Sequence[str]) -> str | None:

@@ -11,13 +11,9 @@ from typing import Any
 
 from zelda_ci.sandbox.closed_folders import is_open
 
-SUPERVISOR = Path(__file__).with_name("launcher") / "supervisor.py"
-INSIDE = Path(__file__).with_name("launcher") / "inside.py"
-SHARED = INSIDE.with_name("shared.py")
-UNREADABLE = INSIDE.with_name("unreadable.js")
-
-# The descriptor on which a program tells the supervisor that it is confined.
-READY = 3
+LAUNCHER = Path(__file__).with_name("launcher")
+START = LAUNCHER / "start.py"
+UNREADABLE = LAUNCHER / "unreadable.js"
 
 OTHERS = ("/usr/bin/python3", "/usr/local/bin/python3")
 
@@ -46,7 +42,7 @@ def inside(policy: Mapping[str, Any], *, anybody: bool = False, world: Sequence[
     """
     # As one argument, which may not be longer than 128 KiB, and in a form that is read fast.
     packed = binascii.b2a_base64(marshal.dumps(dict(policy), 2), newline=False).decode()
-    return [*python(anybody=anybody), str(INSIDE), packed, *world, "--"]
+    return [*python(anybody=anybody), str(START), "inside", packed, *world, "--"]
 
 
 def unreadable() -> str:
@@ -57,4 +53,4 @@ def unreadable() -> str:
 
 def supervisor(parent: int) -> list[str]:
     """What starts a program whose descendants all end with it, and with the parent."""
-    return [*python(), str(SUPERVISOR), "--parent", str(parent)]
+    return [*python(), str(START), "supervisor", "--parent", str(parent)]

@@ -25,12 +25,10 @@ TOOLCHAINS = {
     "VOLTA_HOME": ".volta",
 }
 
-
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/sys/devices/system")
 
-# Of /etc, and little of it: every mount takes time.
-#
-# No shadow, no keys, no tokens: package managers' configuration may hold some, so it must be asked for.
+# Of /etc, and little of it: every mount takes time. No shadow, no keys, no tokens: package managers' configuration may
+# hold some, so it must be asked for.
 CONFIGURATION = (
     "R", "alternatives", "bash.bashrc", "bashrc", "claude-code", "crypto-policies", "debian_version", "dotnet", "fonts",
     "gai.conf", "group", "gss", "host.conf", "hostname", "hosts", "inputrc", "java", "ld.so.cache", "ld.so.conf",
@@ -88,14 +86,19 @@ class PrivateFolders:
     base: Path
     """Of all workspaces."""
     homes: tuple[Path, ...] = ()
-    """What HOME says, and those of all people: HOME says something else in a job's container, and under sudo."""
+    """What HOME says, and those of people and root: HOME says something else in a job's container, and under sudo."""
 
     @classmethod
     def of(cls, project: Path, base: Path, environ: Mapping[str, str]) -> "PrivateFolders":
         """With the user's environment."""
-        homes = [*([_real(Path(environ["HOME"]))] if environ.get("HOME") else []), *_homes()]
-        return cls(_real(project), _real(base), tuple(home for home in homes if home != Path("/")))
+        people = (it for it in pwd.getpwall() if it.pw_uid == 0 or FIRST_PERSON <= it.pw_uid < NOBODY)
+        # Those of daemons may be anything, even /usr/bin.
+        known = {Path(it.pw_dir) for it in people}
+        homes = sorted(_real(home) for home in known if home.is_absolute() and not _is_system(home))
+        own = [_real(Path(environ["HOME"]))] if environ.get("HOME") else []
+        return cls(_real(project), _real(base), tuple(home for home in (*own, *homes) if home != Path("/")))
 
+    @property
     def hidden(self) -> Sequence[Path]:
         """Folders that nothing readable may contain."""
         return [self.project, self.base, *self.homes]
@@ -104,21 +107,17 @@ class PrivateFolders:
         """Whether it contains the project, the home or the workspaces, or lies in the project or the workspaces."""
         real = _real(path)
         inner = any(real.is_relative_to(place) for place in (self.project, self.base))
-        return inner or any(hidden.is_relative_to(real) for hidden in self.hidden())
+        return inner or any(hidden.is_relative_to(real) for hidden in self.hidden)
 
     def home_of(self, path: Path) -> Path | None:
         """The home in which it lies."""
         real = _real(path)
         return next((home for home in self.homes if real.is_relative_to(home)), None)
 
-
-def _homes() -> tuple[Path, ...]:
-    """Homes of people and root, as the system knows them."""
-    # Those of daemons may be anything, even /usr/bin.
-    homes = {
-        Path(entry.pw_dir) for entry in pwd.getpwall() if entry.pw_uid == 0 or FIRST_PERSON <= entry.pw_uid < NOBODY
-    }
-    return tuple(sorted(_real(home) for home in homes if home.is_absolute() and not _is_system(home)))
+    def is_secret(self, path: Path) -> bool:
+        """Whether it is or lies in a home's place for credentials."""
+        home = self.home_of(path)
+        return home is not None and _real(path).relative_to(home).parts[:1] in {(name,) for name in SECRETS}
 
 
 def _real(path: Path) -> Path:
@@ -151,19 +150,17 @@ def check_readable(suite: ResolvedSuite, private: PrivateFolders) -> None:
 def refusal(path: Path, private: PrivateFolders) -> str | None:
     """Why a path may not be made readable, to be read after it; nothing where it may."""
     real = _real(path)
-    return (
-        "is or holds a place of daemons, devices or the kernel"
-        if _holds(real, OF_DAEMONS) or any(real.is_relative_to(_real(Path(place))) for place in OF_DAEMONS)
-        else "is shared with every program of the machine" if _holds(real, SHARED)
-        else "does not exist" if not path.exists()
-        else "would show the project, the home folder or other workspaces" if private.is_private(path)
-        else "is a place for credentials" if _is_secret(path, private)
-        else _socket_problem(real)
-    )  # fmt: skip
-
-
-def _holds(real: Path, places: Iterable[str]) -> bool:
-    return real != Path("/") and any(_real(Path(place)).is_relative_to(real) for place in places)
+    daemons, shared = ([_real(Path(place)) for place in places] for places in (OF_DAEMONS, SHARED))
+    is_top = real == Path("/")
+    if not is_top and any(place.is_relative_to(real) or real.is_relative_to(place) for place in daemons):
+        return "is or holds a place of daemons, devices or the kernel"
+    if not is_top and any(place.is_relative_to(real) for place in shared):
+        return "is shared with every program of the machine"
+    if not path.exists():
+        return "does not exist"
+    if private.is_private(path):
+        return "would show the project, the home folder or other workspaces"
+    return "is a place for credentials" if private.is_secret(path) else _socket_problem(real)
 
 
 def _socket_problem(real: Path) -> str | None:
@@ -173,11 +170,6 @@ def _socket_problem(real: Path) -> str | None:
     except TimeoutError:
         return f"is too large to look for sockets in it ({SEARCH_SECONDS} s)"
     return f"is or holds a socket, {os.fsdecode(found.stdout.rstrip())!a}" if found.stdout else None
-
-
-def _is_secret(path: Path, private: PrivateFolders) -> bool:
-    home = private.home_of(path)
-    return home is not None and _real(path).relative_to(home).parts[0] in SECRETS
 
 
 def readable(
@@ -191,32 +183,33 @@ def readable(
         ours: Zelda's own files and folders that it needs.
         extra: What the suite asks for, checked.
     """
+    etc = Path("/etc")
     found = [
-        *_system(private),
+        *(part for name in SYSTEM for part in without(Path(name), private)),
+        *(etc / name for name in CONFIGURATION),
+        *(path for pattern in FAMILIES for path in etc.glob(pattern)),
         *(part for path in _toolchains(environment) for part in _installation(path, private)),
         *(Path(environment[name]) for name in CERTIFICATES if name in environment),
         *map(Path, extra),
     ]
     allowed = (path for path in found if not private.is_private(path))
-    # Unlike pathlib's of Python 3.11, it bears with a PATH that leads into folders that are closed to the user.
-    return _outermost(path for path in (*allowed, *ours) if path.is_absolute() and os.path.exists(path))  # noqa: PTH110
-
-
-def _system(private: PrivateFolders) -> Iterator[Path]:
-    for name in SYSTEM:
-        yield from without(Path(name), private)
-    etc = Path("/etc")
-    for name in CONFIGURATION:
-        yield etc / name
-    for pattern in FAMILIES:
-        yield from etc.glob(pattern)
+    outermost: list[Path] = []
+    for path in sorted({*allowed, *ours}):
+        # Unlike pathlib's of Python 3.11, it bears with a PATH that leads into folders that are closed to the user.
+        if not path.is_absolute() or not os.path.exists(path):  # noqa: PTH110
+            continue
+        above = next((outer for outer in outermost if path.is_relative_to(outer)), None)
+        # Bubblewrap mounts a folder as it is: a link in it that leads elsewhere needs its target mounted as well.
+        if above is None or not _real(path).is_relative_to(_real(above)):
+            outermost.append(path)
+    return outermost
 
 
 def without(folder: Path, private: PrivateFolders) -> Iterator[Path]:
     """The folder, or where something private lies in it, all that lies beside that."""
     if not private.is_private(folder):
         yield folder
-    elif folder.is_dir() and any(hidden.is_relative_to(folder) and hidden != folder for hidden in private.hidden()):
+    elif folder not in private.hidden and folder.is_dir() and any(it.is_relative_to(folder) for it in private.hidden):
         for entry in sorted(folder.iterdir()):
             yield from without(entry, private)
 
@@ -224,18 +217,15 @@ def without(folder: Path, private: PrivateFolders) -> Iterator[Path]:
 def _toolchains(environment: Mapping[str, str]) -> Iterator[Path]:
     """Folders in which programs on PATH lie, and those in which their links end."""
     yield from (Path(sys.base_prefix), Path(sys.prefix))
-    for name in (*SDKS, *TOOLCHAINS):
-        if name in environment:
-            yield Path(environment[name])
+    yield from (Path(environment[name]) for name in (*SDKS, *TOOLCHAINS) if name in environment)
     budget = MAX_LINKS
     entries = [Path(entry) for entry in environment.get("PATH", "").split(os.pathsep)]
     # /bin and /usr/bin are one.
     for entry in {_real(entry): entry for entry in entries if entry.is_absolute()}.values():
         if not (_is_below(entry, SYSTEM) and _is_system(_real(entry))):
-            yield entry
-            yield _real(entry)
+            yield from (entry, _real(entry))
         targets = _targets(entry, budget)
-        budget -= len(targets)
+        budget = max(budget - len(targets), 0)
         yield from targets
 
 
@@ -271,21 +261,10 @@ def _installation(folder: Path, private: PrivateFolders) -> Iterator[Path]:
     if folder.name not in PROGRAM_FOLDERS:
         return
     prefix = folder.parent
-    if folder.name == SHIMS and not private.is_private(prefix) and not _is_secret(prefix, private):
+    if folder.name == SHIMS and not private.is_private(prefix) and not private.is_secret(prefix):
         yield prefix
     # A prefix such as ~/.local or /srv/app holds more than programs: keyrings, configuration, the state of other tools.
     elif private.home_of(prefix) or private.is_private(prefix) or _is_below(prefix, DATA) or len(prefix.parts) <= 2:
         yield from (prefix / part for part in PARTS if prefix not in {Path("/"), *private.homes})
     else:
         yield prefix
-
-
-def _outermost(paths: Iterable[Path]) -> list[Path]:
-    """Without duplicates and what lies in another of them, unless a link is on the way."""
-    found: list[Path] = []
-    for path in sorted(set(paths)):
-        above = next((outer for outer in found if path.is_relative_to(outer)), None)
-        # Bubblewrap mounts a folder as it is: a link in it that leads elsewhere needs its target mounted as well.
-        if above is None or not _real(path).is_relative_to(_real(above)):
-            found.append(path)
-    return found

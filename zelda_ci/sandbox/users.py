@@ -17,7 +17,7 @@ from zelda_ci.files import locks
 from zelda_ci.process import removal
 from zelda_ci.sandbox import programs
 from zelda_ci.sandbox.bubblewrap import TEMPORARY
-from zelda_ci.sandbox.launcher import shared
+from zelda_ci.sandbox.launcher import leftovers
 from zelda_ci.sandbox.levels import USERS
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 
@@ -57,9 +57,9 @@ def _claimed(file: Path) -> int | None:
 
 def remove_leftovers(uid: int) -> None:
     """Remove what a run's user has left beyond its folder: build and tests have the number, and another run may."""
-    if any(shared.owned(table, uid) for table in shared.TABLES):
+    if leftovers.owned(uid):
         # It becomes the user itself: Python may lie where the user cannot start it.
-        _answer([*programs.python(), str(programs.SHARED), str(uid)])
+        _answer([*programs.python(), str(programs.START), "leftovers", str(uid)])
     # Others make and remove files there meanwhile, and a hostile tree may be deeper than Python's stack.
     places = [*map(str, TEMPORARY), "-mindepth", "1", "-maxdepth", "1", "-user", str(uid)]
     _answer(["find", *places, "-exec", "rm", "-rf", "--", "{}", "+"])

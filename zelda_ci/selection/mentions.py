@@ -3,14 +3,14 @@
 import json
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote
 
 from zelda_ci.execution.manifest.front_matter import parse
 from zelda_ci.execution.manifest.memory import mentioned
+from zelda_ci.selection.effects import is_code
 
 # Programs that run the file, module or folder that follows.
 INTERPRETERS = frozenset({
@@ -38,19 +38,17 @@ SHELL_ENDINGS = (".sh", ".bash", ".zsh", ".ps1")
 
 
 class Mention(NamedTuple):
-    """A word that may be a file, a folder, a module, a pattern, or a program that runs what a file says."""
+    """A word that may be a file, a folder, a module, a pattern, or a program of `RUNNERS`."""
 
     word: str
     how: Literal["names", "reads", "runs", "imports"]
     """`names` only tells a reader of it; `reads` is what a program may open; `imports` is put in its place."""
-    arguments: tuple[str, ...] = ()
-    """What follows a program of `RUNNERS`: some of these may be targets."""
     is_started: bool = False
     """Whether an interpreter stands right before it, so that it need not look like a path."""
 
 
 def in_document(text: str) -> Iterator[Mention]:
-    """Words of a Markdown file that steers."""
+    """Words of a Markdown file."""
     document = parse(text)
     yield from in_program(text[: len(text) - len(document.body)])
     yield from (Mention(name, "imports") for name in mentioned(text))
@@ -61,13 +59,6 @@ def in_document(text: str) -> Iterator[Mention]:
         else:
             for clause in _CLAUSES.split(words):
                 yield from _in_clause(_words(clause), is_code=kind != "prose", is_run=kind == "run")
-
-
-def in_reading(text: str) -> Iterator[Mention]:
-    """Paths in a document that is read, or imported."""
-    yield from (Mention(name, "imports") for name in mentioned(text))
-    words = {target.strip() for target in _LINK.findall(text)} | set(_PATH.findall(_URL.sub(" ", text)))
-    yield from (Mention(unquote(word).partition("#")[0].rstrip("."), "names") for word in sorted(words))
 
 
 def in_program(text: str) -> Iterator[Mention]:
@@ -83,15 +74,12 @@ def in_program(text: str) -> Iterator[Mention]:
 
 def in_code(text: str, path: str) -> Iterator[Mention]:
     """Modules that code imports, and paths in its strings."""
-    for module, names in _PYTHON_IMPORT.findall(text) if not path.endswith((".ts", ".tsx", ".js")) else ():
-        yield Mention(module, "runs", is_started=True)
-        for name in re.findall(r"\w+", re.sub(r"\bas\s+\w+", "", names)):
-            yield Mention(f"{module.rstrip('.')}.{name}" if module.strip(".") else f"{module}{name}", "runs")
-    for modules in _IMPORT.findall(text):
-        yield from (Mention(name.split()[0], "runs", is_started=True) for name in modules.split(",") if name.strip())
+    for source, names in _IMPORT.findall(text):
+        begin = source if not source.strip(".") else f"{source}."
+        for name in ("", *re.findall(r"[\w.]+", re.sub(r"\bas\s+\w+", "", names))):
+            yield Mention(f"{begin}{name}" if name else source, "runs", is_started=not (source and name))
     yield from (Mention(name, "runs", is_started=True) for name in _REQUIRE.findall(text))
-    strings = (string for string in dict.fromkeys(_STRING.findall(text)) if "/" in string or "." in string)
-    for string in strings:
+    for string in dict.fromkeys(_STRING.findall(text)):
         for word in _words(_BRACES.sub("", string)) if "://" not in string else ():
             if "/" in word or "." in word:
                 yield Mention(word, "runs" if "/" in word else "reads", is_started=path.endswith(".go"))
@@ -117,38 +105,16 @@ def _expanded(text: str) -> str:
     return _BACKSLASH.sub("/", text)
 
 
-def recipes(text: str, targets: Sequence[str]) -> str:
-    """What targets of a Makefile, justfile, Taskfile, package.json or pyproject.toml run, with what they need."""
-    known, found = _recipes(text), dict[str, str]()
-    waiting = [target for target in targets if target in known]
-    while waiting:
-        target = waiting.pop()
-        if target not in found:
-            found[target] = known[target]
-            waiting += [word for word in re.findall(r"[\w.:-]+", known[target]) if word in known]
-    return "\n".join(found.values())
-
-
-@lru_cache(maxsize=100)
-def _recipes(text: str) -> Mapping[str, str]:
-    """By target: the lines below it that are indented deeper, or the text that it is given in quotes."""
-    found: dict[str, str] = {}
-    target, depth = "", 0
-    for line in text.splitlines():
-        indent = len(line) - len(line.lstrip())
-        if target and (not line.strip() or indent > depth):
-            found[target] += f"\n{line}"
-        elif match := _BLOCK.match(line):
-            target, depth = match[1], indent
-            found[target] = match[2]
-        else:
-            target = ""
-    for name, value in _VALUE.findall(text):
-        # An entry point is a module with a function.
-        command = f"python -m {value}" if re.fullmatch(r"[\w.]+:\w+", value) else value
-        for each in {name, re.sub(r"^(pre|post)(?=\w)", "", name)}:
-            found[each] = f"{found.get(each, '')}\n{command}"
-    return found
+def in_recipe(name: str, text: str) -> Iterator[Mention]:
+    """Programs that a file of `RUNNERS` has them run, for any of its targets, and what these read, apart from code."""
+    try:
+        if name in MANIFESTS:
+            own = json.loads(text)["scripts"].values() if name == "package.json" else _VALUE.findall(text)
+            # An entry point is a module with a function.
+            text = "\n".join(re.sub(r"^([\w.]+):\w+$", r"python -m \1", value) for value in own)
+    except (ValueError, RecursionError, LookupError, AttributeError, TypeError):
+        return
+    yield from (mention for mention in in_program(text) if mention.how == "runs" or not is_code(mention.word))
 
 
 _LINK = re.compile(r"\]\(\s*<?([^)>\n]{1,300})>?\s*\)")
@@ -157,15 +123,12 @@ _VARIABLE = re.compile(r"\$\{[\w.]+(?::?[-=+?]([^${}]*)|[^${}]*)\}|\$\w+|%\w+%")
 _BACKSLASH = re.compile(r"\\(?=[\w.])")
 _CLAUSES = re.compile(r"&&|\|\|?|;(?:\s|$)|\$\(")
 _SPLIT = re.compile(r"[\s\"'`;|&()<>=:\[\]!]+|,(?![^{}\s]*\})")
-_PYTHON_IMPORT = re.compile(r"^[ \t]*from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+(\([^()]*\)|[^\n#(]*)", re.MULTILINE)
-_IMPORT = re.compile(r"^[ \t]*(?:import|use)[ \t]+([\w., \t]+?);?[ \t]*$", re.MULTILINE)
+_IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import|import|use)[ \t]+(\([^()]*\)|[\w., \t]+)", re.MULTILINE)
 _REQUIRE = re.compile(r"\b(?:require|require_relative|load|source)[ (]+[\"']([\w./-]+)")
 _STRING = re.compile(r"[\"'`]([^\"'`\n]*)[\"'`]")
 _BRACES = re.compile(r"\$?\{[^{}]*\}/?")
-_PATH = re.compile(r"(?<![\w.@~%+/-])[\w@.%+-]*[/.][\w@.%+/-]*\w")
+_VALUE = re.compile(r"=\s*\"([^\"\n]*)\"")
 _BOLD = re.compile(r"^[*_]{1,3}(?=\w)|(?<=\w)\*{2,3}$|(?<=\.\w\w)[*_]$|(?<=\.\w\w\w)[*_]$")
-_BLOCK = re.compile(r"\s*@?([A-Za-z_][\w.-]*)[^:=\n]*:(?!=)(.*)$")
-_VALUE = re.compile(r'(?:^|[{,])\s*"?([\w.:-]{1,100})"?\s*[:=]\s*"((?:[^"\\\n]|\\.)*)"', re.MULTILINE)
 _RUN_VERB = re.compile(r"\b(?:run|runs|execute|call|invoke|start|launch|use)\s*$", re.IGNORECASE)
 
 
@@ -204,9 +167,8 @@ def _in_clause(words: list[str], *, is_code: bool, is_run: bool = False) -> Iter
             or (is_run and number == 0)
             or (is_code and number == 0 and "/" in word and (len(words) > 1 or "." not in posixpath.basename(word)))
         )
-        arguments = tuple(words[number + 1 :][: None if is_code else 1]) if word in RUNNERS else ()
-        how: Literal["names", "runs"] = "runs" if is_program or (arguments and is_code) else "names"
-        yield Mention(word, how, arguments, started)
+        is_runner = is_code and word in RUNNERS and number + 1 < len(words)
+        yield Mention(word, "runs" if is_program or is_runner else "names", started)
         is_interpreter = word in INTERPRETERS and (is_code or word not in ENGLISH)
         is_between = started and (word.startswith("-") or word == "run")
         started = is_interpreter or is_between

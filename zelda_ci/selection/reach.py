@@ -8,7 +8,7 @@ felt by whoever feels the file that starts it.
 import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from zelda_ci.domain.kinds import CLAUDE, KINDS, PLUGIN_PARTS, SKILL_FILE, ItemKind, may_steer
@@ -60,12 +60,12 @@ class Graph:
         """What every suite feels from the outset, with words on how."""
         self._effects: dict[str, Effect] = {}
         """Of the files that steer, whom a change of the text concerns."""
-        self._memory = set[str]()
-        """Texts that are always loaded."""
+        self._advice = set[str]()
+        """Documents that are always loaded, or that nobody has to follow."""
         self._follows: defaultdict[str, dict[str, str]] = defaultdict(dict)
         """By file, what whoever feels it feels, too; with words on how."""
         self._names: defaultdict[str, dict[str, bool]] = defaultdict(dict)
-        """By file, the files and folders that it only names; and whether only a pattern does."""
+        """By file, the files that it only names; and whether only a folder or pattern that holds them does."""
         for path in tree.paths:
             if path in tree.links and may_steer(path):
                 self._add_steering(tree.real(path), f"{path} leads there")
@@ -95,71 +95,66 @@ class Graph:
         if steers:
             own = described(path, text)
             self._effects[path] = steering_effect(FileChange(path, own, own), self.tree.folder)
-        if is_document and steers:
+        if is_document:
             # A skill of a plugin, or that a link leads to, is called.
-            if self._is_always(path) and not (path in self._steering and _CALLED.search(path)):
-                self._memory.add(path)
-            self._note_agents(path, text)
-            self._note_all(path, mentions.in_document(text))
-        elif is_document:
-            self._note_all(path, mentions.in_reading(text))
+            if not steers or (self._is_always(path) and not (path in self._steering and _CALLED.search(path))):
+                self._advice.add(path)
+            if steers:
+                self._note_agents(path, text)
+            words = mentions.in_document(text)
         elif steers and path.endswith(".json"):
             if re.search(r'"agent"\s*:\s*"', text):
                 self._follow(path, f"{posixpath.dirname(path)}/agents", f"chosen by {path}")
-            self._note_all(path, mentions.in_settings(text))
+            words = mentions.in_settings(text)
         elif path.endswith(SHELL_ENDINGS) or not (is_code(path) or _OTHER_LANGUAGE.match(text)):
-            self._note_all(path, mentions.in_program(text))
+            words = mentions.in_program(text)
         else:
-            self._note_all(path, mentions.in_code(text, path))
-
-    def _note_all(self, path: str, words: Iterable[Mention], how: str = "") -> None:
+            words = mentions.in_code(text, path)
         for mention in dict.fromkeys(words):
-            if mention.arguments and not how:
+            if mention.word in RUNNERS and (steers or not is_document):
                 self._note_runner(path, mention)
             else:
-                self._note(path, mention, how)
+                self._note(path, mention)
 
-    def _note(self, path: str, mention: Mention, how: str) -> None:
-        # Whether a trial did what a CLAUDE.md file asks for, its commands say.
-        is_advice = path in self._memory and mention.how != "imports" and not how
+    def _note(self, path: str, mention: Mention, how: str = "") -> None:
+        """Note the files that a word means: those that it stands for, and those that its folder or pattern holds."""
+        # Whether a trial did what such a text asks for, its commands say.
+        is_advice = path in self._advice and mention.how != "imports" and not how
         is_named, how = mention.how == "names" or is_advice, how or f"{_WORDS.get(mention.how)} by {path}"
-        if PATTERN.search(mention.word):
-            # Code that a pattern means is the project's own work.
-            files = self.tree.matched(mention.word, path)
-            for file in files:
-                is_work = is_code(file) and mention.how != "runs" and not file.endswith(SHELL_ENDINGS)
-                if is_named or is_work or len(files) > MAX_DATA_FILES:
-                    self._name(path, file, is_listed=True)
-                else:
-                    self._follow(path, file, how)
-            return
-        for place in self.tree.meant(mention, path):
-            inside, parent = self.tree.inside.get(place, []), posixpath.dirname(place)
-            is_package = bool(inside) and mention.how == "runs" and mention.is_started
-            if is_named or (inside and not is_package):
+        is_pattern, is_package = PATTERN.search(mention.word), mention.how == "runs" and mention.is_started
+        places = [] if is_pattern else self.tree.meant(mention, path)
+        for place in places:
+            is_folder, parent = place in self.tree.inside, posixpath.dirname(place)
+            if is_named and not is_folder:
                 self._name(path, place)
-            else:
+            elif not is_named and (is_package or not is_folder):
                 self._follow(path, place, how)
                 if path.endswith(".json") and self.steers(path) and posixpath.basename(parent) != CLAUDE:
                     self._follow(path, parent, f"beside a program that {path} runs")
-            # Of a package its code is run; of another folder a program reads the data.
-            if not is_named and (is_package or len(inside) <= MAX_DATA_FILES):
-                for file in (it for it in inside if is_code(it) is is_package):
+        inside = [self.tree.inside.get(place, []) for place in places]
+        for files in [self.tree.matched(mention.word, path)] if is_pattern else inside:
+            is_data = not is_named and (is_package or len(files) <= MAX_DATA_FILES)
+            for file in files:
+                # Of a package its code is run; of another folder a program reads the data.
+                if is_data and (is_package or not is_code(file) or (is_pattern and file.endswith(SHELL_ENDINGS))):
                     self._follow(path, file, how)
+                else:
+                    self._name(path, file, is_listed=True)
 
     def _note_runner(self, path: str, mention: Mention) -> None:
-        """A program that runs what a file says: that file, and what its recipes for the targets name.
+        """Note a program that runs what a file says: that file, and the programs in it.
 
         Commands do not say which files these are, so trials cannot tell who ran them.
         """
         for name in RUNNERS[mention.word]:
             for file in self.tree.meant(Mention(name, "names"), path):
-                found = mentions.recipes(self._recipes.get(file, ""), mention.arguments)
-                if (mention.how == "runs" or found) and not (name in MANIFESTS and path.endswith(DOCUMENT_ENDINGS)):
-                    self._follow(path, file, f"run by {path}")
-                else:
+                if mention.how == "names" or (name in MANIFESTS and path.endswith(DOCUMENT_ENDINGS)):
                     self._name(path, file)
-                self._note_all(path, mentions.in_program(found), f"run by {file} for {path}")
+                else:
+                    self._follow(path, file, f"run by {path}")
+                if mention.how != "names":
+                    for each in dict.fromkeys(mentions.in_recipe(name, self._recipes.get(file, ""))):
+                        self._note(path, each, f"run by {file} for {path}")
 
     def _note_agents(self, path: str, text: str) -> None:
         """Skills that an agent has from the start, and agents that a skill runs in."""
@@ -177,13 +172,13 @@ class Graph:
         if place in (path, ".", "", self.tree.folder):
             return
         # What a recipe runs: of a text, and not by Claude Code itself.
-        is_recipe = path in self._memory and not how.startswith("imported")
+        is_recipe = path in self._advice and not how.startswith("imported")
         (self._start if is_recipe else self._follows[path]).setdefault(place, how)
 
-    def _name(self, path: str, place: str, *, is_listed: bool = False) -> None:
-        """Note what is only named; of what is in a list, whether the list is all that names it."""
-        if place != path:
-            self._names[path][place] = is_listed and self._names[path].get(place, True)
+    def _name(self, path: str, file: str, *, is_listed: bool = False) -> None:
+        """Note what is only named; of what a folder or pattern holds, whether nothing else names it."""
+        if file != path:
+            self._names[path][file] = is_listed and self._names[path].get(file, True)
 
     def followed(self, path: str) -> Iterator[str]:
         """Of what whoever feels a file feels: programs; code leads to code, and only texts and what steers to more."""
@@ -214,15 +209,12 @@ class Graph:
             units = [it for it in (path, *spread) if it in self._effects and self._effects[it].scope == "unit"]
             named = {row for unit in units for row in self._names.get(unit, {}).items()}
             files = {file for place in spread for file in (place, *inside.get(place, ()))}
-            files |= {place for place, is_listed in named if not (is_listed and is_code(place))}
-            files |= {file for place, _ in named for file in inside.get(place, ()) if not is_code(file)}
+            files |= {file for file, is_listed in named if not (is_listed and is_code(file))}
             for file in files:
                 effects[file].append(replace(effect, path=file, unit=effect.unit or path))
                 leading[file].add(file)
-        for place, is_listed in {row for places in self._names.values() for row in places.items()}:
-            for file in inside.get(place, [place]):
-                is_document = (is_listed or file != place) and not is_code(file)
-                leading[file].update(globs.upwards(file)[:-1] if is_document else [file])
+        for file, is_listed in {row for files in self._names.values() for row in files.items()}:
+            leading[file].update(globs.upwards(file)[:-1] if is_listed and not is_code(file) else [file])
         for path, follows in self._follows.items():
             for place in follows if not self.steers(path) else ():
                 for file in (place, *inside.get(place, ())):
@@ -237,9 +229,10 @@ class Graph:
         found = dict(self._follows.get(start, {}))
         waiting = [*found]
         for path in waiting:
-            new = [(it, how) for it, how in self._follows.get(path, {}).items() if it not in found]
-            found.update(new[: max(0, MAX_FOLLOWED - len(found))])
-            waiting += (it for it, _ in new if it in found)
+            for place, how in self._follows.get(path, {}).items():
+                if place not in found and len(found) < MAX_FOLLOWED:
+                    found[place] = how
+                    waiting.append(place)
         return found
 
 

@@ -384,7 +384,8 @@ class ResultStore:
         with ExitStack() as stack:
             with storage_errors(self._runs):
                 ownership.make_folder(self._runs)
-                handle = stack.enter_context(locks.held(self._runs / LOCK, mode=0o666))
+                handle = locks.wait_for(self._runs / LOCK, mode=0o666)
+                stack.callback(os.close, handle)
                 ownership.hand_over(handle, self._runs)
             yield
 

@@ -15,7 +15,7 @@ from zelda_ci.domain import numbers
 from zelda_ci.domain.kinds import KINDS, ItemKind
 from zelda_ci.domain.manifest import ManifestItem, RefusedSetting, ToolsManifest
 from zelda_ci.execution.doctor import refusals
-from zelda_ci.execution.manifest.plugins import IS_MOD, SWITCHED_OFF
+from zelda_ci.execution.manifest.folders import IS_MOD, SWITCHED_OFF
 from zelda_ci.execution.manifest.scan import scan
 from zelda_ci.files.secret_files import find_secrets
 from zelda_ci.redact import Redactor

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import lru_cache, partial
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from posixpath import basename, dirname, join, relpath
@@ -112,7 +112,10 @@ class Place:
 
     def table(self, name: str, *keys: str) -> Mapping[str, Any]:
         """The table at a path of keys in a JSON or TOML file; empty where there is none."""
-        return table(_parsed(self.text(name), name.endswith(".json")), *keys)
+        with suppress(ValueError, RecursionError):
+            text = self.text(name).removeprefix("\ufeff")
+            return table((json.loads if name.endswith(".json") else tomllib.loads)(text), *keys)
+        return {}
 
     def lock(self, names: Iterable[str], manifest: str) -> str | None:
         """The path of the first of these lock files here, or in the nearest folder above whose manifest shares it."""
@@ -127,18 +130,10 @@ class Place:
 
     def tests(self) -> list[str]:
         """Python's test files as seen from here, without those of packages below."""
-        named = [file for file in self.files if _TEST_FILE.fullmatch(basename(file))]
-        own = [it for it in named if self.folder in upwards(dirname(it)) and not FOREIGN.intersection(it.split("/"))]
-        others = set(packages(self.files, self.folder)) if own else set[str]()
-        return sorted(relpath(file, self.folder or ".") for file in own if others.isdisjoint(upwards(dirname(file))))
-
-
-@lru_cache(64)
-def _parsed(text: str, is_json: bool) -> Any:  # noqa: FBT001 - a key of the cache
-    try:
-        return (json.loads if is_json else tomllib.loads)(text.removeprefix("\ufeff"))
-    except (ValueError, RecursionError):
-        return None
+        others = {*packages(self.files, self.folder)}
+        named = (file for file in self.files if _TEST_FILE.fullmatch(basename(file)))
+        own = (it for it in named if self.folder in upwards(dirname(it)) and not FOREIGN.intersection(it.split("/")))
+        return sorted(relpath(it, self.folder or ".") for it in own if others.isdisjoint(upwards(dirname(it))))
 
 
 def kinds(files: Iterable[str], read: Callable[[str], str], folder: str = "") -> tuple[ProjectKind, ...]:
@@ -231,17 +226,14 @@ def _python_runner(place: Place, tests: Sequence[str], pinned: Sequence[str]) ->
 def _pip_setup(place: Place, pinned: Sequence[str], runner: str, extra: str) -> str:
     """A virtual environment in the checkout, since nothing may be installed beside it."""
     parts, known = [f"-r {name}" for name in pinned], "".join(map(place.text, pinned))
-    project, groups, upgrade = place.table(_PYPROJECT, "project"), place.table(_PYPROJECT, "dependency-groups"), ""
+    project = place.table(_PYPROJECT, "project")
     if "setup.py" in place.here or (project and (not pinned or "build-system" in place.table(_PYPROJECT))):
         parts.append(f"-e '.[{extra}]'" if extra else "-e .")
         known += str(project["optional-dependencies"][extra] if extra else project.get("dependencies", ""))
-        if group := next((name for name in _EXTRAS if name in groups), None):
-            # Groups are known to pip from 25.1 on, and Python brings an older one.
-            parts, upgrade, known = [*parts, f"--group {group}"], "--upgrade-deps ", f"{known}{groups[group]}"
     if not parts:
         return ""
     more = " pytest" if runner == _PYTEST and "pytest" not in known else ""
-    return f"python3 -m venv {upgrade}.venv && .venv/bin/pip install -q {' '.join(parts)}{more}"
+    return f"python3 -m venv .venv && .venv/bin/pip install -q {' '.join(parts)}{more}"
 
 
 # Languages whose one tool does everything: language, tool, manifests, lock file, setup, what is added to it where there

@@ -38,7 +38,7 @@ async def end_orphans(run_folder: Path) -> int:
 
 def kill_supervised() -> None:
     """Have every supervisor that this process has started kill at once what it supervises."""
-    supervisor = os.fsencode(programs.SUPERVISOR)
+    supervisor = os.fsencode(programs.START)
 
     def is_ours(place: Path) -> bool:
         parent = (place / "stat").read_bytes().rpartition(b")")[2].split()[1]

@@ -10,9 +10,13 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
+
+import anyio
+import anyio.to_thread
 
 from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.workspace import SuiteFinder, Withheld
@@ -118,8 +122,13 @@ async def prune(project_home: Path) -> None:
 @asynccontextmanager
 async def _locked(stores: Path) -> AsyncIterator[int]:
     os.makedirs(stores, mode=0o700, exist_ok=True)  # noqa: PTH103  # a moment
-    async with locks.locked(stores / "lock", patience=FETCH_SECONDS) as number:
+    wait = partial(locks.wait_for, stores / "lock", patience=FETCH_SECONDS)
+    # However many wait, no thread of those that end the wait is taken.
+    number = await anyio.to_thread.run_sync(wait, limiter=anyio.CapacityLimiter(1))
+    try:
         yield number
+    finally:
+        os.close(number)
 
 
 async def _make(git: Git, project: Project, depth: int, finder: SuiteFinder | None, number: int) -> None:

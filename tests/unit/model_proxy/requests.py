@@ -4,9 +4,8 @@ import json
 from typing import Any
 
 from zelda_ci.model_proxy.cassettes.cassette import RecordedRequest
-from zelda_ci.model_proxy.cassettes.match import Fingerprints
-from zelda_ci.model_proxy.cassettes.normalise import Placeholders
-from zelda_ci.model_proxy.wire import Call
+from zelda_ci.model_proxy.cassettes.session_texts import SessionTexts
+from zelda_ci.model_proxy.wire import ApiAnswer, Call, once
 from zelda_ci.redact import Redactor, Secret
 
 PLACES = {"workspace": "/ws", "home": "/home/zelda"}
@@ -54,4 +53,9 @@ def call(request: dict[str, Any], agent: str | None = None) -> Call:
 
 
 def fingerprint(request: dict[str, Any], places: dict[str, str] | None = None) -> RecordedRequest:
-    return Fingerprints(Placeholders(places or PLACES), Redactor([Secret(SECRET)]))(call(request))
+    return SessionTexts(places or PLACES, Redactor([Secret(SECRET)])).fingerprint(call(request))
+
+
+def answered(status: int, **headers: str) -> ApiAnswer:
+    named = [(name.replace("_", "-").encode(), value.encode("latin-1")) for name, value in headers.items()]
+    return ApiAnswer(status, named, once(b""))

@@ -4,12 +4,9 @@ from typing import Any
 import pytest
 
 from tests.support.scripted_replies import ApiRequest, Message, Tokens, events, sse, text
-from tests.unit.model_proxy.requests import PLACES, body, call, called, noted, returned, said
-from zelda_ci.model_proxy.cassettes.cassette import Cassette
-from zelda_ci.model_proxy.cassettes.normalise import Placeholders
-from zelda_ci.model_proxy.cassettes.replay import ReplaySource
+from tests.unit.model_proxy.requests import body, call, called, noted, returned, said
 from zelda_ci.model_proxy.meter import Meter, MeteredExchange
-from zelda_ci.redact import Redactor
+from zelda_ci.model_proxy.wire import CassetteState
 
 SSE = [(b"content-type", b"text/event-stream; charset=utf-8")]
 JSON = [(b"content-type", b"application/json")]
@@ -17,9 +14,7 @@ PROMPT = said("Add a route.")
 
 
 def meter(budget_usd: float | None = None) -> Meter:
-    redact = Redactor()
-    nothing = ReplaySource(Cassette(zelda="1", cli=redact("x"), label="a"), Placeholders(PLACES), redact)
-    return Meter("http://127.0.0.1:1", "token", budget_usd, nothing)
+    return Meter("http://127.0.0.1:1", "token", budget_usd, CassetteState())
 
 
 def stream(reply: Message) -> list[bytes]:

@@ -5,10 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.model_proxy.requests import body, call, returned, said
-from zelda_ci.model_proxy.cassettes.normalise import Placeholders, generated_ids
+from zelda_ci.model_proxy.cassettes.session_texts import SessionTexts, generated_ids
+from zelda_ci.redact import Redactor
 
-HERE = Placeholders({"workspace": "/here/ws", "root": "/here", "home": "/here/ws/.home"})
-THERE = Placeholders({"workspace": "/there/other place", "root": "/there", "home": "/h"})
+HERE = SessionTexts({"workspace": "/here/ws", "root": "/here", "home": "/here/ws/.home"}, Redactor())
+THERE = SessionTexts({"workspace": "/there/other place", "root": "/there", "home": "/h"}, Redactor())
 
 
 def moved(text: str) -> str:
@@ -23,7 +24,7 @@ def test_the_longest_path_wins() -> None:
 
 
 def test_a_folder_that_is_named_after_a_path_is_taken_out_and_put_back() -> None:
-    places, folder = Placeholders({"p": '/a/b "c"é'}), "/config/projects/-a-b--c--/tool-results"
+    places, folder = SessionTexts({"p": '/a/b "c"é'}, Redactor()), "/config/projects/-a-b--c--/tool-results"
     assert places.blank(folder) == "/config/projects{{zelda:p-slug}}/tool-results"
     assert places.fill(places.blank(folder)) == folder
 
@@ -36,13 +37,13 @@ def test_keys_and_nested_values_are_mapped() -> None:
 
 @pytest.mark.parametrize("value", ["", "/"])
 def test_a_value_that_is_everywhere_is_no_placeholder(value: str) -> None:
-    assert Placeholders({"root": value}).blank("a /b/ c") == "a /b/ c"
+    assert SessionTexts({"root": value}, Redactor()).blank("a /b/ c") == "a /b/ c"
 
 
 def test_values_that_turn_up_later_are_taken_out_from_then_on() -> None:
-    places = Placeholders({"workspace": "/ws"})
+    places = SessionTexts({"workspace": "/ws"}, Redactor())
     assert places.blank("task b12345678") == "task b12345678"
-    places.update({"handle_1": "b12345678", "workspace": "/other"})
+    places.add({"handle_1": "b12345678", "workspace": "/other"})
     assert places.blank("task b12345678 in /ws") == "task {{zelda:handle_1}} in {{zelda:workspace}}"
     assert places.fill("{{zelda:handle_1}} {{zelda:handle_2}}") == "b12345678 {{zelda:handle_2}}"
 

@@ -26,7 +26,7 @@ def test_what_is_read_is_what_was_written(value: dict[str, Any], ascii_only: boo
         data = json.dumps(value, ensure_ascii=ascii_only).encode()
     except UnicodeEncodeError:  # a lone surrogate has no UTF-8
         data = json.dumps(value).encode()
-    assert policy.read(data) == value
+    assert policy.judged("/v1/messages", [], data, Allowed(keys=value)).body == value
 
 
 @pytest.mark.parametrize(
@@ -36,8 +36,8 @@ def test_what_is_read_is_what_was_written(value: dict[str, Any], ascii_only: boo
 )
 def test_what_is_no_object_is_refused(data: bytes) -> None:
     with pytest.raises(RefusedHereError) as caught:
-        policy.read(data)
-    assert (caught.value.status, caught.value.message) == (400, "the body is not a JSON object")
+        policy.judged("/v1/messages", [], data, Allowed())
+    assert (caught.value.status, str(caught.value)) == (400, "the body is not a JSON object")
 
 
 @pytest.mark.parametrize(
@@ -48,9 +48,9 @@ def test_a_key_that_is_not_known_is_refused_named_and_can_be_allowed(key: str) -
     with pytest.raises(RefusedHereError) as caught:
         policy.check({"model": "x", key: 1}, Allowed())
     shown = key if key.isidentifier() else ascii(key)
-    assert caught.value.message.startswith(f"{shown}: Extra inputs are not permitted")
-    assert "ZELDA_REQUEST_KEYS" in caught.value.message
-    assert caught.value.message.isprintable()
+    assert str(caught.value).startswith(f"{shown}: Extra inputs are not permitted")
+    assert "ZELDA_REQUEST_KEYS" in str(caught.value)
+    assert str(caught.value).isprintable()
     policy.check({"model": "x", key: 1}, Allowed(keys=[key]))
 
 
@@ -68,7 +68,8 @@ def test_a_key_that_is_not_known_is_refused_named_and_can_be_allowed(key: str) -
     ],
 )
 def test_a_model_is_seen_wherever_it_is_named(place: dict[str, Any]) -> None:
-    assert "other" in policy.models(place)
+    with pytest.raises(RefusedHereError, match="may not ask 'other'"):
+        policy.check(place, Allowed("mine", keys=place))
 
 
 def test_data_of_a_session_names_no_model() -> None:
@@ -79,7 +80,7 @@ def test_data_of_a_session_names_no_model() -> None:
         output_config={"format": {"type": "json_schema", "schema": schema}},
     )
     request["tools"].append({"name": "x", "input_schema": schema, "input_examples": [{"model": "other"}]})
-    assert set(policy.models(request)) == {request["model"]}
+    policy.check(request, Allowed(request["model"]))
 
 
 TOOL = {"type": "tool_definition", "definition": {"type": "web_fetch_20250910", "name": "web_fetch"}}
@@ -110,7 +111,8 @@ IMAGE = {"type": "image", "source": {"type": "url", "url": "https://evil.example
     ],
 )  # fmt: skip
 def test_what_the_api_would_fetch_for_a_session_is_seen(asked: dict[str, Any]) -> None:
-    assert policy.external_address(asked)
+    with pytest.raises(RefusedHereError, match="may not use"):
+        policy.check(asked, Allowed(web=False, keys=asked))
 
 
 @pytest.mark.parametrize(
@@ -128,4 +130,4 @@ def test_what_the_api_would_fetch_for_a_session_is_seen(asked: dict[str, Any]) -
     ],
 )  # fmt: skip
 def test_ordinary_requests_reach_nothing(asked: dict[str, Any]) -> None:
-    assert policy.external_address(asked) is None
+    policy.check(asked, Allowed(web=False))

@@ -2,15 +2,10 @@
 
 import pytest
 
-from zelda_ci.model_proxy.rate_limits import (
-    MAX_OVERLOADS,
-    RateLimitWait,
-    Throttled,
-    TooLongError,
-    UpstreamPause,
-    is_throttled,
-)
-from zelda_ci.model_proxy.wire import Headers
+from tests.unit.model_proxy.requests import answered
+from zelda_ci.model_proxy import rate_limits
+from zelda_ci.model_proxy.rate_limits import MAX_OVERLOADS, RateLimitWait, UpstreamPause, asked_seconds, is_throttled
+from zelda_ci.model_proxy.wire import ApiAnswer, RefusedHereError
 
 
 @pytest.fixture
@@ -18,40 +13,30 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def named(**headers: str) -> Headers:
-    return [(name.replace("_", "-").encode(), value.encode("latin-1")) for name, value in headers.items()]
-
-
-def seconds(**headers: str) -> float | None:
-    """What a refusal for the rate says about the time."""
-    return Throttled("the API", 429, named(**headers), b"").seconds
-
-
 def test_other_answers_pause_nothing_nor_does_a_refusal_that_is_to_last() -> None:
-    assert [status for status in (200, 400, 408, 429, 503, 529) if is_throttled(status, named(retry_after="7"))] == [
-        429,
-        529,
-    ]
-    assert not is_throttled(429, named(retry_after="7", x_should_retry="false"))
+    statuses = (200, 400, 408, 429, 503, 529)
+    assert [status for status in statuses if is_throttled(answered(status, retry_after="7"))] == [429, 529]
+    assert not is_throttled(answered(429, retry_after="7", x_should_retry="false"))
 
 
 def test_the_time_is_a_number_of_seconds_and_nonsense_says_nothing() -> None:
-    assert [seconds(retry_after=value) for value in ("7", " 0.5 ")] == [7, 0.5]
+    assert [asked_seconds(answered(429, retry_after=value)) for value in ("7", " 0.5 ")] == [7, 0.5]
     nonsense = "", "-5", "nan", "inf", "-inf", "soon", "1e400", "9" * 9999, "\xff", "7 s", "0x10"
-    assert {seconds(retry_after=value) for value in nonsense} == {None}
+    assert {asked_seconds(answered(429, retry_after=value)) for value in nonsense} == {None}
 
 
-def refusal(seconds: float | None, status: int = 429) -> Throttled:
-    return Throttled("the API", status, [] if seconds is None else named(retry_after=str(seconds)), b"")
+def refusal(seconds: float | None, status: int = 429) -> ApiAnswer:
+    return answered(status) if seconds is None else answered(status, retry_after=str(seconds))
 
 
 class World:
     """A pause by a clock that the test moves."""
 
-    def __init__(self) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.told: list[str] = []
         self.now = 100.0
-        self.pause = UpstreamPause(self.told.append, lambda: self.now)
+        self.pause = UpstreamPause(self.told.append)
+        monkeypatch.setattr(rate_limits, "monotonic", lambda: self.now)
 
     def refuse(self, seconds: float | None = None, status: int = 429, attempts: int = 1) -> bool:
         """Have the API refuse a request that is sent now; whether it shall be sent again."""
@@ -63,8 +48,12 @@ class World:
         return max(0.0, self.pause._ends_at - self.now)
 
 
-def test_refusals_of_requests_that_were_under_way_together_are_one_and_told_once() -> None:
-    world = World()
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(monkeypatch)
+
+
+def test_refusals_of_requests_that_were_under_way_together_are_one_and_told_once(world: World) -> None:
     assert world.refuse(42)
     world.now += 2
     assert world.pause.refused(refusal(45), RateLimitWait(), 1, sent_at=99)
@@ -72,8 +61,7 @@ def test_refusals_of_requests_that_were_under_way_together_are_one_and_told_once
     assert world.told == ["the API refuses requests for their rate (HTTP 429): all requests wait for 42.0 s"]
 
 
-def test_a_pause_that_the_api_does_not_name_doubles_with_each_refusal_until_an_answer() -> None:
-    world = World()
+def test_a_pause_that_the_api_does_not_name_doubles_with_each_refusal_until_an_answer(world: World) -> None:
     pauses = []
     for said in (None, None, 0, 7, *[None] * 4):
         world.refuse(said)
@@ -91,8 +79,8 @@ def test_a_pause_that_the_api_does_not_name_doubles_with_each_refusal_until_an_a
     assert told == [*(f"{seconds}.0 s" for seconds in (1, 2, 4, 8, 16, 32)), *["1m 00s"] * 3]
 
 
-def test_what_is_not_sent_again() -> None:
-    world, hasty = World(), RateLimitWait(10)
+def test_what_is_not_sent_again(world: World) -> None:
+    hasty = RateLimitWait(10)
     assert not world.refuse(1000)
     assert world.left == 0  # it would have stopped all others
     assert world.refuse(1, 529, MAX_OVERLOADS - 1)
@@ -124,5 +112,5 @@ async def test_a_run_waits_no_longer_than_it_may() -> None:
     run = RateLimitWait(60)
     pause = await paused(run, 50)
     run.max_seconds = 1
-    with pytest.raises(TooLongError, match=r"The API limits requests: .* longer than the 1\.0 s that one run may"):
+    with pytest.raises(RefusedHereError, match=r"The API limits requests: .* longer than the 1\.0 s that one run may"):
         await pause.wait(run)

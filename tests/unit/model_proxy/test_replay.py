@@ -1,15 +1,14 @@
 """Which recorded exchange answers a request, and what is said where none does."""
 
+import json
 from typing import Any
 
 import pytest
 
 from tests.unit.model_proxy.requests import PLACES, body, call, called, fingerprint, returned, said
-from zelda_ci.model_proxy import wire
 from zelda_ci.model_proxy.cassettes.cassette import Cassette, Exchange, RecordedResponse
-from zelda_ci.model_proxy.cassettes.normalise import Placeholders
-from zelda_ci.model_proxy.cassettes.replay import ReplaySource
-from zelda_ci.model_proxy.wire import Headers
+from zelda_ci.model_proxy.cassettes.replay import NOT_EXACT, ReplaySource
+from zelda_ci.model_proxy.cassettes.session_texts import SessionTexts
 from zelda_ci.redact import Redactor
 
 pytestmark = pytest.mark.anyio
@@ -19,18 +18,6 @@ CALL = called("Bash", command="ls /ws")
 FIRST = body(PROMPT)
 SECOND = body(PROMPT, CALL, returned("a.py"))
 SAFE = Redactor()
-
-
-class Kept:
-    """A sink that keeps an answer: its text, or the message of a refusal."""
-
-    said = ""
-
-    async def start(self, status: int, headers: Headers) -> None:
-        self.status = status
-
-    async def chunk(self, data: bytes) -> None:
-        self.said = wire.read_object(data)["error"]["message"] if self.status == 409 else data.decode()  # type: ignore[index]
 
 
 def replay(*requests: dict[str, Any] | tuple[str, dict[str, Any]]) -> ReplaySource:
@@ -45,19 +32,20 @@ def replay(*requests: dict[str, Any] | tuple[str, dict[str, Any]]) -> ReplaySour
         for number, (thread, request) in enumerate(threads, start=1)
     )
     cassette = Cassette(zelda="1", cli=SAFE("unknown"), label="a", exchanges=exchanges)
-    return ReplaySource(cassette, Placeholders(PLACES), SAFE)
+    return ReplaySource(cassette, SessionTexts(PLACES, SAFE))
 
 
 async def answer(source: ReplaySource, request: dict[str, Any], agent: str | None = None) -> str:
-    kept = Kept()
-    await source.answer(call(request, agent), kept)
-    return kept.said
+    """The text of an answer, or the message of a refusal."""
+    async with source.answer(call(request, agent)) as found:
+        text = b"".join([chunk async for chunk in found.chunks])
+    return str(json.loads(text)["error"]["message"]) if found.status == 409 else text.decode()
 
 
 async def test_each_exchange_is_handed_out_once() -> None:
     source = replay(FIRST, SECOND)
     assert [await answer(source, SECOND), await answer(source, FIRST)] == ["2", "1"]
-    assert source.unused == ()
+    assert source.remarks == []
     assert (await answer(source, FIRST)).endswith(
         "the recording has no answer for the request of main after 0 model responses"
     )
@@ -66,7 +54,7 @@ async def test_each_exchange_is_handed_out_once() -> None:
 async def test_repeated_requests_get_the_answers_in_recorded_order() -> None:
     source = replay(FIRST, FIRST, SECOND)
     assert [await answer(source, FIRST), await answer(source, FIRST)] == ["1", "2"]
-    assert source.unused == ("exchange 3 (main, after 1 model responses)",)
+    assert source.remarks == [f"{NOT_EXACT}: not asked for: exchange 3 (main, after 1 model responses)"]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +69,7 @@ async def test_the_same_words_suffice_and_the_difference_is_reported(options: di
     other = body(PROMPT, **options)
     source = replay(FIRST)
     assert await answer(source, other) == "1"
-    assert source.divergences == (f"exchange 1 was used although these differ: {difference}",)
+    assert source.remarks == [f"{NOT_EXACT}: exchange 1 was used although these differ: {difference}"]
     assert await answer(replay(other, FIRST), FIRST) == "2", "the exact one is preferred"
 
 

@@ -80,7 +80,7 @@ def test_the_kernels_own_names_of_the_forbidden_calls() -> None:
     assert len(kernel.FORBIDDEN["x86_64"]) == len(kernel.FORBIDDEN["aarch64"]) + 2  # two for I/O ports
 
 
-HANDLED = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF, 5: 0xFFFF, 6: 0xFFFF, 7: 0xFFFF, 9: 0xFFFF}
+HANDLED = {3: 0x7FFF, 4: 0x7FFF, 5: 0xFFFF, 6: 0xFFFF, 7: 0xFFFF, 9: 0xFFFF}
 
 
 @pytest.mark.parametrize("abi", HANDLED)
@@ -91,7 +91,6 @@ def test_every_right_that_a_version_knows_is_taken_away_and_no_rule_grants_anoth
         assert all(rights & ~HANDLED[abi] == 0 for rights, _ in given["rules"])
     assert policy["tcp"] == (0b11 if abi >= 4 else 0)
     assert policy["scoped"] == (0b11 if abi >= 6 else 0)
-    assert policy["size"] == {1: 8, 2: 8, 3: 8, 4: 16, 5: 16}.get(abi, 24)
 
 
 def test_what_is_given_back_is_reading_outside_and_no_device_inside() -> None:

@@ -88,6 +88,8 @@ def test_a_project_inside_a_system_folder_stays_hidden() -> None:
     found = list(readable_paths.without(Path("/usr"), inside))
     assert Path("/usr/bin") in found
     assert not any(Path("/usr/lib/app").is_relative_to(place) for place in found)
+    home = PrivateFolders(Path("/usr/share/project"), Path("/b"), (Path("/usr/share"),))
+    assert not any(place.is_relative_to("/usr/share") for place in readable_paths.without(Path("/usr"), home))
 
 
 def test_a_home_stays_one_where_home_says_something_else(home: Path, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ MAX_LENGTH = 32_000
 # Each alias may repeat a value that holds aliases: what is short to write can be long to build.
 MAX_ALIASES = 20
 
+COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _BEGIN = re.compile(r"---\s*\n")
 # What Claude Code puts into quotes where a head is no YAML: words with such a sign, unless a carriage return ends them.
 _LINE = re.compile(r"^([a-zA-Z_-]+):[ \t]+(?!(?:\".*\"|'.*'|\[.*\])$)([^\s][^\r\n]*)$", re.MULTILINE)
@@ -76,6 +77,11 @@ class MarkdownDocument:
         """Globs of the files that it waits for: none where all of them cover everything."""
         globs = [glob for each in self.listed("paths") if (glob := each.removesuffix("/**"))]
         return () if all(glob == "**" for glob in globs) else tuple(globs)
+
+    @property
+    def shown(self) -> str:
+        """What the model sees of a file that it is given whole: neither its head nor its comments."""
+        return COMMENT.sub("", self.body).strip()
 
     @property
     def first_line(self) -> str | None:

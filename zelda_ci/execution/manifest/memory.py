@@ -2,7 +2,8 @@
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -10,9 +11,10 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from zelda_ci.domain.kinds import CLAUDE, KINDS, MEMORY_FALLBACKS, MEMORY_FILES, MEMORY_LOCAL, ItemKind
-from zelda_ci.execution.manifest.front_matter import parse
+from zelda_ci.execution.manifest.findings import ScanFindings
+from zelda_ci.execution.manifest.front_matter import COMMENT, MarkdownDocument, parse
 from zelda_ci.execution.manifest.settings import NO_MEMORY
-from zelda_ci.execution.manifest.tree import ScanFindings, Unfit
+from zelda_ci.execution.manifest.tree import Unfit
 from zelda_ci.files import globs
 
 MAX_IMPORT_DEPTH = 4
@@ -35,7 +37,6 @@ TEXT_FILES = frozenset(
 # A word with an @ before it; a blank in it has a backslash.
 _IMPORT = re.compile(r"(?:^|\s)@((?:[^\s\\]|\\ )+)")
 _PATH = re.compile(r"[a-zA-Z0-9._-]|~/|/.")
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 # Blocks alone: what is in them is parsed where it may name a file.
 _MARKDOWN = MarkdownIt("commonmark").disable(["inline", "text_join"])
 
@@ -43,63 +44,65 @@ _MARKDOWN = MarkdownIt("commonmark").disable(["inline", "text_join"])
 class Memory:
     """Reads the CLAUDE.md files and rules of one folder after the other."""
 
-    def __init__(self, findings: ScanFindings, excluded: Sequence[str]) -> None:
-        self.findings, self.excluded = findings, excluded
+    def __init__(self, findings: ScanFindings) -> None:
+        self.findings = findings
         self._visited = set[str]()
         """Files without links."""
 
     def add_chain(self, folders: Sequence[str]) -> None:
         """Add what is there from the start: of the project's folder and those above it."""
-        join = posixpath.join
-        memories = [join(folder, name) for folder in folders for name in NAMES if self._has_text(join(folder, name))]
-        local = [join(folder, LOCAL) for folder in folders if self.findings.tree.exists(join(folder, LOCAL))]
-        instead = next(iter((*memories, *local)), None)
+        own = [file for folder in folders for file in _in(folder, NAMES) if self._has_text(file)]
+        local = [posixpath.join(folder, LOCAL) for folder in folders]
+        instead = next(iter((*own, *filter(self.findings.tree.exists, local))), None)
         for folder in folders:
-            for name in NAMES:
-                self._add(join(folder, name))
-            for name in FALLBACKS:
-                self._add(join(folder, name), problem=instead and f"{instead} is there, and takes its place")
-        for file in local:
-            self._add(file, problem="it is one developer's own, and only what a project shares is tested")
+            self._add(_in(folder, NAMES))
+            self._add(_in(folder, FALLBACKS), problem=instead and f"{instead} is there, and takes its place")
+        self._add(local, problem="it is one developer's own, and only what a project shares is tested")
 
     def add_below(self, folder: str) -> None:
         """Add what waits for files of a folder further down."""
-        has_memory = any(self._has_text(posixpath.join(folder, name)) for name in NAMES)
-        for name in NAMES if has_memory else FALLBACKS:
-            self._add(posixpath.join(folder, name), below=folder)
+        has_memory = any(map(self._has_text, _in(folder, NAMES)))
+        self._add(_in(folder, NAMES if has_memory else FALLBACKS), below=folder)
 
     def add_rules(self, base: str, *, below: str = "") -> None:
         """Add the rules of the `.claude` folder in `base`; what they import is there from the start."""
         for file in self.findings.tree.files(posixpath.join(base, CLAUDE, KINDS[ItemKind.RULE].folder), ".md"):
-            if (text := self.findings.text(ItemKind.RULE, file, file)) is not None:
-                document = parse(text)
+            if document := self.findings.document(ItemKind.RULE, file, file):
                 problem = TWICE if self.findings.tree.real(file) in self._visited else None
                 facts: dict[str, Any] = {"description": document.first_line, "paths": document.paths, "base": base}
-                self._add_text(ItemKind.RULE, file, text, below, problem, **facts)
+                self._add_document(ItemKind.RULE, file, document, below, problem, **facts)
 
-    def _add(self, file: str, *, below: str = "", problem: str | None = None) -> None:
+    def _add(self, files: Iterable[str], *, below: str = "", problem: str | None = None) -> None:
         tree = self.findings.tree
-        is_new = tree.exists(file) and tree.real(file) not in self._visited
-        if is_new and (text := self.findings.text(ItemKind.MEMORY, file, file)) is not None:
-            self._add_text(ItemKind.MEMORY, file, text, below, problem)
+        for file in files:
+            is_new = tree.exists(file) and tree.real(file) not in self._visited
+            if is_new and (document := self.findings.document(ItemKind.MEMORY, file, file)):
+                self._add_document(ItemKind.MEMORY, file, document, below, problem)
 
-    def _add_text(
-        self, kind: ItemKind, file: str, text: str, below: str, problem: str | None, depth: int = 0, **facts: Any
+    def _add_document(
+        self,
+        kind: ItemKind,
+        file: str,
+        document: MarkdownDocument,
+        below: str,
+        problem: str | None,
+        depth: int = 0,
+        **facts: Any,
     ) -> None:
         """Add a file that was read, and what it imports; `depth` files import each other up to it."""
         self._visited.add(self.findings.tree.real(file))
-        if globs.matches(self.excluded, file):
+        if globs.matches(self.findings.settings.memory_excluded, file):
             problem = EXCLUDED
-        facts |= {"text": _shown(text), "below": below, "announced": False, "problem": problem}
+        facts |= {"text": document.shown, "below": below, "announced": False, "problem": problem}
         self.findings.add(kind, file, file, **facts)
         if not problem:
-            self._imports(file, parse(text).body, below, depth + 1)
+            self._imports(file, document.body, below, depth + 1)
 
     def _imports(self, importer: str, text: str, below: str, depth: int) -> None:
         # They begin where the file really lies.
         folder, described = posixpath.dirname(self.findings.tree.real(importer)), f"imported by {importer}"
         for path in dict.fromkeys(mentioned(text)):
-            file, content, problem = posixpath.normpath(posixpath.join(folder, path)), None, None
+            file, content, problem = posixpath.normpath(posixpath.join(folder, path)), "", None
             # Imports may go in circles.
             if self.findings.tree.real(file) in self._visited:
                 continue
@@ -115,22 +118,20 @@ class Memory:
                     problem = "Claude Code imports no files with this ending"
                 elif depth > MAX_IMPORT_DEPTH:
                     problem = f"it is imported more than {MAX_IMPORT_DEPTH} files deep"
-                self._add_text(ItemKind.MEMORY, file, content, below, problem, depth, description=described)
+                self._add_document(ItemKind.MEMORY, file, parse(content), below, problem, depth, description=described)
             # An @ begins many words that are no import: only what is surely meant as a file is worth a finding.
             elif problem and path.endswith(".md"):
                 self._visited.add(file)
                 self.findings.add(ItemKind.MEMORY, file, importer, description=described, problem=problem)
 
     def _has_text(self, file: str) -> bool:
-        try:
-            return bool(_shown(self.findings.tree.read(file)))
-        except Unfit:
-            return False
+        with suppress(Unfit):
+            return bool(parse(self.findings.tree.read(file)).shown)
+        return False
 
 
-def _shown(text: str) -> str:
-    """Return what the model sees of a file: neither its head nor its comments."""
-    return _COMMENT.sub("", parse(text).body).strip()
+def _in(folder: str, names: Iterable[str]) -> list[str]:
+    return [posixpath.join(folder, name) for name in names]
 
 
 def mentioned(text: str) -> Iterator[str]:
@@ -160,5 +161,5 @@ def _words(block: Token, references: dict[str, Any]) -> Iterator[str]:
             words = ""
             is_comment = part.content.lstrip().startswith("<!--") and "-->" in part.content
             if part.type in ("html_block", "html_inline") and is_comment:
-                yield _COMMENT.sub("", part.content)
+                yield COMMENT.sub("", part.content)
     yield words

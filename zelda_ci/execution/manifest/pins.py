@@ -8,9 +8,10 @@ from typing import Any
 from zelda_ci.domain.kinds import CLAUDE, PLUGIN_MANIFEST
 from zelda_ci.domain.workspace import SettingFinding, Workspace
 from zelda_ci.execution.agent import Pins
-from zelda_ci.execution.manifest.plugins import MODS_KEY, NAMELESS, OUTSIDE, find_plugins, market_folder, skills_folder
+from zelda_ci.execution.manifest.findings import ScanFindings
+from zelda_ci.execution.manifest.folders import MODS_KEY, NAMELESS, OUTSIDE, find_plugins, market_folder, skills_folder
 from zelda_ci.execution.manifest.settings import SETTINGS_FILE, ClaudeSettings, parse_object, table
-from zelda_ci.execution.manifest.tree import ScanFindings, Tree, Unfit
+from zelda_ci.execution.manifest.tree import Tree, Unfit
 from zelda_ci.redact import Redactor
 
 # The second is never loaded; who keeps one may wonder why it does nothing.
@@ -56,32 +57,31 @@ def find_pins(workspace: Workspace, redact: Redactor, *, mods: bool) -> Pins:
     Raises:
         ExecutionError: Claude Code reads settings that Zelda cannot read.
     """
-    start = "" if workspace.path == workspace.root else workspace.path.relative_to(workspace.root).as_posix()
-    tree = Tree(workspace.root)
-    scan, files = ScanFindings(tree, redact), [posixpath.join(start, name) for name in FILES]
+    scan = ScanFindings(workspace.root, workspace.path, redact)
+    files = [posixpath.join(scan.start, name) for name in FILES]
     with suppress(Unfit):
-        parse_object(files[0], tree.read(files[0]))
+        parse_object(files[0], scan.tree.read(files[0]))
     values = {file: scan.json_object(file) for file in files}
-    settings = ClaudeSettings(values[files[0]])
+    scan.settings = ClaudeSettings(values[files[0]])
     overruled = [(file, name, EFFECT) for file in files for name in _not_the_projects(values[file])]
     del overruled[MAX_FINDINGS:]
     enabled, markets = dict[str, bool](), dict[str, Any]()
-    plugins = list(find_plugins(scan, start, settings))
+    plugins = list(find_plugins(scan))
     # By its name alone a plugin can be switched off: one that Zelda cannot read may have another.
     nameless = (it.mod_file for it in plugins if it.problem == NAMELESS and it.mod_file)
-    unknown = None if mods else _unknown_place(tree, start) or next(nameless, None)
+    unknown = None if mods else _unknown_place(scan.tree, scan.start) or next(nameless, None)
     if unknown:
         overruled.append((unknown, "hooks", f"A mod may be there, where Zelda cannot read; {UNDONE}."))
     for plugin in plugins:
         is_mod = plugin.mod_file is not None and not mods
         if is_mod or plugin.problem == OUTSIDE:
             why = "would have run inside Claude Code (a mod)" if is_mod else "would have been fetched from elsewhere"
-            spelled = (key for key in table(settings.values, "enabledPlugins") if key.lower() == plugin.id.lower())
+            spelled = (key for key in table(scan.settings.values, "enabledPlugins") if key.lower() == plugin.id.lower())
             enabled |= dict.fromkeys((plugin.id, *spelled), False)
             overruled.append((plugin.mod_file or plugin.file, f"enabledPlugins.{plugin.id}", f"It {why}; {UNDONE}."))
         elif plugin.mod_file and not plugin.problem:
             overruled.append((plugin.mod_file, MODS_KEY, MODS_ALLOWED))
-    for name, declared in table(settings.values, "extraKnownMarketplaces").items():
+    for name, declared in table(scan.settings.values, "extraKnownMarketplaces").items():
         folder = market_folder(declared)
         place = NOWHERE if folder is None else str(workspace.root / folder)
         markets[name] = {"source": {"source": "directory", "path": place}}

@@ -5,18 +5,16 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-from zelda_ci.domain import kinds
 from zelda_ci.domain.kinds import CLAUDE, MEMORY_FALLBACKS, MEMORY_FILES, ItemKind
 from zelda_ci.domain.manifest import RefusedSetting, ToolsManifest
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import ExecutionError
-from zelda_ci.execution.manifest import settings
-from zelda_ci.execution.manifest.documents import Documents, SteeringFolder
+from zelda_ci.execution.manifest import folders, settings
+from zelda_ci.execution.manifest.findings import ScanFindings
+from zelda_ci.execution.manifest.folders import SteeringFolder
 from zelda_ci.execution.manifest.memory import Memory
-from zelda_ci.execution.manifest.plugins import add_plugins
-from zelda_ci.execution.manifest.tree import ScanFindings, Tree, Unfit
+from zelda_ci.execution.manifest.tree import Unfit
 from zelda_ci.files import globs
 from zelda_ci.redact import Redactor
 
@@ -40,20 +38,21 @@ def scan(top: Path, folder: Path, redact: Redactor, ask: Ask | None = None) -> T
         redact: For everything that is found.
         ask: Asks Claude Code itself; without it only the rules of its files are known.
     """
-    start = "" if folder == top else folder.relative_to(top).as_posix()
-    findings = ScanFindings(Tree(top), redact)
+    findings = ScanFindings(top, folder, redact)
     if ask:
-        _ask(findings, start, ask)
-    file = posixpath.join(start, settings.SETTINGS_FILE)
-    project = settings.read_settings(findings, file)
-    _add_loaded(findings, start, project)
-    settings.add_hooks(findings, file, project.values.get("hooks"), project)
+        _ask(findings, ask)
+    file = posixpath.join(findings.start, settings.SETTINGS_FILE)
+    values = findings.json_object(file)
+    # Of a file that Claude Code drops only the hooks are named, to say that they are not there.
+    findings.settings = settings.ClaudeSettings({} if findings.refused(file, "") else values)
+    _add_loaded(findings)
+    folders.add_hooks(findings, file, values.get("hooks"))
     return ToolsManifest(
         items=tuple(findings.items),
         refused=findings.refusals,
         notes=tuple(findings.notes),
         workspace=redact(str(top)),
-        folder=redact(start),
+        folder=redact(findings.start),
     )
 
 
@@ -63,7 +62,7 @@ def memory_lines(workspace: Workspace, redact: Redactor) -> frozenset[str]:
     It reads what the session meets: a setup command may have changed what was tested.
     """
     items = scan(workspace.root, workspace.path, redact).items
-    is_without = any(it.is_main and "omitClaudeMd" in (it.note or "") for it in items)
+    is_without = any(it.is_main and it.note == folders.WITHOUT_MEMORY for it in items)
     if is_without or workspace.confinement.environment.get(settings.NO_MEMORY):
         return frozenset()
     own = [it for it in items if it.kind is ItemKind.MEMORY and not (it.problem or it.below or it.description)]
@@ -71,76 +70,48 @@ def memory_lines(workspace: Workspace, redact: Redactor) -> frozenset[str]:
     return frozenset(line for line in lines if len(line) >= MIN_LINE_LENGTH)
 
 
-def _ask(findings: ScanFindings, start: str, ask: Ask) -> None:
+def _ask(findings: ScanFindings, ask: Ask) -> None:
+    servers = (posixpath.join(folder, settings.SERVERS_FILE) for folder in globs.upwards(findings.start))
     contents = {}
-    for file in settings.settings_files(start):
+    for file in (posixpath.join(findings.start, settings.SETTINGS_FILE), *servers):
         with suppress(Unfit):
             contents[file] = findings.tree.read(file)
     try:
-        findings.refusals = tuple(ask(contents, start, findings.redact))
+        findings.refusals = tuple(ask(contents, findings.start, findings.redact))
     except ExecutionError as problem:
         findings.note(problem.message)
     for each in findings.refusals:
         findings.note(f"{each.file} is {each.effect}.")
 
 
-def _add_loaded(findings: ScanFindings, start: str, project: settings.ClaudeSettings) -> None:
+def _add_loaded(findings: ScanFindings) -> None:
     # From the session's folder upwards, since of several servers of one name the nearest wins.
-    chain = globs.upwards(start)
-    documents, memory, names = Documents(findings, project), Memory(findings, project.memory_excluded), set[str]()
+    chain, memory = globs.upwards(findings.start), Memory(findings)
     for folder in chain:
-        documents.add(SteeringFolder(posixpath.join(folder, CLAUDE), folder))
+        SteeringFolder(findings, posixpath.join(folder, CLAUDE), folder).add_documents()
         memory.add_rules(folder)
         file = posixpath.join(folder, settings.SERVERS_FILE)
-        _add_servers(findings, file, settings.table(findings.json_object(file), "mcpServers"), project, names)
-    for plugin, file, servers in add_plugins(findings, start, project, documents):
-        _add_servers(findings, file, servers, project, names, plugin)
+        folders.add_servers(findings, file, settings.table(findings.json_object(file), "mcpServers"))
+    folders.add_plugins(findings)
     memory.add_chain(chain)
-    for folder, inside in _below(findings, start):
+    for folder, inside in _below(findings):
         if CLAUDE in inside:
-            documents.add(SteeringFolder(posixpath.join(folder, CLAUDE), folder, folder))
+            SteeringFolder(findings, posixpath.join(folder, CLAUDE), folder, folder).add_documents()
             memory.add_rules(folder, below=folder)
         if inside & MEMORY_NAMES:
             memory.add_below(folder)
 
 
-def _below(findings: ScanFindings, start: str) -> Iterator[tuple[str, set[str]]]:
+def _below(findings: ScanFindings) -> Iterator[tuple[str, set[str]]]:
     """Yield folders further down, the nearest first, with the names of what lies in them."""
-    waiting = deque([start])
+    waiting = deque([findings.start])
     for _ in range(MAX_FOLDERS):
         if not waiting:
             return
         folder = waiting.popleft()
         entries = findings.tree.entries(folder)
-        if folder != start:
+        if folder != findings.start:
             yield folder, {entry.name for entry in entries}
         own = (entry for entry in entries if entry.is_folder and not entry.is_link)
         waiting += [entry.path for entry in own if entry.name not in PASSED_OVER]
     findings.note(f"Only the first {MAX_FOLDERS:,} folders of the project were searched.")
-
-
-def _add_servers(
-    findings: ScanFindings,
-    file: str,
-    servers: Mapping[str, Any],
-    project: settings.ClaudeSettings,
-    names: set[str],
-    owner: str | None = None,
-) -> None:
-    """Add a finding for each server of a file; one in a nearer folder takes the place of one further up."""
-    for name, server in servers.items():
-        command, url = (settings.table(server).get(key) for key in ("command", "url"))
-        # Arguments, headers and variables may hold secrets of any shape, and are left out.
-        at = f"url: {url.partition('?')[0]}" if isinstance(url, str) else None
-        reached = f"command: {command}" if isinstance(command, str) else at
-        problem = findings.refused(file, f"mcpServers.{name}")
-        if name in names:
-            problem = "a server of the same name in a nearer folder takes its place"
-        elif name in settings.texts(project.values.get("disabledMcpjsonServers")):
-            problem = problem or "the project's settings switch it off (disabledMcpjsonServers)"
-        elif reached is None:
-            problem = problem or "neither a command nor a url says how to reach it"
-        facts = {"description": reached, "problem": problem, "shadowed": name in names, "owner": owner}
-        denied = project.denials(kinds.server(name))
-        findings.add(ItemKind.MCP_SERVER, name, file, denied=denied, **facts)
-        names.add(name)

@@ -1,23 +1,19 @@
-"""`.claude/settings.json`: what it says of other files, and its hooks."""
+"""`.claude/settings.json`: what it says of other files."""
 
 import fnmatch
 import json
-import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from zelda_ci.domain.kinds import CLAUDE, ItemKind
+from zelda_ci.domain.kinds import CLAUDE
 from zelda_ci.errors import ExecutionError
-from zelda_ci.execution.manifest.tree import ScanFindings
-from zelda_ci.files import globs
 
 # With it, Claude Code reads no CLAUDE.md and no rule.
 NO_MEMORY = "CLAUDE_CODE_DISABLE_CLAUDE_MDS"
 SETTINGS_FILE = f"{CLAUDE}/settings.json"
 SERVERS_FILE = ".mcp.json"
-HOOKS_OFF = "the project's settings switch all hooks off (disableAllHooks)"
 
 
 def table(value: object, *keys: str) -> dict[str, Any]:
@@ -90,44 +86,3 @@ class ClaudeSettings:
 def denies(rule: str, tool: str) -> bool:
     """Return whether a rule denies a tool of an MCP server: it names server or tool, with `*` for anything."""
     return tool.startswith(f"{rule}__") or fnmatch.fnmatchcase(tool, re.sub(r"[?[]", r"[\g<0>]", rule))
-
-
-def settings_files(folder: str) -> Iterator[str]:
-    """Yield the files that sessions in a folder read: the project's settings, then servers."""
-    yield posixpath.join(folder, SETTINGS_FILE)
-    yield from (posixpath.join(above, SERVERS_FILE) for above in globs.upwards(folder))
-
-
-def read_settings(findings: ScanFindings, file: str) -> ClaudeSettings:
-    """Read the project's settings; of a file that Claude Code drops only the hooks, to say that they are not there."""
-    values = findings.json_object(file)
-    return ClaudeSettings({"hooks": values.get("hooks")} if findings.refused(file, "") else values)
-
-
-def add_hooks(
-    findings: ScanFindings, file: str, hooks: object, settings: ClaudeSettings, owner: str | None = None
-) -> None:
-    """Add a finding for each hook: what it waits for is its name, what it runs its description.
-
-    Args:
-        findings: Takes them.
-        file: In which they stand.
-        hooks: By event, the groups of hooks.
-        settings: The project's, which may switch all hooks off.
-        owner: The call that they wait for, or the plugin that they belong to.
-    """
-    why_off = HOOKS_OFF if settings.values.get("disableAllHooks") is True else None
-    for event, groups in table(hooks).items():
-        for place, group in enumerate(groups if isinstance(groups, list) else [None]):
-            matcher, listed = table(group).get("matcher"), table(group).get("hooks")
-            name = f"{event}:{matcher}" if isinstance(matcher, str) and matcher else event
-            own = [it for it in enumerate(listed if isinstance(listed, list) else ()) if isinstance(it[1], dict)]
-            for number, hook in own:
-                action = next((hook[key] for key in ("command", "prompt", "url", "tool") if hook.get(key)), None)
-                description = f"{hook.get('type') or 'hook'}: {action}" if action else None
-                problem = findings.refused(file, f"hooks.{event}.{place}.hooks.{number}") or why_off
-                facts = {"description": description, "problem": problem, "owner": owner, "announced": False}
-                findings.add(ItemKind.HOOK, name, file, **facts)
-            if not own:
-                problem = findings.refused(file, "") or "it is not of the shape that hooks have"
-                findings.add(ItemKind.HOOK, name, file, problem=problem, announced=False, owner=owner)

@@ -1,19 +1,14 @@
-"""The files of a project that anybody may have written, and the findings of a scan in them."""
+"""The files of a project, which anybody may have written."""
 
-import json
 import os
 import posixpath
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from zelda_ci.domain.kinds import ItemKind
-from zelda_ci.domain.manifest import ManifestItem, RefusedSetting
 from zelda_ci.files import untrusted
-from zelda_ci.redact import Redactor, SafeText
 
 # Claude Code's own.
 MAX_FILE_BYTES = 4 << 20
@@ -47,12 +42,7 @@ class Tree:
         self._root = root.resolve()
 
     def read(self, path: str) -> str:
-        """Read a regular file as text.
-
-        Raises:
-            Missing: There is no such file.
-            Unfit: It cannot be read.
-        """
+        """Read a regular file as text; raise `Missing` where there is none, `Unfit` where it cannot be read."""
         with _explained():
             data = untrusted.read(self._real(path), MAX_FILE_BYTES)
         return data.decode("utf-8", "replace").removeprefix("\ufeff")
@@ -101,12 +91,7 @@ class Tree:
         return None
 
     def _real(self, path: str) -> Path:
-        """Return the path without links.
-
-        Raises:
-            Missing: Nothing is there.
-            Unfit: It leads out of the tree, or nowhere.
-        """
+        """Return the path without links; raise `Missing` where nothing is there, `Unfit` where it leads out."""
         waiting, real, links = [*reversed(PurePath(path).parts)], self._root, 0
         while waiting:
             part = waiting.pop()
@@ -137,69 +122,3 @@ def _explained() -> Iterator[None]:
         raise Unfit(f"it cannot be read ({error.strerror})") from None
     except ValueError:
         raise Unfit("it has an impossible name") from None
-
-
-MAX_ITEMS = 500
-# Claude Code's own limit for what it shows the model of a skill.
-MAX_DESCRIPTION_LENGTH = 1536
-MAX_TEXT_LENGTH = 10_000
-
-
-@dataclass
-class ScanFindings:
-    """Collects entries of the manifest."""
-
-    tree: Tree
-    redact: Redactor
-    refusals: tuple[RefusedSetting, ...] = ()
-    """What Claude Code itself says that it does not load."""
-    items: list[ManifestItem] = field(default_factory=list)
-    notes: list[SafeText] = field(default_factory=list)
-
-    def add(self, kind: ItemKind, name: str, file: str, **facts: Any) -> None:
-        """Keep a finding; `facts` are fields of `ManifestItem` as plain text."""
-        if len(self.items) < MAX_ITEMS:
-            fields = {key: self._safe(value, key) for key, value in facts.items()}
-            self.items.append(ManifestItem(kind=kind, name=self._safe(name), file=self._safe(file), **fields))
-            if len(self.items) == MAX_ITEMS:
-                self.note(f"Only the first {MAX_ITEMS} skills, rules and other items are listed.")
-
-    def note(self, sentence: str) -> None:
-        """Keep what the user should know about the scan itself."""
-        self.notes.append(self._safe(sentence))
-
-    def refused(self, file: str, entry: str) -> str | None:
-        """Return why Claude Code does not load an entry of a settings file, where it says so."""
-        found = (each for each in self.refusals if each.file == file and each.concerns(entry))
-        return next((f"Claude Code does not load it: {each.problem}" for each in found), None)
-
-    def text(self, kind: ItemKind, name: str, file: str) -> str | None:
-        """Return the text of a file; where it cannot be read, that is the finding."""
-        try:
-            return self.tree.read(file)
-        except Unfit as problem:
-            self.add(kind, name, file, problem=f"{problem}")
-            return None
-
-    def json_object(self, file: str) -> dict[str, Any]:
-        """Read a JSON file that holds an object; anything else is empty, and noted unless the file is missing."""
-        try:
-            content = json.loads(self.tree.read(file))
-        except Missing:
-            return {}
-        except (Unfit, ValueError, RecursionError) as problem:
-            cause = problem if isinstance(problem, Unfit) else "it is not valid JSON"
-            if not self.refused(file, ""):
-                self.note(f"Nothing in {file} was loaded: {cause}.")
-            return {}
-        return content if isinstance(content, dict) else {}
-
-    def _safe(self, value: Any, key: str = "") -> Any:
-        if isinstance(value, tuple):
-            return tuple(map(self._safe, value))
-        if not isinstance(value, str):
-            return value
-        limit = MAX_TEXT_LENGTH if key == "text" else MAX_DESCRIPTION_LENGTH
-        # Redacted before it is cut: half a secret would not be known as one.
-        safe = self.redact(value)
-        return safe if len(safe) <= limit else self.redact(safe[: limit - 1] + "…")

@@ -13,15 +13,13 @@ from zelda_ci.domain.base import Record
 from zelda_ci.errors import ProxyError
 from zelda_ci.files import ownership, untrusted
 from zelda_ci.files.atomic import replacing
-from zelda_ci.model_proxy.limits import MAX_RECORDING_BYTES
 from zelda_ci.redact import SafeJson, SafeText
 
-# Raised also when requests are compared in another way: recordings of before would fit nothing.
-FORMAT: Literal[4] = 4
+MAX_RECORDING_BYTES = 256 << 20
 
 
 class RecordedRequest(Record):
-    """A request, reduced to what two runs of the same session have in common; see `Fingerprints`."""
+    """A request, reduced to what two runs of the same session have in common; see `SessionTexts`."""
 
     turn: int
     """Number of assistant messages in the conversation."""
@@ -34,6 +32,10 @@ class RecordedRequest(Record):
     def asked(self) -> str:
         """What a recorded request must have word for word in common with one that gets its answer."""
         return f"After {self.turn} model responses, {self.model} is told:\n{self.last_message}"
+
+    def differences(self, other: "RecordedRequest") -> list[str]:
+        """Return in what two requests differ beside what they ask."""
+        return [name for name, digest in other.context.items() if self.context.get(name) != digest]
 
 
 class RecordedResponse(Record):
@@ -58,7 +60,8 @@ class Exchange(Record):
 class Cassette(Record):
     """One run; exchanges in the order in which their answers ended."""
 
-    format: Literal[4] = FORMAT
+    format: Literal[4] = 4
+    """Raised also when requests are compared in another way: recordings of before would fit nothing."""
     zelda: str
     cli: SafeText
     label: str
@@ -70,47 +73,33 @@ def cassette_file(folder: Path, label: str) -> Path:
     return folder / f"{label}.json"
 
 
-def partial_file(file: Path) -> Path:
-    """Where a recording grows by a line for each exchange until its run is over."""
-    return file.with_name(f"{file.name}.partial")
-
-
 def load(file: Path) -> Cassette:
     """Read a cassette.
 
     Raises:
         ProxyError: There is none, or it cannot be used.
     """
-    code, hint = "CASSETTE_DAMAGED", "Record the session with zelda run --record."
+    code = "CASSETTE_DAMAGED"
     try:
         return Cassette.model_validate_json(untrusted.read(file, MAX_RECORDING_BYTES, follow_link=True))
     except FileNotFoundError:
         code, why = "CASSETTE_MISSING", f"there is no recording {file}"
-        if partial_file(file).exists():
-            hint = f"{partial_file(file).name} is left of a recording that was interrupted; record it again."
-    except untrusted.TooLargeError:
-        code = "CASSETTE_TOO_LARGE"
-        why = f"the recording {file} is larger than {MAX_RECORDING_BYTES >> 20} MiB, the most that a recording may have"
     except OSError as exc:
         why = f"the recording {file} cannot be read: {exc.strerror}"
     except ValidationError as exc:
         first = exc.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the file"
         why = f"the recording {file} is damaged: {where}: {first['msg']}"
-    raise ProxyError(why, hint=hint, code=code)
+    raise ProxyError(why, hint="Record the session with zelda run --record.", code=code)
 
 
 def write(file: Path, cassette: Cassette) -> None:
     """Write a cassette whole: readers see the old file or the new one, never half of either."""
+    text = json.dumps(cassette.model_dump(mode="json", by_alias=True, exclude_none=True), ensure_ascii=False, indent=1)
     ownership.make_folder(file.parent)
     with replacing(file) as new:
-        new.write(as_json(cassette, indent=1))
-
-
-def as_json(record: Record, indent: int | None = None) -> bytes:
-    """Return a record as JSON that ends with a line break; halves of characters become question marks."""
-    value = record.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return f"{json.dumps(value, ensure_ascii=False, indent=indent)}\n".encode(errors="replace")
+        # Halves of characters become question marks.
+        new.write(f"{text}\n".encode(errors="replace"))
 
 
 # Deltas that grow a text, and the field that holds the next piece.

@@ -2,27 +2,17 @@
 
 import logging
 from collections.abc import Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from zelda_ci import __version__
-from zelda_ci.files import ownership, untrusted
 from zelda_ci.model_proxy import wire
-from zelda_ci.model_proxy.cassettes.cassette import (
-    Cassette,
-    Exchange,
-    RecordedResponse,
-    as_json,
-    joined,
-    partial_file,
-    write,
-)
-from zelda_ci.model_proxy.cassettes.match import Fingerprints
-from zelda_ci.model_proxy.cassettes.normalise import Placeholders
+from zelda_ci.model_proxy.cassettes.cassette import Cassette, Exchange, RecordedResponse, joined, write
+from zelda_ci.model_proxy.cassettes.session_texts import SessionTexts
 from zelda_ci.model_proxy.wire import Call, CassetteState, EventReader, Headers
-from zelda_ci.redact import Redactor
+from zelda_ci.redact import SafeText
 
 log = logging.getLogger(__name__)
 
@@ -31,85 +21,61 @@ KEPT_HEADERS = ("content-type", "request-id", "retry-after", "retry-after-ms", "
 
 
 @contextmanager
-def recording(file: Path, label: str, placeholders: Placeholders, redact: Redactor) -> Iterator["Recording"]:
+def recording(file: Path, label: str, texts: SessionTexts) -> Iterator["Recording"]:
     """Record what a run asks and is answered.
 
-    The answers are read and masked in a thread, one after the other, and appended to a file beside the recording's
-    place: a run that is killed leaves all but the last. The whole recording takes its place at the end, unless the
-    block fails, so that an interrupted one never replaces a good one.
+    The answers are read and masked in a thread, one after the other. The file appears at the end, whole, unless the
+    block fails: a run that is interrupted or killed leaves none, and never replaces a good one.
     """
     with ThreadPoolExecutor(1) as thread:
-        made = Recording(file, label, placeholders, redact, thread)
+        made = Recording(texts, thread)
         yield made
-        thread.submit(made.take_place).result()
+        made.write(file, label)
 
 
 class Recording(CassetteState):
     """The recording of one run, which sees its requests and answers pass."""
 
-    def __init__(self, file: Path, label: str, placeholders: Placeholders, redact: Redactor, thread: Executor) -> None:
-        self._file = file
-        self._placeholders = placeholders
-        self._redact = redact
+    def __init__(self, texts: SessionTexts, thread: Executor) -> None:
+        self._texts = texts
         self._thread = thread
-        self._fingerprint = Fingerprints(placeholders, redact)
+        self._cli = "unknown"
         self._threads: dict[str | None, str] = {None: "main"}
-        self._cassette = Cassette(zelda=__version__, cli=redact("unknown"), label=label)
-        self._exchanges: list[Exchange] = []
+        self._exchanges: list[Future[Exchange]] = []
 
     def begin(self, call: Call) -> "RecordedAnswer":
         """Return an observer of the answer to a request that is sent now."""
+        self._cli = call.header("user-agent") or self._cli
         return RecordedAnswer(self._threads.setdefault(call.agent_id, f"agent-{len(self._threads)}"), call)
 
     def end(self, answer: "RecordedAnswer", *, cut: bool) -> None:
         """Keep an answer as far as it came."""
-        answer.is_cut = cut
         if answer.status:
-            self._thread.submit(self._keep, answer)
+            self._exchanges.append(self._thread.submit(answer.exchange, self._texts, cut=cut))
 
-    def _keep(self, answer: "RecordedAnswer") -> None:
-        if self.failure:
-            return
-        with self._failing():
-            if agent := answer.call.header("user-agent"):
-                self._cassette = self._cassette.replace(cli=self._redact(agent))
-            exchange = Exchange(
-                thread=answer.thread,
-                request=self._fingerprint(answer.call),
-                response=answer.response(self._placeholders, self._redact.known_only()),
-            )
-            ownership.make_folder(self._file.parent)
-            how = "ab" if self._exchanges else "wb"
-            with open(partial_file(self._file), how, opener=untrusted.open_regular) as partial:
-                ownership.hand_over(partial.fileno(), self._file.parent)
-                partial.write(as_json(exchange))
-            self._exchanges.append(exchange)
-
-    def take_place(self) -> None:
-        """Write the whole recording in its place, unless it is empty or incomplete."""
-        if self._exchanges and not self.failure:
-            with self._failing():
-                write(self._file, self._cassette.replace(exchanges=tuple(self._exchanges)))
-                partial_file(self._file).unlink()
-
-    @contextmanager
-    def _failing(self) -> Iterator[None]:
-        """Have an exception cost the recording, and not the session; what is written already stays."""
+    def write(self, file: Path, label: str) -> None:
+        """Write the recording, unless it is empty; what goes wrong costs the recording, and not the session."""
+        redact = self._texts.redact
         try:
-            yield
+            exchanges = tuple(exchange.result() for exchange in self._exchanges)
+            if exchanges:
+                write(file, Cassette(zelda=__version__, cli=redact(self._cli), label=label, exchanges=exchanges))
         except Exception as exc:  # noqa: BLE001 - see above
-            why = f"the recording {self._file} cannot be written: {getattr(exc, 'strerror', None) or repr(exc)}"
+            why = f"the recording {file} cannot be written: {getattr(exc, 'strerror', None) or repr(exc)}"
             log.warning("%s", why)
-            self.failure = self._redact(why)
+            self.failure = redact(why)
+
+    @property
+    def remarks(self) -> tuple[SafeText, ...]:
+        return (self.failure,) if self.failure else ()
 
 
 class RecordedAnswer:
     """Observes one answer until it is complete or cut."""
 
     def __init__(self, thread: str, call: Call) -> None:
-        self.thread, self.call = thread, call
+        self._thread, self._call = thread, call
         self.status = 0
-        self.is_cut = False
         self._headers: Headers = []
         self._body = bytearray()
 
@@ -121,12 +87,14 @@ class RecordedAnswer:
         """Take in the next bytes of the body."""
         self._body += data
 
-    def response(self, placeholders: Placeholders, redact: Redactor) -> RecordedResponse:
-        """Return the answer without paths, ids and secrets."""
+    def exchange(self, texts: SessionTexts, *, cut: bool) -> Exchange:
+        """Return request and answer without paths, ids and secrets."""
+        request = texts.fingerprint(self._call)
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in self._headers}
         kept = {name: headers[name] for name in KEPT_HEADERS if name in headers}
-        safe = redact.json({"headers": kept, "content": placeholders.blank(self._content())})
-        return RecordedResponse.model_validate({"status": self.status, "cut": self.is_cut or None, **safe})
+        safe = texts.redact.known_only().json({"headers": kept, "content": texts.blank(self._content())})
+        response = RecordedResponse.model_validate({"status": self.status, "cut": cut or None, **safe})
+        return Exchange(thread=self._thread, request=request, response=response)
 
     def _content(self) -> dict[str, Any] | list[dict[str, Any]] | str:
         """Return the object or the events, or the text where it is neither."""

@@ -1,113 +1,118 @@
 """Answers from a cassette: no key, no network."""
 
+import difflib
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+
 import anyio
 import anyio.to_thread
 
 from zelda_ci.model_proxy import wire
 from zelda_ci.model_proxy.cassettes.cassette import Cassette, RecordedRequest, RecordedResponse, played
-from zelda_ci.model_proxy.cassettes.match import Fingerprints, diff, differences
-from zelda_ci.model_proxy.cassettes.normalise import Placeholders
-from zelda_ci.model_proxy.wire import (
-    DO_NOT_RETRY,
-    JSON,
-    AnswerSource,
-    BrokenOff,
-    Call,
-    CassetteState,
-    Sink,
-    send_error,
-    send_whole,
-)
-from zelda_ci.redact import Redactor, SafeText
+from zelda_ci.model_proxy.cassettes.session_texts import SessionTexts
+from zelda_ci.model_proxy.wire import DO_NOT_RETRY, JSON, ApiAnswer, BrokenOff, Call, CassetteState, error_body, once
+from zelda_ci.redact import SafeText
 
 # Token counts are not recorded: they steer nothing but displays, so a rule of thumb answers.
 BYTES_PER_TOKEN = 4
+MAX_REMARKS = 5
+NOT_EXACT = "the replay was not exactly what was recorded"
+DIFF_LINES = 16
+DIFF_WIDTH = 160
 
 
-class ReplaySource(AnswerSource, CassetteState):
+class ReplaySource(CassetteState):
     """Answers each request with the recorded exchange that belongs to it, and hands each of them out once.
 
     A sub-agent is recognised by its first request: which of several parallel ones asks first is chance. From then on
     it gets the answers of that recorded thread only.
     """
 
-    def __init__(self, cassette: Cassette, placeholders: Placeholders, redact: Redactor) -> None:
-        self._unused = dict(enumerate(cassette.exchanges))
+    def __init__(self, cassette: Cassette, texts: SessionTexts) -> None:
+        self._unused = dict(enumerate(cassette.exchanges, start=1))
         self._threads: dict[str | None, str] = {None: "main"}
         """Recorded threads by the id of the sub-agent that was recognised as one."""
         self._cli: str | None = cassette.cli
-        self._placeholders = placeholders
-        self._redact = redact
-        self._fingerprint = Fingerprints(placeholders, redact)
+        self._texts = texts
         self._lock = anyio.Lock()
-        self.divergences: tuple[SafeText, ...] = ()
+        self._divergences: list[str] = []
 
     @property
-    def unused(self) -> tuple[SafeText, ...]:
-        """Recorded exchanges that nobody has asked for."""
-        return tuple(self._redact(self._name(index)) for index in self._unused)
+    def remarks(self) -> list[SafeText]:
+        """Where the replay was not exactly the recording, without harm: the first of them."""
+        unused = (f"not asked for: {self._name(number)}" for number in self._unused)
+        differences = [] if self.failure else [*self._divergences, *unused]
+        return [self._texts.redact(f"{NOT_EXACT}: {difference}") for difference in differences[:MAX_REMARKS]]
 
-    async def answer(self, call: Call, sink: Sink) -> None:
+    @asynccontextmanager
+    async def answer(self, call: Call) -> AsyncIterator[ApiAnswer]:
         """Answer with the recorded exchange that belongs to the call, or refuse and say what differs."""
         if call.counts_tokens:
-            await send_whole(sink, 200, [JSON], wire.write({"input_tokens": len(call.raw_body) // BYTES_PER_TOKEN}))
+            count = {"input_tokens": len(call.raw_body) // BYTES_PER_TOKEN}
+            yield ApiAnswer(200, [JSON], once(wire.write(count)))
             return
         agent = call.header("user-agent") or "unknown"
         if self._cli and agent != self._cli:
-            self._note(f"the recording was made with {self._cli}, this is {agent}")
+            self._divergences.append(f"the recording was made with {self._cli}, this is {agent}")
         self._cli = None  # once is enough
         # In a thread: other runs go on meanwhile. One after the other: each may name what the next one says.
         async with self._lock:
-            request = await anyio.to_thread.run_sync(self._fingerprint, call)
+            request = await anyio.to_thread.run_sync(self._texts.fingerprint, call)
         candidates = self._candidates(call.agent_id)
-        fitting = [index for index in candidates if self._unused[index].request.asked == request.asked]
+        fitting = [number for number in candidates if self._unused[number].request.asked == request.asked]
         if not fitting:
-            await self._refuse(self._threads.get(call.agent_id, "a new sub-agent"), candidates, request, sink)
+            yield await self._refusal(self._threads.get(call.agent_id, "a new sub-agent"), candidates, request)
             return
-        index = min(fitting, key=lambda index: len(differences(self._unused[index].request, request)))
-        if different := differences(self._unused[index].request, request):
-            self._note(f"exchange {index + 1} was used although these differ: {', '.join(different)}")
-        exchange = self._unused.pop(index)
+        number = min(fitting, key=lambda number: len(self._unused[number].request.differences(request)))
+        exchange = self._unused.pop(number)
+        if different := exchange.request.differences(request):
+            self._divergences.append(f"exchange {number} was used although these differ: {', '.join(different)}")
         self._threads[call.agent_id] = exchange.thread
-        await self._play(exchange.response, sink)
+        yield self._played(exchange.response)
 
     def _candidates(self, agent_id: str | None) -> list[int]:
         """Return the exchanges left of the recorded thread, or the first ones of those that nobody is yet."""
         if thread := self._threads.get(agent_id):
-            return [index for index, exchange in self._unused.items() if exchange.thread == thread]
+            return [number for number, exchange in self._unused.items() if exchange.thread == thread]
         firsts: dict[str, int] = {}
-        for index, exchange in self._unused.items():
+        for number, exchange in self._unused.items():
             if exchange.thread not in self._threads.values():
-                firsts.setdefault(exchange.thread, index)
+                firsts.setdefault(exchange.thread, number)
         return list(firsts.values())
 
-    async def _play(self, response: RecordedResponse, sink: Sink) -> None:
-        content = self._placeholders.fill(response.content)
-        headers = [(name.encode(), value.encode()) for name, value in response.headers.items()]
-        if isinstance(content, list):
-            await sink.start(response.status, headers)
-            for event in played(content):
-                await sink.chunk(wire.written(event))
-        else:
-            body = content.encode() if isinstance(content, str) else wire.write(content)
-            await send_whole(sink, response.status, headers, body)
-        if response.cut:
-            raise BrokenOff
+    def _played(self, response: RecordedResponse) -> ApiAnswer:
+        content = self._texts.fill(response.content)
 
-    async def _refuse(self, thread: str, candidates: list[int], request: RecordedRequest, sink: Sink) -> None:
+        async def chunks() -> AsyncGenerator[bytes, None]:
+            if isinstance(content, list):
+                for event in played(content):
+                    yield wire.written(event)
+            else:
+                yield content.encode() if isinstance(content, str) else wire.write(content)
+            if response.cut:
+                raise BrokenOff
+
+        headers = [(name.encode(), value.encode()) for name, value in response.headers.items()]
+        return ApiAnswer(response.status, headers, chunks())
+
+    async def _refusal(self, thread: str, candidates: list[int], request: RecordedRequest) -> ApiAnswer:
         why = f"the recording has no answer for the request of {thread} after {request.turn} model responses"
         if candidates:
-            nearest = min(candidates, key=lambda index: abs(self._unused[index].request.turn - request.turn))
+            nearest = min(candidates, key=lambda number: abs(self._unused[number].request.turn - request.turn))
             why = f"{why}; the nearest is {self._name(nearest)}:"
             # In a thread: texts that have nothing in common take long.
-            why = f"{why}\n{await anyio.to_thread.run_sync(diff, self._unused[nearest].request, request)}"
-        self.failure = self.failure or self._redact(why)
-        message = self._redact(f"Zelda's replay stops here: {why}")
-        await send_error(sink, 409, "invalid_request_error", message, DO_NOT_RETRY)
+            why = f"{why}\n{await anyio.to_thread.run_sync(_diff, self._unused[nearest].request.asked, request.asked)}"
+        self.failure = self.failure or self._texts.redact(why)
+        message = self._texts.redact(f"Zelda's replay stops here: {why}")
+        return ApiAnswer(409, [JSON, *DO_NOT_RETRY], once(error_body("invalid_request_error", message)))
 
-    def _name(self, index: int) -> str:
-        exchange = self._unused[index]
-        return f"exchange {index + 1} ({exchange.thread}, after {exchange.request.turn} model responses)"
+    def _name(self, number: int) -> str:
+        exchange = self._unused[number]
+        return f"exchange {number} ({exchange.thread}, after {exchange.request.turn} model responses)"
 
-    def _note(self, text: str) -> None:
-        self.divergences += (self._redact(text),)
+
+def _diff(recorded: str, asked: str) -> str:
+    """Return the difference of what two requests ask, shortened."""
+    lines = list(difflib.unified_diff(recorded.splitlines(), asked.splitlines(), "recorded", "now", n=1, lineterm=""))
+    shown = [line if len(line) <= DIFF_WIDTH else line[:DIFF_WIDTH] + "..." for line in lines[:DIFF_LINES]]
+    return "\n".join([*shown, f"({len(lines) - DIFF_LINES} more lines)"] if len(lines) > DIFF_LINES else shown)

@@ -86,7 +86,7 @@ MAX_NOTE_LENGTH = 200
 
 
 def metric_rows(run: RunResult) -> Iterator[Row]:
-    """The metrics that were evaluated, in the order of `Metric`; those that only a newer Zelda knows come last."""
+    """The metrics that were evaluated, in the order of `Metric`."""
     for result in (run.evaluations[metric] for metric in Metric if metric in run.evaluations):
         spec = own_measure(result.metric)
         score, points = Cell("unscored", Tone.BAD if result.failed else Tone.DIM), result.score
@@ -95,12 +95,8 @@ def metric_rows(run: RunResult) -> Iterator[Row]:
             score = Cell(written(spec.unit.write, number), Tone.NEUTRAL if points is None else tone)
         note = Cell(sentence(result.reasoning, MAX_NOTE_LENGTH), Tone.DIM)
         yield Row(label(result.metric), (score, note) if note.text else (score,))
-    for key in run.unknown_metrics:
-        yield Row(label(key), (Cell("not read", Tone.DIM), Cell("A newer Zelda computed it.", Tone.DIM)))
 
 
-def label(metric: Metric | str) -> str:
-    """The metric's name in words; one that only a newer Zelda knows is spelled out from its key."""
-    if isinstance(metric, Metric):
-        return own_measure(metric).heading
-    return sentence("".join(f" {char.lower()}" if char.isupper() else char for char in metric)).capitalize()
+def label(metric: Metric) -> str:
+    """The metric's name in words."""
+    return own_measure(metric).heading

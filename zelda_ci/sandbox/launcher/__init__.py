@@ -1,1 +1,1 @@
-"""Small programs that start others confined; run by a Python without site-packages."""
+"""Small programs that start others confined, by a Python without site-packages; they import nothing else of Zelda."""

@@ -1,8 +1,4 @@
-"""Removes the shared memory, semaphores and message queues of a user, whose number it is given; a program of its own.
-
-They outlive all processes, and where runs have no namespace of their own they are the machine's. Only their owner may
-remove them, or a root that can do more than the one of a container: so it becomes that user first.
-"""
+"""What the launcher's programs share: calls of the C library, the tree of processes, and the step into a program."""
 
 import ctypes
 import os
@@ -10,9 +6,25 @@ import sys
 
 TYPE_CHECKING = False  # what `typing` has of that name costs too much at every start
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Iterator
+    from typing import NoReturn
+else:
+    # `signal` itself gives the numbers names, which takes longer than everything else here.
+    import _signal as signal
 
 LINUX = sys.platform == "linux"
+LIBC = ctypes.CDLL(None, use_errno=True)
+PR_SET_PDEATHSIG = 1
+
+# Of a program that was not started, since it could not be confined.
+NOT_CONFINED = 125
+# Descriptors on which a program says that it has given up its rights, and finds the secrets, and where a supervisor
+# puts standard input and output, out of the reach of what comes between it and the program.
+READY, SECRETS, INPUT, OUTPUT = 3, 4, 5, 6
+START = os.path.abspath(f"{__file__}/../start.py")  # noqa: PTH100  # pathlib would slow the start
+# Variable of a program that says itself that it is confined; `unreadable.js` reads it.
+CLOSES_ITSELF = "ZELDA_CONFINED"
 
 
 class suppress:  # noqa: N801  # as contextlib's, whose import takes longer than the rest of a start
@@ -26,6 +38,51 @@ class suppress:  # noqa: N801  # as contextlib's, whose import takes longer than
 
     def __exit__(self, kind: "type[BaseException] | None", *_: object) -> bool:
         return kind is not None and issubclass(kind, self._errors)
+
+
+def call(purpose: str, function: "ctypes._NamedFuncPointer", *arguments: object) -> int:
+    """Call a function of the C library; an OSError names the purpose where it fails."""
+    result: int = function(*arguments)
+    if result < 0:
+        raise OSError(f"{purpose}: {os.strerror(ctypes.get_errno())}")
+    return result
+
+
+def prctl(purpose: str, option: int, *values: object) -> None:
+    """Ask the Linux kernel to change something about this process."""
+    # Several options are refused unless the arguments that they do not use are zero.
+    call(purpose, LIBC.prctl, option, *values, *(ctypes.c_ulong(0),) * (4 - len(values)))
+
+
+def report_ready() -> None:
+    """Take the streams and report it, unless a program that closes itself first does so and gets the secrets."""
+    for place, stream in enumerate((INPUT, OUTPUT)):
+        os.dup2(stream, place)
+        os.close(stream)
+    if os.environ.get(CLOSES_ITSELF) != "1":
+        os.write(READY, b"R")
+        os.close(READY)
+        os.close(SECRETS)
+
+
+def execute(argv: list[str]) -> "NoReturn":
+    """Become a program; exit code 126 or 127 where that fails."""
+    # Python ignores these, and an ignored signal stays ignored: a program whose pipe is closed would write on for ever.
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execvp(argv[0], argv)  # noqa: S606  # what these programs are for
+    except FileNotFoundError:
+        fail(127, f"{argv[0]}: no such program")
+    except OSError as error:
+        fail(126, f"{argv[0]}: {error.strerror}")
+
+
+def fail(code: int, message: str) -> "NoReturn":
+    """End this process with a sentence."""
+    os.write(2, f"{message}\n".encode("utf-8", "replace"))
+    # No clean-up of Python's: it would flush and close what is the program's.
+    os._exit(code)
 
 
 def descendants() -> "Iterator[int]":
@@ -49,35 +106,3 @@ def children() -> dict[int, list[tuple[int, int]]]:
             if fields[0] not in {b"Z", b"X"}:
                 tree.setdefault(int(fields[1]), []).append((int(fields[19]), pid))
     return tree
-
-
-REMOVE = 0
-TABLES = {"shm": ("shmctl", "shmid"), "sem": ("semctl", "semid"), "msg": ("msgctl", "msqid")}
-FOLDER = "/proc/sysvipc"
-
-
-def owned(table: str, uid: int) -> "list[int]":
-    """Ids in a table of the kernel's whose owner or creator is the user."""
-    with suppress(OSError), open(f"{FOLDER}/{table}") as file:  # noqa: PTH123  # pathlib would slow the start
-        names, *rows = [line.split() for line in file]
-        places = [names.index(name) for name in ("uid", "cuid")]
-        number = names.index(TABLES[table][1])
-        return [int(row[number]) for row in rows if str(uid) in {row[place] for place in places}]
-    return []
-
-
-def main() -> None:
-    """Remove them."""
-    uid = int(sys.argv[1])
-    os.setgroups([])
-    os.setresgid(uid, uid, uid)
-    os.setresuid(uid, uid, uid)
-    libc = ctypes.CDLL(None, use_errno=True)
-    for table, (control, _) in TABLES.items():
-        for number in owned(table, uid):
-            arguments = (number, 0, REMOVE) if table == "sem" else (number, REMOVE, None)
-            getattr(libc, control)(*arguments)
-
-
-if __name__ == "__main__":
-    main()

@@ -5,6 +5,8 @@ import os
 import stat
 import struct
 
+from zelda_ci.sandbox.launcher.shared import LIBC, PR_SET_PDEATHSIG, call, prctl
+
 # The C library wraps none of these calls; their numbers are the same on both architectures.
 OPEN_TREE, MOVE_MOUNT, CLOSE_RANGE, MOUNT_SETATTR = 428, 429, 436, 442
 PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
@@ -16,7 +18,7 @@ NEW_USER, NEW_NETWORK, NEW_CGROUP = 0x10000000, 0x40000000, 0x2000000
 # Mount, UTS, IPC, user, process.
 NEW = 0x20000 | 0x4000000 | 0x8000000 | NEW_USER | 0x20000000
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE, DETACH = 2, 4, 8, 1 << 14, 1 << 18, 2
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, SIGKILL = 1, 4, 9
+PR_SET_DUMPABLE, SIGKILL = 4, 9
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 
 # Where the new world is put together: a folder that every system has. What lies there is reached by descriptors.
@@ -24,8 +26,6 @@ PLACE = "/tmp"  # noqa: S108  # nothing is written there
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 LINKS = {"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2",
          "core": "/proc/kcore", "ptmx": "pts/ptmx"}  # fmt: skip
-
-LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def enter(options: "list[str]") -> None:
@@ -39,22 +39,22 @@ def enter(options: "list[str]") -> None:
     """
     steps = _steps(options)
     uid, gid, here = os.geteuid(), os.getegid(), os.getcwd()  # noqa: PTH109  # pathlib would slow the start
-    _call("namespaces", LIBC.unshare, NEW | (NEW_NETWORK if ("--unshare-net",) in steps else 0))
+    call("namespaces", LIBC.unshare, NEW | (NEW_NETWORK if ("--unshare-net",) in steps else 0))
     LIBC.unshare(NEW_CGROUP)
     # As root of the new one, since nobody else may mount terminals there.
     _map(0, uid, 0, gid)
-    _prctl(PR_SET_PDEATHSIG, SIGKILL)
+    prctl("parent death signal", PR_SET_PDEATHSIG, SIGKILL)
     _fork()
     _build(steps, here)
-    _call("user", LIBC.unshare, NEW_USER)
+    call("user", LIBC.unshare, NEW_USER)
     _map(uid, 0, gid, 0)
     # The kernel forgets this wish when rights change.
-    _prctl(PR_SET_PDEATHSIG, SIGKILL)
+    prctl("parent death signal", PR_SET_PDEATHSIG, SIGKILL)
 
 
 def descend() -> None:
     """Return in a child of this process, which has given up its rights and lets nobody look into it."""
-    _prctl(PR_SET_DUMPABLE, 0)
+    prctl("dumpable", PR_SET_DUMPABLE, 0)
     _fork()
 
 
@@ -65,7 +65,7 @@ def _fork() -> None:
         return
     # Nothing stays open that is the program's: others of its user could open it here. `/proc` is not asked, which
     # becomes the new world's as soon as the first process in it changes the root.
-    _call("descriptors", LIBC.syscall, CLOSE_RANGE, 3, ctypes.c_uint(-1), 0)
+    call("descriptors", LIBC.syscall, CLOSE_RANGE, 3, ctypes.c_uint(-1), 0)
     while True:
         pid, status = os.wait()
         if pid == program:
@@ -124,8 +124,8 @@ def _build(steps: "list[tuple[str, ...]]", here: str) -> None:
             case _:
                 pass
     machine = os.uname().machine
-    _call("root", LIBC.syscall, PIVOT_ROOT[machine], b".", b".")
-    _call("root", LIBC.umount2, b".", DETACH)
+    call("root", LIBC.syscall, PIVOT_ROOT[machine], b".", b".")
+    call("root", LIBC.umount2, b".", DETACH)
     os.chdir("/")
     if os.path.isdir(here):  # noqa: PTH112  # pathlib would slow the start
         os.chdir(here)
@@ -162,7 +162,7 @@ def _set(place: int, path: str, attributes: int, flags: int = AT_EMPTY_PATH | AT
     """Take rights away from a mount."""
     wanted = (ctypes.c_uint64 * 4)(attributes)
     size = ctypes.c_size_t(ctypes.sizeof(wanted))
-    _call(path, LIBC.syscall, MOUNT_SETATTR, place, os.fsencode(path), flags, ctypes.byref(wanted), size)
+    call(path, LIBC.syscall, MOUNT_SETATTR, place, os.fsencode(path), flags, ctypes.byref(wanted), size)
 
 
 def _attach(tree: int, path: str) -> None:
@@ -171,7 +171,7 @@ def _attach(tree: int, path: str) -> None:
     elif not os.path.lexists(path):
         _make_folder(os.path.dirname(path))  # noqa: PTH120  # pathlib would slow the start
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC))
-    _call(path, LIBC.syscall, MOVE_MOUNT, tree, b"", AT_FDCWD, os.fsencode(path), MOVE_MOUNT_F_EMPTY_PATH)
+    call(path, LIBC.syscall, MOVE_MOUNT, tree, b"", AT_FDCWD, os.fsencode(path), MOVE_MOUNT_F_EMPTY_PATH)
     os.close(tree)
 
 
@@ -181,7 +181,7 @@ def _make_folder(path: str) -> None:
 
 def _mount(source: str, place: str, kind: "str | None", flags: int, data: str = "") -> None:
     words = (source.encode(), os.fsencode(place), kind.encode() if kind else None)
-    _call(f"{kind or 'mounts'} at {place}", LIBC.mount, *words, ctypes.c_ulong(flags), data.encode() or None)
+    call(f"{kind or 'mounts'} at {place}", LIBC.mount, *words, ctypes.c_ulong(flags), data.encode() or None)
 
 
 def _loopback() -> None:
@@ -190,13 +190,4 @@ def _loopback() -> None:
 
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         request = ctypes.create_string_buffer(struct.pack("16sH14x", b"lo", IFF_UP))
-        _call("loopback", LIBC.ioctl, any_socket.fileno(), ctypes.c_ulong(SIOCSIFFLAGS), request)
-
-
-def _prctl(option: int, value: int) -> None:
-    _call("prctl", LIBC.prctl, option, *(ctypes.c_ulong(number) for number in (value, 0, 0, 0)))
-
-
-def _call(what: str, function: "ctypes._NamedFuncPointer", *arguments: object) -> None:
-    if function(*arguments) < 0:
-        raise OSError(f"{what}: {os.strerror(ctypes.get_errno())}")
+        call("loopback", LIBC.ioctl, any_socket.fileno(), ctypes.c_ulong(SIOCSIFFLAGS), request)

@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.steered import head, named, problems, scanned
 from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.execution.manifest.folders import NO_SKILL
 
 
 def test_a_skill_is_named_by_its_folder_and_labelled_by_its_head(tmp_path: Path) -> None:
@@ -50,12 +51,7 @@ def test_skills_that_are_not_where_they_must_be_say_why(tmp_path: Path) -> None:
         ".claude/settings.json": json.dumps({"skillOverrides": {"off": "off", "on": "on"}}),
     }
     assert problems(scanned(tmp_path, files), ItemKind.SKILL) == {
-        ".claude/skills/bare": "its folder holds no SKILL.md",
-        ".claude/skills/group/inner/SKILL.md": (
-            "it lies one folder too deep: skills are read from .claude/skills/<name>/SKILL.md only"
-        ),
-        ".claude/skills/loose.md": "a skill is a folder with a SKILL.md in it, not a file",
-        ".claude/skills/lower/skill.md": "its folder holds no SKILL.md, and skill.md is not the same",
+        **dict.fromkeys([f".claude/skills/{it}" for it in ("bare", "group", "loose.md", "lower")], NO_SKILL),
         ".claude/skills/off/SKILL.md": "the project's settings switch it off (skillOverrides)",
         ".claude/skills/synced/SKILL.md": "the folder name 'synced' is reserved",
     }

@@ -1,0 +1,15 @@
+"""Starts a program of this package: `python -I -S start.py NAME ARGUMENT…`.
+
+Each is a module with a function `main`, since Python keeps modules compiled, and compiles a script at every start.
+"""
+
+import os
+import sys
+
+# The package without those above it: a confined program may list this folder, and none above.
+package = type(sys)("zelda_ci.sandbox.launcher")
+package.__path__ = [os.path.dirname(os.path.abspath(__file__))]  # noqa: PTH100, PTH120  # pathlib would slow the start
+sys.modules["zelda_ci"] = sys.modules[package.__name__] = package
+
+name = sys.argv[1]
+getattr(__import__(package.__name__, fromlist=[name]), name).main(sys.argv[2:])
