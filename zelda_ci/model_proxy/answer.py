@@ -1,9 +1,14 @@
 """What messages of the API hold, and answers as events: of a stream as they arrive, of a message at its end."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from zelda_ci.model_proxy import wire
+
+# A CR at the end of what has come may be half of a CR LF.
+LINE_END = re.compile(rb"\r\n|\n|\r(?!\Z)")
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def dicts(value: object) -> list[dict[str, Any]]:
@@ -36,10 +41,11 @@ class AnswerEvents:
         if self._is_stream is None and (start := self._rest.lstrip()):
             # The first bytes tell a message from a stream.
             self._is_stream = not start.startswith(b"{")
-        if not self._is_stream or b"\n" not in data:
+        if not self._is_stream or not (b"\n" in data or b"\r" in data):
             return
-        *lines, self._rest = self._rest.split(b"\n")
-        for line in map(bytes.strip, map(bytes, lines)):
+        *lines, rest = LINE_END.split(self._rest)
+        self._rest = bytearray(rest)
+        for line in (bytes(each).removeprefix(BYTE_ORDER_MARK).strip() for each in lines):
             if line.startswith(b"data:"):
                 self._data.append(line[5:])
             elif not line and self._data:
@@ -48,6 +54,9 @@ class AnswerEvents:
 
     def end(self) -> Iterator[dict[str, Any]]:
         """Yield the events that a message would have been streamed in; none where the answer was no whole message."""
+        if self._is_stream:
+            yield from self.feed(b"\n")
+            return
         message = wire.read_object(bytes(self._rest)) or {}
         if not message:
             return
