@@ -95,13 +95,19 @@ def chown_to_run_user(run: WorkspaceFolder, base: Path, objects: Sequence[Path],
         WorkspaceError: A folder above them, which is not ours to change, is closed.
     """
     _change(["chmod", "-R", "a+rX"], [*objects, run.path / "inner"])
-    # To be run, not to be written: Claude Code starts every command through it.
-    if (shell := run.path / "shell").exists():
-        _allow(shell, 0o555)
-    for place in (run.path.parent, *objects):
-        _make_passable(place, base)
-    # No other run's user comes through here, whatever it knows of the path.
-    # The owner stays root, so that the run cannot rename or replace what lies in its own folder.
+    for folder in (folder for place in (run.path.parent, *objects) for folder in (place, *place.parents)):
+        mode = stat.S_IMODE(folder.stat().st_mode)
+        if mode & stat.S_IXOTH:
+            continue
+        if not folder.is_relative_to(base):
+            raise WorkspaceError(
+                f"The run's own user cannot reach its workspace: {folder} is closed to others.",
+                hint="Set ZELDA_WORKSPACES to a folder that every user may pass through, such as /var/tmp/zelda.",
+                code="WORKSPACE_LOCATION",
+            )
+        folder.chmod(mode | stat.S_IXOTH)
+    # No other run's user comes through here, whatever it knows of the path. The owner stays root, so that the run cannot
+    # rename or replace what lies in its own folder.
     os.chown(run.path, -1, uid)
     run.path.chmod(0o710)
     _change(["chown", "-hR", f"{uid}:{uid}"], [run.root, run.git_dir, run.home, run.tmp, run.private])
@@ -112,21 +118,3 @@ def _change(argv: Sequence[str], places: Sequence[Path]) -> None:
     done = process.answer(words, timeout_seconds=removal.DEADLINE_SECONDS)
     if done.exit_code:
         raise OSError(done.stderr.decode("utf-8", "replace").strip())
-
-
-def _allow(place: Path, bits: int) -> None:
-    mode = stat.S_IMODE(place.stat().st_mode)
-    if mode | bits != mode:
-        place.chmod(mode | bits)
-
-
-def _make_passable(place: Path, base: Path) -> None:
-    for folder in (place, *place.parents):
-        if folder.is_relative_to(base):
-            _allow(folder, stat.S_IXOTH)
-        elif not folder.stat().st_mode & stat.S_IXOTH:
-            raise WorkspaceError(
-                f"The run's own user cannot reach its workspace: {folder} is closed to others.",
-                hint="Set ZELDA_WORKSPACES to a folder that every user may pass through, such as /var/tmp/zelda.",
-                code="WORKSPACE_LOCATION",
-            )
