@@ -106,8 +106,8 @@ def chown_to_run_user(run: WorkspaceFolder, base: Path, objects: Sequence[Path],
                 code="WORKSPACE_LOCATION",
             )
         folder.chmod(mode | stat.S_IXOTH)
-    # No other run's user comes through here, whatever it knows of the path. The owner stays root, so that the run cannot
-    # rename or replace what lies in its own folder.
+    # No other run's user comes through here, whatever it knows of the path; and the run itself cannot rename or replace
+    # what lies in its own folder, whose owner stays root.
     os.chown(run.path, -1, uid)
     run.path.chmod(0o710)
     _change(["chown", "-hR", f"{uid}:{uid}"], [run.root, run.git_dir, run.home, run.tmp, run.private])
