@@ -26,7 +26,7 @@ from zelda_ci.execution.agent import Listen, SessionRequest
 from zelda_ci.execution.messages import Translator, server_states
 from zelda_ci.execution.outcome import BUDGET, CANCELLED, SessionOutcome, judge
 from zelda_ci.imports import one_at_a_time
-from zelda_ci.process.launches import Launch
+from zelda_ci.process import Launch
 from zelda_ci.redact import Redactor
 
 log = logging.getLogger(__name__)

@@ -6,6 +6,7 @@ from typing import Any
 
 from zelda_ci.domain import kinds
 from zelda_ci.domain.session import (
+    SYNTHETIC_MODEL,
     AssistantSaid,
     Denied,
     Ended,
@@ -28,9 +29,6 @@ from zelda_ci.execution.agent import SessionRequest
 from zelda_ci.execution.outcome import SessionFacts
 from zelda_ci.model_proxy.answer import dicts
 from zelda_ci.redact import Redactor, SafeText
-
-# Model of texts that the CLI invented, errors above all.
-SYNTHETIC = "<synthetic>"
 
 # System messages that only drive a user interface, or repeat what another message says.
 SILENT = frozenset(
@@ -104,7 +102,7 @@ class Translator:
         common["model"] = self._redact(message.model)
         # A later answer without an error means that the earlier one was overcome.
         self.facts.api_error = message.error
-        check = None if message.model == SYNTHETIC else self._meter.transcript_check
+        check = None if message.model == SYNTHETIC_MODEL else self._meter.transcript_check
         if check:
             self.facts.has_response = True
             self._uncounted[str(message.message_id)] = thread
