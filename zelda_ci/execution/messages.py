@@ -45,9 +45,6 @@ SILENT = frozenset(
 )
 ENVELOPE = frozenset({"type", "subtype", "uuid", "session_id"})
 
-# Of the type that a tool gives an image.
-MAX_TYPE_LENGTH = 100
-
 
 class Translator:
     """Turns one session's messages into records, in order, and notes in `facts` what its outcome rests on.
@@ -172,7 +169,7 @@ class Translator:
                 case {"type": "text", "text": str(text)}:
                     texts.append(text)
                 case {"type": str(kind), "source": {"data": str(data), "media_type": media_type}}:
-                    texts.append(f"[{kind}: {str(media_type)[:MAX_TYPE_LENGTH]}, {len(data) * 3 // 4} bytes]")
+                    texts.append(f"[{kind}: {media_type}, {len(data) * 3 // 4} bytes]")
                     kept = self._keep_image(data) if self._keep_image and kind == "image" else None
                     if isinstance(kept, SessionImage):
                         images.append(kept)
