@@ -71,9 +71,9 @@ def test_the_environment_is_written_for_the_owner_only(tmp_path: Path) -> None:
     for token in "xy":
         with launch.prepared(request, Path("/bin/true"), {"TOKEN": token}):
             pass
-    file = request.workspace.base / "claude.environment.json"
+    file = request.workspace.base / "claude.environment"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert json.loads(file.read_text()) == {"TOKEN": "y"}
+    assert file.read_text() == "TOKEN=y"
 
 
 def test_a_link_in_place_of_the_config_folder_is_not_followed(tmp_path: Path) -> None:

@@ -201,7 +201,7 @@ def prepared(
         ExecutionError: The run's folder cannot be written (`SESSION_START_FAILED`).
     """
     base, confinement = request.workspace.base, request.workspace.confinement
-    stub, environment_file = base / "claude", base / "claude.environment.json"
+    stub, environment_file = base / "claude", base / "claude.environment"
     status_file = request.workspace.status_file("session")
     with ExitStack() as stack:
         try:
@@ -214,7 +214,7 @@ def prepared(
             if confinement.uid is not None:
                 for place in (config_dir, config_dir / ".claude.json"):
                     os.chown(place, confinement.uid, confinement.uid, follow_symlinks=False)
-            _write(environment_file, json.dumps(dict(variables)), mode=0o600)
+            _write(environment_file, "\0".join(f"{name}={value}" for name, value in variables.items()), mode=0o600)
             read_status = stack.enter_context(followed(status_file))
             # The inner shell is there because `env` would take a path with "=" in it for a variable.
             start = confinement.command(

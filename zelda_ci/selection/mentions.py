@@ -54,11 +54,8 @@ def in_document(text: str) -> Iterator[Mention]:
     yield from (Mention(name, "imports") for name in mentioned(text))
     yield from (Mention(unquote(target.strip()), "names") for target in _LINK.findall(document.body))
     for words, kind in _segments(_URL.sub(" ", _expanded(document.body))):
-        if kind == "at once":
-            yield from in_program(words)
-        else:
-            for clause in _CLAUSES.split(words):
-                yield from _in_clause(_words(clause), is_code=kind != "prose", is_run=kind == "run")
+        for clause in _CLAUSES.split(words):
+            yield from _in_clause(_words(clause), is_code=kind != "prose", is_run=kind == "run")
 
 
 def in_program(text: str) -> Iterator[Mention]:
@@ -129,22 +126,22 @@ _STRING = re.compile(r"[\"'`]([^\"'`\n]*)[\"'`]")
 _BRACES = re.compile(r"\$?\{[^{}]*\}/?")
 _VALUE = re.compile(r"=\s*\"([^\"\n]*)\"")
 _BOLD = re.compile(r"^[*_]{1,3}(?=\w)|(?<=\w)\*{2,3}$|(?<=\.\w\w)[*_]$|(?<=\.\w\w\w)[*_]$")
-_RUN_VERB = re.compile(r"\b(?:run|runs|execute|call|invoke|start|launch|use)\s*$", re.IGNORECASE)
+_RUN_VERB = re.compile(r"(?:\b(?:run|runs|execute|call|invoke|start|launch|use)\s*|!)$", re.IGNORECASE)
 
 
-def _segments(body: str) -> Iterator[tuple[str, Literal["prose", "code", "run", "at once"]]]:
-    """Lines of a body in pieces of prose and of code; of code, whether it is run before the text is read."""
-    fence: Literal["", "code", "at once"] = ""
+def _segments(body: str) -> Iterator[tuple[str, Literal["prose", "code", "run"]]]:
+    """Lines of a body in pieces of prose and of code; of code, whether the words before it say that it is run."""
+    is_fenced = False
     for line in body.splitlines():
-        if mark := re.match(r"\s*(```|~~~)(!?)", line):
-            fence = "" if fence else "at once" if mark[2] else "code"
-        elif fence or line.lstrip().startswith("$ "):
-            yield line.lstrip().removeprefix("$ "), fence or "code"
+        if re.match(r"\s*(```|~~~)", line):
+            is_fenced = not is_fenced
+        elif is_fenced or line.lstrip().startswith("$ "):
+            yield line.lstrip().removeprefix("$ "), "code"
         else:
             prose, *pieces = re.split(r"`+", line)
             yield prose, "prose"
             for code, after in zip_longest(pieces[::2], pieces[1::2], fillvalue=""):
-                yield code, "at once" if prose.endswith("!") else "run" if _RUN_VERB.search(prose) else "code"
+                yield code, "run" if _RUN_VERB.search(prose) else "code"
                 yield after, "prose"
                 prose = after
 

@@ -7,6 +7,7 @@ itself and adds to requests. Whatever cannot be read is taken for one.
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from posixpath import basename, dirname, join, normpath
 from typing import Any
@@ -293,32 +294,25 @@ def _inside(path: str) -> str | None:
 def _mod_file(tree: Tree, root: str, *manifests: Mapping[str, Any]) -> str | None:
     """Return the file in which a plugin names JavaScript to run, or that cannot be read: nobody knows what it names."""
     named = (path for each in manifests for path in texts(each.get("hooks")))
-    for path in (PLUGIN_MANIFEST, HOOKS_FILE, *named):
-        file = normpath(join(root, path))
-        try:
-            content = json.loads(tree.read(file))
-        except Missing:
-            continue
-        except (Unfit, ValueError, RecursionError):
-            return file
-        if _names_modules(content):
-            return file
-    return join(root, PLUGIN_MANIFEST) if any(map(_names_modules, manifests)) else None
-
-
-def _names_modules(value: object) -> bool:
-    """Return whether some key of JSON is `modules`; of what is nested too deep nobody knows."""
+    file = join(root, PLUGIN_MANIFEST)
     try:
-        return '"modules": ' in json.dumps(value)
-    except RecursionError:
-        return True
+        if any('"modules": ' in json.dumps(each) for each in manifests):
+            return file
+        for path in (PLUGIN_MANIFEST, HOOKS_FILE, *named):
+            file = normpath(join(root, path))
+            with suppress(Missing):
+                if '"modules": ' in json.dumps(json.loads(tree.read(file))):
+                    return file
+    except (Unfit, ValueError, RecursionError):
+        return file
+    return None
 
 
 def add_plugins(findings: ScanFindings) -> None:
     """Add all plugins and what is in them."""
     for plugin in find_plugins(findings):
         problem = plugin.problem or (IS_MOD if plugin.mod_file else None)
-        description = next(iter(texts(plugin.about.get("description"))), None)
+        (description, *_) = (*texts(plugin.about.get("description")), None)
         findings.add(ItemKind.PLUGIN, plugin.id, plugin.file, description=description, problem=problem)
         if plugin.root is None or plugin.problem:
             continue

@@ -30,13 +30,9 @@ Ask = Callable[[Mapping[str, str], str, Redactor], Sequence[RefusedSetting]]
 
 
 def scan(top: Path, folder: Path, redact: Redactor, ask: Ask | None = None) -> ToolsManifest:
-    """Return what the files of a tree offer a session that works in one of its folders; nothing is loaded yet.
+    """Return what the files of a tree, `top`, offer a session that works in one of its folders; nothing is loaded yet.
 
-    Args:
-        top: Of the tree.
-        folder: Of the session.
-        redact: For everything that is found.
-        ask: Asks Claude Code itself; without it only the rules of its files are known.
+    Without `ask`, which asks Claude Code itself, only the rules of its files are known.
     """
     findings = ScanFindings(top, folder, redact)
     if ask:
