@@ -101,6 +101,7 @@ CASES = {
     "other recipe": Case("tools/ship.sh", CALL, {**skill("Run `make lint`."), "Makefile": "lint:\n\ttrue\nship:\n\t./tools/ship.sh\n"}),
     "what a recipe reads": Case("tools/lint.toml", CALL, {**skill("Run `make lint`."), "Makefile": "lint:\n\ttrue -c tools/lint.toml src/app.py\n"}),
     "code that a recipe names": Case("src/app.py", NONE, {**skill("Run `make lint`."), "Makefile": "lint:\n\ttrue -c tools/lint.toml src/app.py\n"}),
+    "document that a recipe names": Case("README.md", NONE, {**memory("Run `docker build .`."), "Dockerfile": "COPY README.md uv.lock /app/\\n"}),
     "entry point": Case("src/kit/serve.py", ALL, {**server("uv", "run", "kit"), "pyproject.toml": '[project.scripts]\nkit = "kit.serve:main"\n'}),
     "npm": Case("tools/lint.mjs", CALL, {**skill("`npm run lint`"), "package.json": '{"scripts": {"lint": "node tools/lint.mjs"}}'}),
     "just": Case("tools/lint.sh", CALL, {**skill("`just lint`"), "justfile": "lint:\n  tools/lint.sh\n"}),
