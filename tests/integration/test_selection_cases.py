@@ -18,8 +18,8 @@ from zelda_ci.domain.steering import Unit, UnitUse
 from zelda_ci.domain.workspace import ChangeSummary
 from zelda_ci.pipeline.changed_files import read_changes
 from zelda_ci.redact import Redactor
-from zelda_ci.selection.choice import choose
-from zelda_ci.selection.effects import ProjectFiles, SuiteEvidence
+from zelda_ci.selection.choice import SuiteEvidence, choose
+from zelda_ci.selection.effects import ProjectFiles
 from zelda_ci.workspace.git import Git, prepare
 
 SKILL, OTHER, AGENT = ".claude/skills/s/SKILL.md", ".claude/skills/o/SKILL.md", ".claude/agents/a.md"
