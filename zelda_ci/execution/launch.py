@@ -87,7 +87,7 @@ def complete_environment(request: SessionRequest, *, sdk_version: str, as_root: 
         "HOME": str(workspace.home),
         "TMPDIR": str(workspace.tmp),
         MARKER: request.session_id,
-        TOKEN: request.token,
+        TOKEN: request.meter.token,
         "CLAUDE_CONFIG_DIR": str(workspace.home / ".claude"),
         "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
         "CLAUDE_AGENT_SDK_VERSION": sdk_version,
@@ -150,7 +150,7 @@ def _session_variables(request: SessionRequest) -> Mapping[str, str]:
     mcp_seconds = min(execution.mcp_startup_seconds, execution.timeout_seconds * MCP_SHARE)
     return {
         # With a socket the address only names the host; an empty one keeps a project from setting its own.
-        "ANTHROPIC_BASE_URL": request.base_url,
+        "ANTHROPIC_BASE_URL": request.meter.base_url,
         "ANTHROPIC_UNIX_SOCKET": str(request.socket or ""),
         # Through these its shells, hooks and servers start: what they run cannot reach Claude Code itself.
         "CLAUDE_CODE_SHELL_PREFIX": str(request.workspace.confinement.shell_prefix or ""),
@@ -175,7 +175,7 @@ def _session_variables(request: SessionRequest) -> Mapping[str, str]:
         "CLAUDE_BYTE_STREAM_IDLE_TIMEOUT_MS": str(SILENCE_SECONDS * 1000),
         # The model proxy sees to the API's part of it, and knows when a request waits for a rate limit. Whatever is
         # written here, Claude Code gives up after six minutes, and asks anew.
-        "API_TIMEOUT_MS": str(round((REQUEST_SECONDS + request.wait_seconds) * 1000)),
+        "API_TIMEOUT_MS": str(round((REQUEST_SECONDS + request.meter.wait.max_seconds) * 1000)),
     }
 
 
@@ -205,7 +205,7 @@ def prepared(
         ExecutionError: The run's folder cannot be written (`SESSION_START_FAILED`).
     """
     base, confinement = request.workspace.base, request.workspace.confinement
-    stub, environment_file = base / "claude", base / "claude.environment.json"
+    stub, environment_file = base / "claude", base / "claude.environment"
     status_file = request.workspace.status_file("session")
     with ExitStack() as stack:
         try:
@@ -218,7 +218,7 @@ def prepared(
             if confinement.uid is not None:
                 for place in (config_dir, config_dir / ".claude.json"):
                     os.chown(place, confinement.uid, confinement.uid, follow_symlinks=False)
-            _write(environment_file, json.dumps(dict(variables)), mode=0o600)
+            _write(environment_file, "\0".join(f"{name}={value}" for name, value in variables.items()), mode=0o600)
             read_status = stack.enter_context(launches.followed(status_file))
             # The inner shell is there because `env` would take a path with "=" in it for a variable.
             start = confinement.command(

@@ -164,7 +164,9 @@ class Panel(ABC, Generic[Item, V]):
 
     def __init__(self, context: EvalContext, services: JudgeServices, items: Mapping[int, Item]) -> None:
         self.judge, self.nonce, self.redact, self.items = services.judge, services.nonce, services.redact, items
-        self._transcript, self._votes = context.transcript, context.suite.judge.cast_votes
+        judge = context.suite.judge
+        # Of different models, each judges at least once.
+        self._transcript, self._votes = context.transcript, max(judge.votes, len(judge.models))
         self._lookups = lookups_of(context, self.nonce, self.redact)
         self.evidence = gather(context, self.redact, nonce=self.nonce, context_tokens=self.judge.context_tokens)
         self._notes: list[str] = []

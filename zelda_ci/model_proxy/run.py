@@ -122,12 +122,11 @@ class ProxyRun:
             is_cut, meter.outage = False, None
         except (UnreachableError, BrokenOff) as exc:
             meter.outage = str(exc) or meter.outage
-            exchange.fail("connection")
-            if isinstance(exc, UnreachableError) and exc.abandoned:
-                exchange.leave()
+            exchange.error = "connection"
+            exchange.is_left = isinstance(exc, UnreachableError) and exc.abandoned
             raise
         except asyncio.CancelledError:
-            exchange.leave()
+            exchange.is_left = True
             raise
         finally:
             meter.end(exchange)

@@ -7,7 +7,7 @@ streams of the clouds are their own libraries' work, which only those need who u
 
 import base64
 import importlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import SplitResult, quote, urljoin, urlsplit
@@ -58,11 +58,10 @@ class Upstream:
         return self.masked(shown(self.base_url))
 
     @property
-    def identity(self) -> tuple[str, ...]:
+    def identity(self) -> Hashable:
         """Equal where the API's limits are the same: those of one address and one key."""
-        keys = (part for name, key in sorted(self.headers.items()) for part in (name, key.fingerprint()))
-        routing = (part for pair in sorted(self.routing.items()) for part in pair)
-        return (self.base_url, *keys, *routing)
+        keys = sorted((name, key.fingerprint()) for name, key in self.headers.items())
+        return (self.base_url, *keys, *sorted(self.routing.items()))
 
     @property
     def http_proxy(self) -> str | None:

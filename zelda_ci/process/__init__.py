@@ -30,9 +30,6 @@ TERM_GRACE_SECONDS = 10.0
 # How long output may still come after the end, from a grandchild that kept the pipe open.
 DRAIN_SECONDS = 1.0
 
-# More than this a pipe of Linux never holds, unless an administrator allows it.
-MAX_PIPE_BYTES = 1 << 20
-
 
 class OutputBuffer:
     """Head and tail of a stream of any length: all of it up to `max_bytes` and twice the seam."""
@@ -115,8 +112,6 @@ async def run(
     argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str], timeout_seconds: float, sink: Sink
 ) -> int | None:
     """Run a program without input to its end or its deadline, with both of its streams into one sink.
-
-    On cancellation, too, the sink gets all that was printed until then.
 
     Returns:
         The exit code, negative where a signal ended it; None where the deadline did.
@@ -231,23 +226,12 @@ async def _drain(child: subprocess.Popen[bytes], *sinks: Sink) -> None:
             failures.append(error)
         _terminate(child)
 
-    pipes = [pipe.fileno() for pipe in (child.stdout, child.stderr) if pipe]
-    try:
-        async with anyio.create_task_group() as readers:
-            for pipe, sink in zip(pipes, sinks, strict=True):
-                readers.start_soon(read, pipe, sink)
-            await _exited(child)
-            # A grandchild may hold a pipe open for ever: once the child is gone, what is still unread gets a moment.
-            readers.cancel_scope.deadline = anyio.current_time() + DRAIN_SECONDS
-    except anyio.get_cancelled_exc_class():
-        # A busy machine may not have read yet what the child printed long ago; what it goes on printing is not read.
-        for pipe, sink in zip(pipes, sinks, strict=True):
-            os.set_blocking(pipe, False)
-            with suppress(OSError):
-                for _ in range(MAX_PIPE_BYTES // CHUNK):
-                    if not (chunk := os.read(pipe, CHUNK)) or not sink(chunk):
-                        break
-        raise
+    async with anyio.create_task_group() as readers:
+        for pipe, sink in zip(filter(None, (child.stdout, child.stderr)), sinks, strict=True):
+            readers.start_soon(read, pipe.fileno(), sink)
+        await _exited(child)
+        # A grandchild may hold a pipe open for ever: once the child is gone, what is still unread gets a moment.
+        readers.cancel_scope.deadline = anyio.current_time() + DRAIN_SECONDS
     if failures:
         raise failures[0]
 

@@ -371,11 +371,9 @@ class ResultStore:
         return History(runs=tuple(runs), skipped=tuple(skipped), unfinished=unfinished)
 
     def run(self, run_id: str) -> RunFolder:
-        """Reader of a run's folder."""
         return RunFolder(self._runs / run_id)
 
     def result(self, run_id: str) -> RunResult:
-        """The whole result of a run."""
         return self.run(run_id).result()
 
     @contextmanager

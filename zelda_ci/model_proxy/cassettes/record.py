@@ -9,9 +9,10 @@ from typing import Any
 
 from zelda_ci import __version__
 from zelda_ci.model_proxy import wire
+from zelda_ci.model_proxy.answer import AnswerEvents
 from zelda_ci.model_proxy.cassettes.cassette import Cassette, Exchange, RecordedResponse, joined, write
 from zelda_ci.model_proxy.cassettes.session_texts import SessionTexts
-from zelda_ci.model_proxy.wire import Call, CassetteState, EventReader, Headers
+from zelda_ci.model_proxy.wire import Call, CassetteState, Headers
 from zelda_ci.redact import SafeText
 
 log = logging.getLogger(__name__)
@@ -101,5 +102,5 @@ class RecordedAnswer:
         body = bytes(self._body)
         if (value := wire.read_object(body)) is not None:
             return value
-        events = [wire.read_object(data) or {} for data in EventReader().feed(body)]
+        events = list(AnswerEvents().feed(body))
         return joined(events) if events and all(events) else body.decode("utf-8", "replace")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from zelda_ci.judge.prompts import OPENING
-from zelda_ci.model_proxy.answer import dicts
+from zelda_ci.model_proxy.answer import blocks, dicts, texts
 from zelda_ci.model_proxy.cassettes.cassette import RecordedRequest
 from zelda_ci.model_proxy.cassettes.normalise import without_circumstances, without_identifiers
 from zelda_ci.model_proxy.wire import Call
@@ -139,16 +139,6 @@ def generated_ids(call: Call) -> dict[str, str]:
             if block.get("type") == "tool_result" and (match := _HANDLE.search("\n".join(texts(block.get("content"))))):
                 found["handle_" + re.sub(r"[^A-Za-z0-9]", "_", str(block.get("tool_use_id")))] = match[1]
     return found
-
-
-def blocks(content: object) -> list[dict[str, Any]]:
-    """Return the blocks of a message's content, also of one that is a string."""
-    return [{"type": "text", "text": content}] if isinstance(content, str) else dicts(content)
-
-
-def texts(content: object) -> list[str]:
-    """Return the texts of a message's content."""
-    return [text for block in blocks(content) if isinstance(text := block.get("text"), str)]
 
 
 def mapped(change: Callable[[str], str], value: Any) -> Any:

@@ -13,20 +13,11 @@ import os
 import resource
 import stat
 
-from zelda_ci.sandbox.launcher.shared import (
-    LIBC,
-    NOT_CONFINED,
-    PR_SET_PDEATHSIG,
-    call,
-    execute,
-    fail,
-    prctl,
-    report_ready,
-)
+from zelda_ci.sandbox.launcher import shared, world
+from zelda_ci.sandbox.launcher.shared import LIBC, call, prctl
 
 TYPE_CHECKING = False  # as in `shared`
 if TYPE_CHECKING:
-    from types import ModuleType
     from typing import Any
 
 # The C library wraps none of Landlock's calls; their numbers are the same on both architectures.
@@ -40,8 +31,7 @@ ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP}
 PR_CAPBSET_DROP, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 24, 22, 38
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 FILTER = 2
-# Two words of 32 bits is what the kernel can hold; it has about forty, and refuses the first number that it does not
-# know.
+# What the kernel can hold in two words of 32 bits; it has about forty, and refuses the first that it does not know.
 MAX_CAPABILITIES = 64
 CAPABILITIES_V3 = 0x20080522
 
@@ -70,18 +60,18 @@ def main(arguments: list[str]) -> None:
         argv = _confine(arguments)
     except Exception as error:  # noqa: BLE001  # nobody is above to explain it
         reason = str(error) or type(error).__name__
-        fail(NOT_CONFINED, f"the program was not started, because it could not be confined: {reason}")
-    execute(argv)
+        shared.fail(shared.NOT_CONFINED, f"the program was not started, because it could not be confined: {reason}")
+    shared.execute(argv)
 
 
 def _confine(arguments: list[str]) -> list[str]:
     """Give up all rights as ordered, and return the program with its arguments."""
     policy = marshal.loads(binascii.a2b_base64(arguments[0]))  # noqa: S302  # Zelda's own
     border = arguments.index("--")
+    options = arguments[1:border]
     # Not needed where bubblewrap makes namespaces.
-    world = _world() if arguments[1:border] else None
-    if world:
-        world.enter(arguments[1:border])
+    if options:
+        world.enter(options)
     for name in policy.get("drop", ()):
         os.environ.pop(name, None)
     _limit(policy.get("limits", {}))
@@ -92,13 +82,13 @@ def _confine(arguments: list[str]) -> list[str]:
     _drop_privileges(policy.get("uid"))
     if "uid" in policy:
         # The kernel forgets this wish when a process becomes another user's.
-        prctl("parent death signal", PR_SET_PDEATHSIG, SIGKILL)
+        prctl("parent death signal", shared.PR_SET_PDEATHSIG, SIGKILL)
         # It died before the kernel was asked to tell us, and will not tell any more.
         if os.getppid() != parent:
             os._exit(128 + SIGKILL)
     # Without it the kernel lets only root install a filter, and a setuid program would get its rights back.
     prctl("no_new_privs", PR_SET_NO_NEW_PRIVS, 1)
-    if world:
+    if options:
         world.descend()
     if "landlock" in policy:
         _landlock(policy["landlock"])
@@ -108,14 +98,8 @@ def _confine(arguments: list[str]) -> list[str]:
     LIBC.setsid()  # fails for who is a leader already
     # Last of all: from here on nothing of ours can fail any more but finding the program.
     if policy.get("ready"):
-        report_ready()
+        shared.report_ready()
     return arguments[border + 1 :]
-
-
-def _world() -> "ModuleType":
-    from zelda_ci.sandbox.launcher import world  # noqa: PLC0415  # not everybody needs it
-
-    return world
 
 
 def _limit(limits: dict[str, int]) -> None:
@@ -154,7 +138,7 @@ def _drop_privileges(uid: int | None) -> None:
         if (os.getuid(), os.geteuid(), os.getgid(), os.getegid(), os.getgroups()) != (uid, uid, uid, uid, []):
             raise OSError("the user could not be changed")
     call("capabilities", LIBC.capset, (ctypes.c_uint32 * 2)(CAPABILITIES_V3, 0), (ctypes.c_uint32 * 6)())
-    with open("/proc/self/status") as file:  # noqa: PTH123  # pathlib would slow the start
+    with open("/proc/self/status") as file:
         capabilities = [line for line in file if line.startswith(("CapEff:", "CapPrm:", "CapInh:", "CapAmb:"))]
     # What the kernel reports counts, not that the calls returned without an error.
     if len(capabilities) != 4 or any(int(line.split()[1], 16) for line in capabilities):

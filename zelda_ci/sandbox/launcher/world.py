@@ -38,7 +38,7 @@ def enter(options: "list[str]") -> None:
         OSError: The kernel refuses a step, which is named.
     """
     steps = _steps(options)
-    uid, gid, here = os.geteuid(), os.getegid(), os.getcwd()  # noqa: PTH109  # pathlib would slow the start
+    uid, gid, here = os.geteuid(), os.getegid(), os.getcwd()
     call("namespaces", LIBC.unshare, NEW | (NEW_NETWORK if ("--unshare-net",) in steps else 0))
     LIBC.unshare(NEW_CGROUP)
     # As root of the new one, since nobody else may mount terminals there.
@@ -86,7 +86,7 @@ def _steps(options: list[str]) -> "list[tuple[str, ...]]":
 
 def _map(uid: int, outer_uid: int, gid: int, outer_gid: int) -> None:
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {outer_uid} 1"), ("gid_map", f"{gid} {outer_gid} 1")):
-        with open(f"/proc/self/{name}", "w") as file:  # noqa: PTH123  # pathlib would slow the start
+        with open(f"/proc/self/{name}", "w") as file:
             file.write(text)
 
 
@@ -112,8 +112,8 @@ def _build(steps: "list[tuple[str, ...]]", here: str) -> None:
             case ("--dir", place):
                 _make_folder(_within(place))
             case ("--symlink", target, place):
-                _make_folder(os.path.dirname(_within(place)))  # noqa: PTH120  # pathlib would slow the start
-                os.symlink(target, _within(place))  # noqa: PTH211  # as above
+                _make_folder(os.path.dirname(_within(place)))
+                os.symlink(target, _within(place))
             case ("--remount-ro", place):
                 _set(AT_FDCWD, _within(place), READ_ONLY, 0)
             case (kind, _, place) if step in trees and trees[step] >= 0:
@@ -127,7 +127,7 @@ def _build(steps: "list[tuple[str, ...]]", here: str) -> None:
     call("root", LIBC.syscall, PIVOT_ROOT[machine], b".", b".")
     call("root", LIBC.umount2, b".", DETACH)
     os.chdir("/")
-    if os.path.isdir(here):  # noqa: PTH112  # pathlib would slow the start
+    if os.path.isdir(here):
         os.chdir(here)
     os.umask(mask)
 
@@ -143,7 +143,7 @@ def _devices(place: str, devices: "dict[str, int]") -> None:
     for name, tree in devices.items():
         _attach(tree, f"{place}/{name}")
     for name, target in LINKS.items():
-        os.symlink(target, f"{place}/{name}")  # noqa: PTH211  # pathlib would slow the start
+        os.symlink(target, f"{place}/{name}")
     for name in ("pts", "shm"):
         _make_folder(f"{place}/{name}")
     _mount("devpts", f"{place}/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620")
@@ -169,14 +169,14 @@ def _attach(tree: int, path: str) -> None:
     if stat.S_ISDIR(os.fstat(tree).st_mode):
         _make_folder(path)
     elif not os.path.lexists(path):
-        _make_folder(os.path.dirname(path))  # noqa: PTH120  # pathlib would slow the start
+        _make_folder(os.path.dirname(path))
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC))
     call(path, LIBC.syscall, MOVE_MOUNT, tree, b"", AT_FDCWD, os.fsencode(path), MOVE_MOUNT_F_EMPTY_PATH)
     os.close(tree)
 
 
 def _make_folder(path: str) -> None:
-    os.makedirs(path, exist_ok=True)  # noqa: PTH103  # pathlib would slow the start
+    os.makedirs(path, exist_ok=True)
 
 
 def _mount(source: str, place: str, kind: "str | None", flags: int, data: str = "") -> None:
@@ -186,7 +186,7 @@ def _mount(source: str, place: str, kind: "str | None", flags: int, data: str = 
 
 def _loopback() -> None:
     """Without it nothing in a network of its own could be reached, not even by itself."""
-    import socket  # noqa: PLC0415  # only here
+    import socket
 
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         request = ctypes.create_string_buffer(struct.pack("16sH14x", b"lo", IFF_UP))
