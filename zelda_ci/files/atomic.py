@@ -100,13 +100,13 @@ def storage_errors(path: Path) -> Iterator[None]:
         match problem.errno:
             case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
                 message, code = f"There is no space left to write {path}.", "STORAGE_FULL"
-                hint = "Free some space and start zelda again: what was captured is saved and becomes a result."
+                hint = "Free some space and start zelda again; what a run had captured becomes a result."
             case errno.EACCES | errno.EPERM | errno.EROFS:
                 message, code = f"{path} may not be written: {problem.strerror}.", "STORAGE_FORBIDDEN"
-                hint = "Make its folder writable, or set resultsDir in zelda.config.yaml to one that is."
+                hint = "Make its folder writable. Results can go elsewhere: resultsDir in zelda.config.yaml."
             case errno.ENOTDIR | errno.EEXIST | errno.EISDIR | errno.ELOOP:
                 message, code = f"{path} cannot be made: {problem.strerror}.", "STORAGE_IN_THE_WAY"
-                hint = "Move away what is in its place, or set resultsDir in zelda.config.yaml to another folder."
+                hint = "Move away what is in its place. Results can go elsewhere: resultsDir in zelda.config.yaml."
             case _:
                 message = f"{path} could not be written: {problem.strerror or problem}."
         raise StorageError(message, hint=hint, code=code) from problem
