@@ -43,7 +43,7 @@ def replacing(target: Path, *, durable: bool = True, mode: int | None = None) ->
         mode: Its permissions; by default what the umask allows, since results are read by other users too.
 
     Raises:
-        LinkedFolderError: Its folder is, or lies behind, a link of a repository.
+        StorageError: Its folder is, or lies behind, a link of a repository.
         OSError: It could not be written; `target` is as it was.
     """
     untrusted.refuse_links(target.parent)
@@ -91,10 +91,6 @@ def storage_errors(path: Path) -> Iterator[None]:
     """Translate what the operating system says of `path` into what the user can do."""
     try:
         yield
-    except untrusted.LinkedFolderError as problem:
-        message = f"{path} would be written through {problem.link}, which is a symbolic link."
-        hint = "Remove the link: Zelda writes through none."
-        raise StorageError(message, hint=hint, code="STORAGE_LINK") from problem
     except OSError as problem:
         hint, code = None, None
         match problem.errno:

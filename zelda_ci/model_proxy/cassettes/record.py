@@ -62,7 +62,8 @@ class Recording(CassetteState):
             if exchanges:
                 write(file, Cassette(zelda=__version__, cli=redact(self._cli), label=label, exchanges=exchanges))
         except Exception as exc:  # noqa: BLE001 - see above
-            why = f"the recording {file} cannot be written: {getattr(exc, 'strerror', None) or repr(exc)}"
+            said = getattr(exc, "strerror", None) or getattr(exc, "message", None) or repr(exc)
+            why = f"the recording {file} cannot be written: {said}"
             log.warning("%s", why)
             self.failure = redact(why)
 
