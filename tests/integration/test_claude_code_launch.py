@@ -12,7 +12,7 @@ import pytest
 from tests.support.claude_sessions import Session, make_workspace, shebang
 from zelda_ci.errors import ExecutionError
 from zelda_ci.execution import launch
-from zelda_ci.process.launches import Launch
+from zelda_ci.process import Launch
 
 SHOW = "import json, os, sys; print(json.dumps([sys.argv[1:], dict(os.environ)]))"
 

@@ -26,7 +26,7 @@ from zelda_ci.execution.agent import Listen, SessionRequest
 from zelda_ci.execution.messages import Translator, server_states
 from zelda_ci.execution.outcome import BUDGET, CANCELLED, SessionOutcome, judge
 from zelda_ci.imports import one_at_a_time
-from zelda_ci.process.launches import Launch
+from zelda_ci.process import Launch
 from zelda_ci.redact import Redactor
 
 log = logging.getLogger(__name__)
@@ -53,10 +53,8 @@ CLOSE_SECONDS = 3.0
 STATUS_SECONDS = 2.0
 # From a signal to the end of the supervisor, which gives the CLI a few seconds of its own; then the SDK ends it.
 END_SECONDS = 10.0
-# Between two looks whether the supervisor has started, where it is to end at once.
-SIGNAL_POLL_SECONDS = 0.02
-# Between two questions for the states of MCP servers, until all have connected or failed.
-SERVERS_POLL_SECONDS = 0.1
+# Between two looks whether MCP servers have connected, or whether a supervisor that is to end at once has started.
+POLL_SECONDS = 0.1
 
 
 async def run_session(
@@ -295,7 +293,7 @@ class SessionRunner:
         # The CLI may break while it is asked, which the conversation finds out by itself.
         with suppress(Exception):
             while await self._poll_servers():  # noqa: ASYNC110  # as above
-                await anyio.sleep(SERVERS_POLL_SECONDS)
+                await anyio.sleep(POLL_SECONDS)
 
     async def _poll_servers(self) -> bool:
         """Ask once, and record what has changed; returns whether a server is still connecting."""
@@ -348,7 +346,7 @@ class SessionRunner:
                 await self._close()
             with anyio.move_on_after(END_SECONDS):
                 while not (self._over.is_set() or self._terminate()):  # noqa: ASYNC110  # a start is a few milliseconds
-                    await anyio.sleep(SIGNAL_POLL_SECONDS)
+                    await anyio.sleep(POLL_SECONDS)
                 await self._over.wait()
         finally:
             # Still talking: cancelled once more, or something out of our reach holds the pipes open.

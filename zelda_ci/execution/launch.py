@@ -8,12 +8,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import ExecutionError
 from zelda_ci.execution.agent import SessionRequest
 from zelda_ci.files import untrusted
-from zelda_ci.process import launches
-from zelda_ci.process.launches import Launch
+from zelda_ci.process import Launch, followed
 
 # Most that the API may take for the headers of a response, and that a streamed response may be silent.
 REQUEST_SECONDS, SILENCE_SECONDS = 120, 60
@@ -112,23 +110,21 @@ def settings(request: SessionRequest) -> str:
 
 
 def trust(request: SessionRequest) -> str:
-    """Return the content of `.claude.json`: the worktree is trusted, as a developer's own, so its settings count."""
+    """Return the content of `.claude.json`: the worktree is trusted, as a developer's own, so its settings count.
+
+    Claude Code looks that up at the repository, too, that the nearest `.git` leads to, whoever wrote it.
+    """
     workspace = request.workspace
-    places = {workspace.path, workspace.root, workspace.git_dir, *_repositories(workspace)}
+    places = [workspace.root, workspace.git_dir]
+    for folder in (workspace.path, *workspace.path.parents):
+        if folder == workspace.path or folder.is_relative_to(workspace.root):
+            places.append(folder)
+            with suppress(OSError, ValueError):
+                for shared in untrusted.git_folders(folder)[1:]:
+                    places += (shared.resolve(), shared.resolve().parent)
     # Claude Code may look its folder up with links followed, such as that of /tmp on macOS.
     folders = {each for place in places for each in (place, place.resolve())}
     return json.dumps({"projects": {str(folder): {"hasTrustDialogAccepted": True} for folder in folders}})
-
-
-def _repositories(workspace: Workspace) -> Iterator[Path]:
-    """Yield where Claude Code looks trust up: at the repository that the nearest `.git` leads to, whoever wrote it."""
-    folder = workspace.path
-    while folder.is_relative_to(workspace.root):
-        yield folder
-        with suppress(OSError, ValueError):
-            for shared in untrusted.git_folders(folder)[1:]:
-                yield from (shared.resolve(), shared.resolve().parent)
-        folder = folder.parent
 
 
 def disallowed_tools(request: SessionRequest) -> list[str]:
@@ -219,7 +215,7 @@ def prepared(
                 for place in (config_dir, config_dir / ".claude.json"):
                     os.chown(place, confinement.uid, confinement.uid, follow_symlinks=False)
             _write(environment_file, "\0".join(f"{name}={value}" for name, value in variables.items()), mode=0o600)
-            read_status = stack.enter_context(launches.followed(status_file))
+            read_status = stack.enter_context(followed(status_file))
             # The inner shell is there because `env` would take a path with "=" in it for a variable.
             start = confinement.command(
                 [str(cli)], phase="session", environment_file=environment_file, status_file=status_file, secret=TOKEN

@@ -6,6 +6,7 @@ from typing import Any
 
 from zelda_ci.domain import kinds
 from zelda_ci.domain.session import (
+    SYNTHETIC_MODEL,
     AssistantSaid,
     Denied,
     Ended,
@@ -29,9 +30,6 @@ from zelda_ci.execution.outcome import SessionFacts
 from zelda_ci.model_proxy.answer import dicts
 from zelda_ci.redact import Redactor, SafeText
 
-# Model of texts that the CLI invented, errors above all.
-SYNTHETIC = "<synthetic>"
-
 # System messages that only drive a user interface, or repeat what another message says.
 SILENT = frozenset(
     {
@@ -46,9 +44,6 @@ SILENT = frozenset(
     }
 )
 ENVELOPE = frozenset({"type", "subtype", "uuid", "session_id"})
-
-# Of the type that a tool gives an image.
-MAX_TYPE_LENGTH = 100
 
 
 class Translator:
@@ -104,7 +99,7 @@ class Translator:
         common["model"] = self._redact(message.model)
         # A later answer without an error means that the earlier one was overcome.
         self.facts.api_error = message.error
-        check = None if message.model == SYNTHETIC else self._meter.transcript_check
+        check = None if message.model == SYNTHETIC_MODEL else self._meter.transcript_check
         if check:
             self.facts.has_response = True
             self._uncounted[str(message.message_id)] = thread
@@ -174,7 +169,7 @@ class Translator:
                 case {"type": "text", "text": str(text)}:
                     texts.append(text)
                 case {"type": str(kind), "source": {"data": str(data), "media_type": media_type}}:
-                    texts.append(f"[{kind}: {str(media_type)[:MAX_TYPE_LENGTH]}, {len(data) * 3 // 4} bytes]")
+                    texts.append(f"[{kind}: {media_type}, {len(data) * 3 // 4} bytes]")
                     kept = self._keep_image(data) if self._keep_image and kind == "image" else None
                     if isinstance(kept, SessionImage):
                         images.append(kept)

@@ -2,11 +2,12 @@
 
 import io
 import os
+import re
 import signal
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,12 @@ TERM_GRACE_SECONDS = 10.0
 
 # How long output may still come after the end, from a grandchild that kept the pipe open.
 DRAIN_SECONDS = 1.0
+
+# Status of a start, as a supervisor writes it into a file: its own process id, the word that the program has begun, the
+# program's exit code, each once it is known. An exit code cannot tell: a program may end with any number, 125 included,
+# and so may what should have confined it.
+MAX_STATUS_BYTES = 200
+STATUS = re.compile(rb"(?:([0-9]{1,9})\n)?(?:(begun)\n)?(?:ended ([0-9]{1,3})\n)?")
 
 
 class OutputBuffer:
@@ -249,3 +256,31 @@ async def _exited(child: subprocess.Popen[bytes]) -> None:
         await anyio.wait_readable(descriptor)
     finally:
         os.close(descriptor)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How far a start came; `exit_code` is the program's own, absent where the supervisor did not see its end."""
+
+    begun: bool
+    exit_code: int | None = None
+    supervisor: int | None = None
+    """Process id of the supervisor, once it runs."""
+
+
+@contextmanager
+def followed(file: Path) -> Iterator[Callable[[], Launch]]:
+    """Hold the file for the next start open, and yield its reader: an unconfined command can remove the file only.
+
+    Raises:
+        OSError: The earlier one cannot be removed, or there is no room.
+    """
+    file.unlink(missing_ok=True)
+    with file.open("x+b", buffering=0) as opened:
+
+        def read() -> Launch:
+            opened.seek(0)
+            supervisor, begun, code = STATUS.findall(opened.read(MAX_STATUS_BYTES) or b"")[0]
+            return Launch(bool(begun), int(code) if code else None, int(supervisor) if supervisor else None)
+
+        yield read

@@ -34,6 +34,9 @@ RUNNERS = {
 }
 # Of these, files that change for many other reasons.
 MANIFESTS = frozenset({"package.json", "pyproject.toml"})
+DOCUMENT_ENDINGS = (".md", ".mdx", ".txt", ".rst", ".adoc")
+# What recipes name and no program needs.
+_OTHERS = (*DOCUMENT_ENDINGS, *MANIFESTS, ".lock")
 SHELL_ENDINGS = (".sh", ".bash", ".zsh", ".ps1")
 
 
@@ -103,7 +106,7 @@ def _expanded(text: str) -> str:
 
 
 def in_recipe(name: str, text: str) -> Iterator[Mention]:
-    """Programs that a file of `RUNNERS` has them run, for any of its targets, and what these read, apart from code."""
+    """Programs that a file of `RUNNERS` has them run, for any of its targets, and configuration and data for these."""
     try:
         if name in MANIFESTS:
             own = json.loads(text)["scripts"].values() if name == "package.json" else _VALUE.findall(text)
@@ -111,7 +114,9 @@ def in_recipe(name: str, text: str) -> Iterator[Mention]:
             text = "\n".join(re.sub(r"^([\w.]+):\w+$", r"python -m \1", value) for value in own)
     except (ValueError, RecursionError, LookupError, AttributeError, TypeError):
         return
-    yield from (mention for mention in in_program(text) if mention.how == "runs" or not is_code(mention.word))
+    for mention in in_program(text):
+        if mention.how == "runs" or not (is_code(mention.word) or mention.word.endswith(_OTHERS)):
+            yield mention
 
 
 _LINK = re.compile(r"\]\(\s*<?([^)>\n]{1,300})>?\s*\)")

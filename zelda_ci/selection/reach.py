@@ -18,9 +18,8 @@ from zelda_ci.execution.manifest.tree import MAX_LINKS
 from zelda_ci.files import globs
 from zelda_ci.selection import mentions
 from zelda_ci.selection.effects import PROGRAM_ENDINGS, Effect, FileChange, FileText, is_code, steering_effect
-from zelda_ci.selection.mentions import MANIFESTS, RUNNERS, SHELL_ENDINGS, Mention
+from zelda_ci.selection.mentions import DOCUMENT_ENDINGS, MANIFESTS, RUNNERS, SHELL_ENDINGS, Mention
 
-DOCUMENT_ENDINGS = (".md", ".mdx", ".txt", ".rst", ".adoc")
 RECIPES = frozenset(name for names in RUNNERS.values() for name in names)
 # Beyond these, a folder that a program names is where it works, and not what it reads.
 MAX_DATA_FILES = 50

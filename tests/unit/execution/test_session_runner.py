@@ -12,7 +12,7 @@ from zelda_ci.domain.session import ServersReported, SessionRecord, SessionStatu
 from zelda_ci.execution import claude_code
 from zelda_ci.execution.claude_code import SessionRunner
 from zelda_ci.execution.outcome import SessionFacts, judge
-from zelda_ci.process.launches import Launch
+from zelda_ci.process import Launch
 from zelda_ci.redact import Redactor
 
 SAID = AssistantMessage(content=[TextBlock("Done.")], model="claude-sonnet-5-5", message_id="msg_1")

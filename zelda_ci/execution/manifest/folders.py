@@ -27,6 +27,7 @@ NESTED_ONLY = "Claude Code loads {}s only from the .claude folder of the project
 WITHOUT_MEMORY = "it does not see CLAUDE.md files and rules (omitClaudeMd)"
 HOOKS_OFF = "the project's settings switch all hooks off (disableAllHooks)"
 SKILLS_DIR = "skills-dir"
+SKILLS_FOLDER = f"{CLAUDE}/{KINDS[ItemKind.SKILL].folder}"
 MARKETPLACE_FILE = ".claude-plugin/marketplace.json"
 HOOKS_FILE = "hooks/hooks.json"
 MODS_KEY = "isolation.mods"
@@ -234,7 +235,7 @@ def find_plugins(findings: ScanFindings) -> Iterator[Plugin]:
     """Yield those in the skills folder of the session, and those that its settings enable."""
     tree, wanted = findings.tree, table(findings.settings.values, "enabledPlugins")
     off = {key.lower() for key, value in wanted.items() if value is False}
-    for entry in tree.entries(skills_folder(findings.start)):
+    for entry in tree.entries(join(findings.start, SKILLS_FOLDER)):
         file = f"{entry.path}/{PLUGIN_MANIFEST}"
         if entry.is_folder and tree.exists(file):
             about = findings.json_object(file)
@@ -247,11 +248,6 @@ def find_plugins(findings: ScanFindings) -> Iterator[Plugin]:
     for plugin, value in wanted.items():
         if value and not plugin.lower().endswith(f"@{SKILLS_DIR}"):
             yield _of_marketplace(findings, plugin, join(findings.start, SETTINGS_FILE))
-
-
-def skills_folder(start: str) -> str:
-    """Return the folder of skills, and plugins, of a session that works in a folder."""
-    return join(start, CLAUDE, KINDS[ItemKind.SKILL].folder)
 
 
 def _of_marketplace(findings: ScanFindings, plugin: str, file: str) -> Plugin:

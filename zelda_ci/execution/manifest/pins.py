@@ -8,7 +8,7 @@ from zelda_ci.domain.kinds import CLAUDE, PLUGIN_MANIFEST
 from zelda_ci.domain.workspace import SettingFinding, Workspace
 from zelda_ci.execution.agent import Pins
 from zelda_ci.execution.manifest.findings import ScanFindings
-from zelda_ci.execution.manifest.folders import MODS_KEY, NAMELESS, OUTSIDE, find_plugins, market_folder, skills_folder
+from zelda_ci.execution.manifest.folders import MODS_KEY, NAMELESS, OUTSIDE, SKILLS_FOLDER, find_plugins, market_folder
 from zelda_ci.execution.manifest.settings import SETTINGS_FILE, ClaudeSettings, parse_object, table
 from zelda_ci.execution.manifest.tree import Missing, Tree, Unfit
 from zelda_ci.redact import Redactor
@@ -106,7 +106,7 @@ def is_ours(variable: str) -> bool:
 
 def _unknown_place(tree: Tree, start: str) -> str | None:
     """Return where a plugin may lie that cannot be looked at, behind a link out of the tree."""
-    skills = skills_folder(start)
+    skills = posixpath.join(start, SKILLS_FOLDER)
     plugins = (place for entry in tree.entries(skills) for place in (entry.path, f"{entry.path}/{PLUGIN_MANIFEST}"))
     places = (posixpath.dirname(skills), skills, *plugins)
     return next((it for it in places if not isinstance(tree.problem(it), Missing | None)), None)
