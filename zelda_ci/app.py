@@ -146,7 +146,7 @@ def direct(settings: EnvironmentSettings, who: str) -> Upstream:
     credential = settings.credential()
     if credential is None:
         raise ConfigError(f"ANTHROPIC_API_KEY is not set, and {who} needs it.", hint=HOW, code="API_KEY_MISSING")
-    variable, secret, address = credential.variable, credential.secret, credential.base_url
+    variable, secret, address = credential.variable, credential.secret, (credential.base_url or "").rstrip("/")
     headers = {"authorization": secret.as_bearer()} if secret else {}
     match credential.platform:
         case "bedrock":

@@ -15,6 +15,9 @@ MediaType = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
 _BEGINNINGS: dict[bytes, MediaType] = {
     b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF87a": "image/gif", b"GIF89a": "image/gif",
 }  # fmt: skip
+# The name under which Claude Code speaks itself, mostly to tell of an error.
+SYNTHETIC_MODEL = "<synthetic>"
+
 # Of one image: the API takes 5 MB of base64.
 MAX_IMAGE_BYTES = 3_700_000
 

@@ -24,6 +24,7 @@ from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.run import Failure, RunResult, StoredComparison
 from zelda_ci.domain.session import (
     MAX_IMAGE_BYTES,
+    SYNTHETIC_MODEL,
     AssistantSaid,
     SessionImage,
     SessionRecord,
@@ -38,7 +39,7 @@ from zelda_ci.files.atomic import TEMPORARY, read_file, storage_errors, write_wh
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.storage import codec
 from zelda_ci.storage.codec import Stored, UnreadableError
-from zelda_ci.storage.fold import SYNTHETIC_MODEL, transcript_of
+from zelda_ci.storage.fold import transcript_of
 from zelda_ci.storage.images import IMAGES
 
 RUNS = "runs"
