@@ -35,7 +35,8 @@ def recording(file: Path, label: str, texts: SessionTexts) -> Iterator["Recordin
                 cli = texts.redact(made.cli)
                 write(file, Cassette(zelda=__version__, cli=cli, label=label, exchanges=exchanges))
         except Exception as exc:  # noqa: BLE001 - see above
-            why = f"the recording {file} cannot be written: {getattr(exc, 'strerror', None) or repr(exc)}"
+            said = getattr(exc, "strerror", None) or getattr(exc, "message", None) or repr(exc)
+            why = f"the recording {file} cannot be written: {said}"
             log.warning("%s", why)
             made.failure = texts.redact(why)
 
