@@ -89,8 +89,8 @@ def test_a_secret_is_in_no_environment_and_reaches_a_program_that_closes_itself_
         capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith('{"TOKEN": "sk-ant-fake-secret"}')
-    assert ("SHOWN=yes" in done.stdout, "TOKEN=" in done.stdout + done.stderr) == (True, False)
+    assert done.stdout.startswith("TOKEN=sk-ant-fake-secret")
+    assert ("SHOWN=yes" in done.stdout, (done.stdout + done.stderr).count("TOKEN=")) == (True, 1)
 
 
 @pytest.mark.parametrize("argv", [("no-such-program",), (str(Path(__file__)),)])

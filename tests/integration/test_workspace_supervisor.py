@@ -1,6 +1,5 @@
 """The supervisor: a stand-alone program that leaves no descendant behind."""
 
-import json
 import os
 import signal
 import subprocess
@@ -57,10 +56,10 @@ def test_streams_pass_through_and_signals_that_python_ignores_are_at_their_defau
 
 
 def test_the_program_gets_exactly_the_environment_of_the_file(tmp_path: Path) -> None:
-    file = tmp_path / "environment.json"
-    file.write_text(json.dumps({"PATH": os.environ["PATH"], "ONLY": "this\nand that"}))
+    file = tmp_path / "environment"
+    file.write_text(f"PATH={os.environ['PATH']}\0ONLY=this\nand=that\0")
     _, out, _ = finish("env", "-0", options=("--environment", str(file)))
-    assert sorted(out.split(b"\0")) == [b"", b"ONLY=this\nand that", b"PATH=" + os.fsencode(os.environ["PATH"])]
+    assert sorted(out.split(b"\0")) == [b"", b"ONLY=this\nand=that", b"PATH=" + os.fsencode(os.environ["PATH"])]
 
 
 def test_no_descriptor_is_passed_on(tmp_path: Path) -> None:

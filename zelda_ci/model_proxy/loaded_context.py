@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from zelda_ci.model_proxy.answer import dicts
+from zelda_ci.model_proxy.answer import dicts, texts
 
 # What Claude Code lists for its model, and the names of tools that the model finds by a search.
 LISTED = ("available for use with the Skill tool", "agent types for the Agent tool", "available via ToolSearch")
@@ -40,9 +40,7 @@ class LoadedContext:
             told = json.dumps([body.get("system"), messages], ensure_ascii=False)
             self._openings.append(any(json.dumps(line, ensure_ascii=False)[1:-1] in told for line in self.expected))
         for message in messages:
-            content = message.get("content")
-            texts = [content, *(block.get("text") for block in dicts(content))]
-            for text in texts if message.get("role") != "assistant" else ():
-                if isinstance(text, str) and any(mark in text for mark in LISTED) and len(self.listings) < MAX_LISTINGS:
+            for text in texts(message.get("content")) if message.get("role") != "assistant" else ():
+                if any(mark in text for mark in LISTED) and len(self.listings) < MAX_LISTINGS:
                     self.listings[text] = None
                     self.tools |= set(_DEFERRED.findall(text))

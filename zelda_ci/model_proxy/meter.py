@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 
-from zelda_ci.domain.session import ApiUsage, ModelUsage
+from zelda_ci.domain.session import ApiUsage, ModelUsage, Usage
 from zelda_ci.model_proxy import pricing
 from zelda_ci.model_proxy.answer import AnswerEvents, dicts
 from zelda_ci.model_proxy.loaded_context import LoadedContext
@@ -83,6 +83,11 @@ class Meter:
             throttled=self.wait.throttled,
         )
 
+    def usage_of(self, message_id: str) -> Usage | None:
+        """Return the tokens of an answer, by the id of the API's message; None until the API has reported them."""
+        answers = (it for it in self._exchanges if it.message_id == message_id and it.is_reported)
+        return next((Usage() + answer.model_usage() for answer in answers), None)
+
     def begin(self, call: Call) -> "MeteredExchange":
         """Count a request; the exchange then observes its answer."""
         # The CLI changes options and its own notes between the attempts, so only the two speakers' messages count.
@@ -105,7 +110,7 @@ class Meter:
     def end(self, exchange: "MeteredExchange") -> None:
         """Close an exchange whose answer is over, whole or not."""
         exchange.end()
-        if exchange.is_failed:
+        if exchange.error or exchange.is_left:
             self._failed.add(exchange.place)
         if self.is_spent:
             self.exhausted.set()
@@ -119,18 +124,23 @@ class MeteredExchange:
         self._is_free = call.counts_tokens
         self._request_bytes = len(call.raw_body)
         self._max_tokens = most if isinstance(most := call.body.get("max_tokens"), int) else 0
-        self.requested_model = self.model = str(call.body.get("model", ""))
+        self._requested_model = self.model = str(call.body.get("model", ""))
         self.place = place
         self.is_retry = is_retry
-        self.is_failed = False
         self.error: str | None = None
         """HTTP status or `connection`."""
+        self.is_left = False
+        """Whether nobody waits for the rest of the answer."""
         self.usage: dict[str, Any] = {}
         """The API's own, as far as it has come."""
+        self.cost_usd = 0.0
+        """Cost of what was seen of the answer."""
         self.estimated_usd = 0.0
-        """A guess at the cost of an answer that was abandoned before it reported its usage, or could not be read."""
-        self._has_whole_usage = False
-        self._is_answer = False
+        """A guess at the cost of an answer that was left before it reported its usage, or could not be read."""
+        self.is_reported = False
+        """Whether the usage is whole."""
+        self.message_id = ""
+        """Id of the API's message."""
         self._answer_bytes = 0
         self._events = AnswerEvents()
         self._passed: PassedAnswer | None = passed
@@ -141,11 +151,6 @@ class MeteredExchange:
     def seconds(self) -> float:
         """Wall time of the exchange so far."""
         return (self._ended_at or time.monotonic()) - self._started_at
-
-    @property
-    def cost_usd(self) -> float:
-        """Cost of what was seen of the answer."""
-        return pricing.cost_usd(self.model, self.usage)
 
     def model_usage(self) -> ModelUsage:
         """Tokens and cost of what was seen of the answer."""
@@ -160,48 +165,29 @@ class MeteredExchange:
 
     def start(self, status: int, headers: Headers) -> None:
         """Take in the status of the answer."""
-        if status >= 400:
-            self.fail(str(status))
-        self._is_answer = status < 400
+        self.error = str(status) if status >= 400 else None
 
     def chunk(self, data: bytes) -> None:
         """Take in the next bytes of the answer."""
-        if self._is_answer:
-            self._answer_bytes += len(data)
-            for event in self._events.feed(data):
-                self._update(event)
-
-    def fail(self, error: str | None) -> None:
-        """Note that the answer is an error, or broke off; `error` is counted, None only makes a repetition a retry."""
-        self.is_failed = True
-        self.error = error or self.error
-
-    def leave(self) -> None:
-        """Note that the session does not wait for the rest: it could otherwise read all of an answer but its price."""
-        self.fail(None)
-        self._estimate()
+        self._answer_bytes += len(data)
+        for event in self._events.feed(data):
+            self._update(event)
 
     def end(self) -> None:
         """Close the exchange; only counts are kept of it."""
         self._ended_at = time.monotonic()
-        if self._is_answer:
-            for event in self._events.end():
-                self._update(event)
-            if not self.is_failed:
-                self._estimate()
+        for event in self._events.end():
+            self._update(event)
+        # Who leaves an answer could otherwise read all of it but its price.
+        if (self.is_left or not self.error) and not (self.is_reported or self._is_free):
+            output = max(round(self.seconds * TOKENS_PER_SECOND), self._answer_bytes // BYTES_PER_TOKEN)
+            estimate = {
+                "input_tokens": 0 if self.usage else self._request_bytes // BYTES_PER_TOKEN,
+                "output_tokens": max(0, min(self._max_tokens, output)),
+            }
+            self.estimated_usd = pricing.cost_usd(self.model, estimate)
         # A conversation's answers are as long as the conversation.
-        self._is_answer, self._events, self._passed = False, AnswerEvents(), None
-
-    def _estimate(self) -> None:
-        """Guess the cost of the answer, unless the API reported it or it was free."""
-        if self._has_whole_usage or self._is_free:
-            return
-        output = max(round(self.seconds * TOKENS_PER_SECOND), self._answer_bytes // BYTES_PER_TOKEN)
-        estimate = {
-            "input_tokens": 0 if self.usage else self._request_bytes // BYTES_PER_TOKEN,
-            "output_tokens": max(0, min(self._max_tokens, output)),
-        }
-        self.estimated_usd = pricing.cost_usd(self.model, estimate)
+        self._events, self._passed = AnswerEvents(), None
 
     def _update(self, event: dict[str, Any]) -> None:
         if self._passed:
@@ -210,14 +196,15 @@ class MeteredExchange:
             case {"type": "message_start", "message": dict(message)}:
                 if isinstance(model := message.get("model"), str) and model:
                     # The API answers with the dated id; the session and Claude Code use the one that was requested.
-                    same = pricing.base_name(model) == pricing.base_name(self.requested_model)
-                    self.model = self.requested_model if same else model
+                    same = pricing.base_name(model) == pricing.base_name(self._requested_model)
+                    self.model = self._requested_model if same else model
+                self.message_id = str(message.get("id"))
                 self._count(message.get("usage"))
             case {"type": "message_delta", "usage": dict(usage)}:
-                self._has_whole_usage = True
+                self.is_reported = True
                 self._count(usage)
             case {"type": "error", "error": {"type": str(kind)}}:
-                self.fail(ERROR_STATUS.get(kind, "500"))
+                self.error = self.error or ERROR_STATUS.get(kind, "500")
             case _:
                 pass
 
@@ -225,3 +212,4 @@ class MeteredExchange:
         # Counts are cumulative; null and zero mean "as before".
         if isinstance(usage, dict):
             self.usage |= {key: value for key, value in usage.items() if value}
+            self.cost_usd = pricing.cost_usd(self.model, self.usage)

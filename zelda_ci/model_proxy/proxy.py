@@ -86,13 +86,12 @@ class ModelProxy(AsyncContextManagerMixin):
         Raises:
             ProxyError: The API's address, the HTTP proxy or the certificates cannot be used.
         """
-        with one_at_a_time("h11"):
-            from zelda_ci.model_proxy.server import serving  # noqa: PLC0415
+        preload(live=self._upstream is not None)
+        from zelda_ci.model_proxy.server import serving  # noqa: PLC0415
 
         async with AsyncExitStack() as stack:
             if self._upstream:
-                with one_at_a_time("httpx2"):
-                    from zelda_ci.model_proxy.live import live_source  # noqa: PLC0415
+                from zelda_ci.model_proxy.live import live_source  # noqa: PLC0415
 
                 self._live = await stack.enter_async_context(live_source(self._upstream))
             self._base_url, self.socket = await stack.enter_async_context(serving(self._runs))

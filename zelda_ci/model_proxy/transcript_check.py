@@ -13,33 +13,31 @@ from typing import Any
 from zelda_ci.model_proxy import wire
 from zelda_ci.model_proxy.answer import dicts
 
-# An honest session has none, or a few where an answer broke off.
-MAX_UNCONFIRMED = 1000
 MAX_DIFFERENCES = 5
-MAX_ID_LENGTH = 100
+MAX_DESCRIPTION = 300
 
 # Fields of deltas that grow a block.
 DELTAS = ("text", "thinking", "partial_json")
 
 
 class TranscriptCheck:
-    """Compares one run's transcript with its answers; see `execution.agent.TranscriptCheck`."""
+    """Compares one run's transcript with its answers."""
 
     def __init__(self) -> None:
-        self._is_complete: dict[str, bool] = {}
+        self.is_complete: dict[str, bool] = {}
         """By the API's message, whether all of it has come."""
-        self._passed: set[bytes] = set()
+        self.passed: set[bytes] = set()
         """Blocks of answers, and calls as Claude Code repeats them to the API."""
-        self._calls: set[str] = set()
+        self.calls: set[str] = set()
         """Calls that the API has begun: a tool may run before the rest of the answer has come."""
         self._repeated: set[str] = set()
-        self._unconfirmed: list[tuple[str, bytes, str, str]] = []
-        """Message, digest, description and call of what had not passed when the transcript had it."""
-        self._differences: dict[str, None] = {}
+        self._unconfirmed: list[tuple[str, str, bytes, str]] = []
+        """Description, message, digest and call of what had not passed when the transcript had it."""
+        self._differences: list[str] = []
 
     def answer(self) -> "PassedAnswer":
         """Return an observer of one more answer's events."""
-        return PassedAnswer(self._is_complete, self._passed, self._calls)
+        return PassedAnswer(self)
 
     def request(self, body: Mapping[str, Any]) -> None:
         """Note the calls that a request repeats, from the last message back to one that is known."""
@@ -50,62 +48,49 @@ class TranscriptCheck:
                     case {"type": "tool_use", "id": str(call), "name": str(name)}:
                         is_known |= call in self._repeated
                         self._repeated.add(call)
-                        self._passed.add(_digest_of_call(call, name, block.get("input")))
+                        self.passed.add(_digest_of_call(call, name, block.get("input")))
                     case _:
                         pass
             if is_known:
                 return
 
-    def began(self, message: str) -> None:
-        """Check that a model's message is the API's."""
-        if message not in self._is_complete:
-            self._differ(f"message {_shown(message)}")
-
     def said(self, message: str, text: str, *, thinking: bool) -> None:
         """Check a text of a model's message."""
         kind = "thinking" if thinking else "text"
-        self._check(message, _digest_of_text(message, kind, text), f"the {kind} of message {_shown(message)}")
+        self._check(f"the {kind} of message {message}", message, _digest_of_text(message, kind, text))
 
     def called(self, message: str, call: str, name: str, arguments: object) -> None:
         """Check a tool call in a model's message."""
-        description = f"the call {_shown(call)} of {_shown(name)} in message {_shown(message)}"
-        self._check(message, _digest_of_call(call, name, arguments), description, call)
+        description = f"the call {call} of {name} in message {message}"
+        self._check(description, message, _digest_of_call(call, name, arguments), call)
 
     def returned(self, call: str) -> None:
         """Check that a tool's result is one of a call that the API made."""
-        if call not in self._calls:
-            self._differ(f"the result of {_shown(call)}, a call that no model made")
+        if call not in self.calls:
+            self._differences.append(f"the result of {call}, a call that no model made")
 
     def differences(self) -> tuple[str, ...]:
-        """Return what the transcript says and did not pass: known for certain once the session is over."""
-        for message, digest, description, call in self._unconfirmed:
+        """Return what the transcript says and did not pass, the first of it, once the session is over."""
+        found = list(self._differences)
+        for description, message, digest, call in self._unconfirmed:
             # Of an answer that broke off the session may have got less than a block.
-            is_cut = not self._is_complete.get(message, True)
+            is_cut = not self.is_complete.get(message, True)
             # Claude Code completes the input of some calls; the next request says how.
-            is_open = call in self._calls and call not in self._repeated
-            if message not in self._is_complete or not (digest in self._passed or is_cut or is_open):
-                self._differ(description)
-        self._unconfirmed.clear()
-        return tuple(self._differences)
+            is_open = call in self.calls and call not in self._repeated
+            if message not in self.is_complete or not (digest in self.passed or is_cut or is_open):
+                found.append(description)
+        return tuple(dict.fromkeys(it[:MAX_DESCRIPTION] for it in found))[:MAX_DIFFERENCES]
 
-    def _check(self, message: str, digest: bytes, description: str, call: str = "") -> None:
-        if message in self._is_complete and digest in self._passed:
-            return
-        # Most can be decided by now: the API is told soon what Claude Code has completed.
-        if len(self._unconfirmed) == MAX_UNCONFIRMED:
-            self.differences()
-        self._unconfirmed.append((message, digest, description, call))
-
-    def _differ(self, description: str) -> None:
-        if len(self._differences) < MAX_DIFFERENCES:
-            self._differences[description] = None
+    def _check(self, description: str, message: str, digest: bytes, call: str = "") -> None:
+        if message not in self.is_complete or digest not in self.passed:
+            self._unconfirmed.append((description, message, digest, call))
 
 
 class PassedAnswer:
     """Puts the blocks of one answer together from its events."""
 
-    def __init__(self, is_complete: dict[str, bool], passed: set[bytes], calls: set[str]) -> None:
-        self._is_complete, self._passed, self._calls = is_complete, passed, calls
+    def __init__(self, check: TranscriptCheck) -> None:
+        self._check = check
         self._message: str | None = None
         self._block: dict[str, Any] | None = None
         self._pieces: list[str] = []
@@ -116,17 +101,17 @@ class PassedAnswer:
         match event:
             case {"type": "message_start", "message": {"id": str(message)}}:
                 self._message = message
-                self._is_complete.setdefault(message, False)
+                self._check.is_complete.setdefault(message, False)
             case {"type": "content_block_start", "content_block": dict(block)}:
                 self._block, self._pieces = block, []
                 if isinstance(call := block.get("id"), str):
-                    self._calls.add(call)
+                    self._check.calls.add(call)
             case {"type": "content_block_delta", "delta": dict(delta)}:
                 self._pieces += [piece for key in DELTAS if isinstance(piece := delta.get(key), str)]
             case {"type": "content_block_stop"} if self._message and self._block:
                 self._end(self._message, self._block, "".join(self._pieces))
             case {"type": "message_stop"} if self._message:
-                self._is_complete[self._message] = self._is_readable
+                self._check.is_complete[self._message] = self._is_readable
             case _:
                 pass
 
@@ -134,18 +119,14 @@ class PassedAnswer:
         """Note a block with what its deltas added."""
         match block:
             case {"type": "text" | "thinking" as kind}:
-                self._passed.add(_digest_of_text(message, kind, f"{block.get(kind) or ''}{rest}"))
+                self._check.passed.add(_digest_of_text(message, kind, f"{block.get(kind) or ''}{rest}"))
             case {"id": str(call), "name": str(name)}:
                 arguments = wire.read_object(rest.encode("utf-8", "surrogatepass")) if rest else block.get("input")
                 # Cut off by the limit of tokens: what Claude Code makes of it is its own affair.
                 self._is_readable &= arguments is not None or not rest
-                self._passed.add(_digest_of_call(call, name, arguments))
+                self._check.passed.add(_digest_of_call(call, name, arguments))
             case _:
                 pass
-
-
-def _shown(name: str) -> str:
-    return name if len(name) <= MAX_ID_LENGTH else f"{name[:MAX_ID_LENGTH]}…"
 
 
 def _digest_of_text(message: str, kind: str, text: str) -> bytes:

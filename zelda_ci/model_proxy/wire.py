@@ -1,7 +1,7 @@
 """What passes between the session's side and the API's side of the proxy: headers, JSON and server-sent events."""
 
 import json
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any
@@ -129,42 +129,7 @@ class CassetteState:
     @property
     def remarks(self) -> Sequence[SafeText]:
         """What the user should know: that it could not be written, or where a replay was not exactly the recording."""
-        return ()
-
-
-# Of one event; a stream beyond it is not an event stream.
-MAX_EVENT_BYTES = 8 << 20
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
-
-class EventReader:
-    """Cuts a byte stream into the data of its events, however the network has cut it."""
-
-    def __init__(self) -> None:
-        self._rest = b""
-        self._data: list[bytes] = []
-        self._size = 0
-        self._ends_in_cr = False
-
-    def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """The data of every event that is complete now."""
-        if self._ends_in_cr:
-            # The network has cut a CR LF.
-            chunk = chunk.removeprefix(b"\n")
-        lines = (self._rest + chunk).splitlines(keepends=True)
-        self._ends_in_cr = chunk.endswith(b"\r")
-        self._rest = lines.pop() if lines and not lines[-1].endswith((b"\n", b"\r")) else b""
-        for ended in lines:
-            line = ended.rstrip(b"\r\n").removeprefix(BYTE_ORDER_MARK)
-            if line.startswith(b"data:"):
-                self._data.append(line[5:].removeprefix(b" "))
-                self._size += len(line)
-            elif not line and self._data:
-                yield b"\n".join(self._data)
-                self._data, self._size = [], 0
-        # Dropped rather than kept: the answer passes on as it is, only its price can no longer be read from it.
-        if len(self._rest) + self._size > MAX_EVENT_BYTES:
-            self._rest, self._data, self._size = b"", [], 0
+        return [self.failure] if self.failure else []
 
 
 def written(event: dict[str, Any]) -> bytes:

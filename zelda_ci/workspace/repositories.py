@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from zelda_ci.workspace.git import Git, alternate
+from zelda_ci.workspace.git import Git, alternate, configuration
 
 
 def create(
@@ -64,10 +64,4 @@ def _configuration(commit: str, settings: Mapping[str, str]) -> str:
     }
     if len(commit) == 64:
         values |= {"core.repositoryformatversion": "1", "extensions.objectformat": "sha256"}
-    return "".join(_line(name, value) for name, value in values.items())
-
-
-def _line(setting: str, value: str) -> str:
-    section, name = setting.split(".", 1)
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'[{section}]\n\t{name} = "{escaped}"\n'
+    return configuration(values)

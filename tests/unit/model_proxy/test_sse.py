@@ -1,4 +1,3 @@
-import json
 from itertools import pairwise
 from typing import Any
 
@@ -7,34 +6,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zelda_ci.model_proxy import wire
-from zelda_ci.model_proxy.wire import EventReader
+from zelda_ci.model_proxy.answer import AnswerEvents
 
 EVENTS: list[dict[str, Any]] = [
     {"type": "message_start", "n": 1},
     {"type": "ping"},
     {"type": "x", "text": "ä\u2028 \n\n data: no"},
 ]
-STREAM = wire.BYTE_ORDER_MARK + b"".join(map(wire.written, EVENTS))
+STREAM = b"".join(map(wire.written, EVENTS))
 
 
 @given(st.lists(st.integers(0, len(STREAM)), max_size=8), st.sampled_from([b"\n", b"\r\n", b"\r"]))
 def test_events_are_the_same_however_the_network_cuts_them(cuts: list[int], line_end: bytes) -> None:
     stream = STREAM.replace(b"\n", line_end)
     borders = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
-    reader = EventReader()
-    found = [json.loads(data) for start, end in pairwise(borders) for data in reader.feed(stream[start:end])]
-    assert found == EVENTS
+    reader = AnswerEvents()
+    found = [event for start, end in pairwise(borders) for event in reader.feed(stream[start:end])]
+    assert [*found, *reader.end()] == EVENTS
 
 
-@pytest.mark.parametrize("garbage", [b"<html><body>502</body>\n\n</html>", b"HTTP 1.1\n\n"])
+def test_a_byte_order_mark_is_no_part_of_the_first_event() -> None:
+    assert [*AnswerEvents().feed(b'\xef\xbb\xbfdata: {"n": 1}\n\n')] == [{"n": 1}]
+
+
+@pytest.mark.parametrize("garbage", [b"<html><body>502</body>\n\n</html>", b"HTTP 1.1\n\n", b"{no json", b""])
 def test_garbage_is_no_event(garbage: bytes) -> None:
-    reader = EventReader()
-    assert list(reader.feed(garbage)) == []
-
-
-def test_an_endless_event_does_not_eat_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "MAX_EVENT_BYTES", 1 << 16)
-    reader = EventReader()
-    for _ in range(70):
-        assert list(reader.feed(b"x" * (1 << 12))) == []
-    assert len(reader._rest) <= wire.MAX_EVENT_BYTES
+    reader = AnswerEvents()
+    assert [*reader.feed(garbage), *reader.end()] == []

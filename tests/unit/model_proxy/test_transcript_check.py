@@ -8,7 +8,7 @@ from tests.support.scripted_replies import ApiRequest, Message, events, text, to
 from tests.unit.model_proxy.requests import body, said
 from zelda_ci.model_proxy import wire
 from zelda_ci.model_proxy.answer import AnswerEvents
-from zelda_ci.model_proxy.transcript_check import MAX_DIFFERENCES, MAX_UNCONFIRMED, TranscriptCheck
+from zelda_ci.model_proxy.transcript_check import MAX_DESCRIPTION, MAX_DIFFERENCES, TranscriptCheck
 
 
 def answered(reply: Message, *, most: int | None = None) -> tuple[TranscriptCheck, dict[str, Any]]:
@@ -38,7 +38,6 @@ def result(call: str, content: object) -> dict[str, Any]:
 
 def test_what_the_api_said_may_be_said() -> None:
     check, message = answered(text("  I am done. \U0001f600\n", thinking="Hm."))
-    check.began(message["id"])
     check.said(message["id"], "Hm.", thinking=True)
     check.said(message["id"], "I am done. \U0001f600", thinking=False)
     assert check.differences() == ()
@@ -48,8 +47,6 @@ def test_a_message_that_no_model_sent_is_named() -> None:
     check, _ = answered(text("Done."))
     check.said("msg_forged", "All tests pass.", thinking=False)
     assert check.differences() == ("the text of message msg_forged",)
-    check.began("msg_other")
-    assert "message msg_other" in check.differences()
 
 
 @pytest.mark.parametrize("thinking", [False, True])
@@ -116,13 +113,13 @@ def test_a_call_whose_input_is_cut_off_may_be_completed_at_will() -> None:
     assert check.differences() == ()
 
 
-def test_a_flood_of_forgeries_takes_no_memory_and_hides_none() -> None:
+def test_of_a_flood_of_forgeries_the_first_are_named_shortened() -> None:
     check, message = answered(text("Done."))
-    for number in range(2 * MAX_UNCONFIRMED):
-        check.said(f"msg_{number}", "x" * 1000, thinking=False)
+    for number in range(2000):
+        check.said(f"msg_{number}{'x' * 1000}", "x" * 1000, thinking=False)
         check.returned(message["id"])
     assert len(check.differences()) == MAX_DIFFERENCES
-    assert len("".join(check.differences())) < 1000
+    assert max(map(len, check.differences())) == MAX_DESCRIPTION
 
 
 @pytest.mark.parametrize("garbage", [None, 3, "x", [3], [{"role": 3}], [{"content": 3}], [{"content": [3, None]}]])

@@ -43,7 +43,7 @@ class Bounds:
             excess = f"took more room on the disk than a run may: {self._disk / (1 << 30):.3g} GiB"
         else:
             return False
-        with suppress(OSError), open(self._report, "w") as file:  # noqa: PTH123  # pathlib would slow the start
+        with suppress(OSError), open(self._report, "w") as file:
             file.write(f"It was ended because it {excess}.")
         return True
 
@@ -69,7 +69,7 @@ class Bounds:
 
 
 def _resident(pid: int) -> int:
-    with suppress(OSError), open(f"/proc/{pid}/statm") as file:  # noqa: PTH123  # as above
+    with suppress(OSError), open(f"/proc/{pid}/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return 0
 
@@ -86,7 +86,7 @@ def _share(pid: int) -> int:
 
 def _field(path: str, name: str) -> int | None:
     """Bytes that a file of the kernel's gives in kB."""
-    with suppress(OSError), open(path) as file:  # noqa: PTH123  # as above
+    with suppress(OSError), open(path) as file:
         return next((int(line.split()[1]) << 10 for line in file if line.startswith(name)), None)
     return None
 

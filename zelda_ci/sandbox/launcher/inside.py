@@ -12,21 +12,13 @@ import marshal
 import os
 import resource
 import stat
+import struct
 
-from zelda_ci.sandbox.launcher.shared import (
-    LIBC,
-    NOT_CONFINED,
-    PR_SET_PDEATHSIG,
-    call,
-    execute,
-    fail,
-    prctl,
-    report_ready,
-)
+from zelda_ci.sandbox.launcher import shared, world
+from zelda_ci.sandbox.launcher.shared import LIBC, call, prctl
 
 TYPE_CHECKING = False  # as in `shared`
 if TYPE_CHECKING:
-    from types import ModuleType
     from typing import Any
 
 # The C library wraps none of Landlock's calls; their numbers are the same on both architectures.
@@ -40,8 +32,7 @@ ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP}
 PR_CAPBSET_DROP, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 24, 22, 38
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 FILTER = 2
-# Two words of 32 bits is what the kernel can hold; it has about forty, and refuses the first number that it does not
-# know.
+# What the kernel can hold in two words of 32 bits; it has about forty, and refuses the first that it does not know.
 MAX_CAPABILITIES = 64
 CAPABILITIES_V3 = 0x20080522
 
@@ -49,13 +40,6 @@ CLONE_NEWNS = 0x20000
 MS_RDONLY, MS_REC, MS_PRIVATE = 1, 1 << 14, 1 << 18
 MS_SAFE = 2 | 4 | 8  # no setuid programs, no devices, no programs
 SIGKILL = 9
-
-
-class Beneath(ctypes.Structure):
-    """`struct landlock_path_beneath_attr`."""
-
-    _pack_ = 1
-    _fields_ = (("rights", ctypes.c_uint64), ("parent", ctypes.c_int32))
 
 
 class Program(ctypes.Structure):
@@ -70,18 +54,18 @@ def main(arguments: list[str]) -> None:
         argv = _confine(arguments)
     except Exception as error:  # noqa: BLE001  # nobody is above to explain it
         reason = str(error) or type(error).__name__
-        fail(NOT_CONFINED, f"the program was not started, because it could not be confined: {reason}")
-    execute(argv)
+        shared.fail(shared.NOT_CONFINED, f"the program was not started, because it could not be confined: {reason}")
+    shared.execute(argv)
 
 
 def _confine(arguments: list[str]) -> list[str]:
     """Give up all rights as ordered, and return the program with its arguments."""
     policy = marshal.loads(binascii.a2b_base64(arguments[0]))  # noqa: S302  # Zelda's own
     border = arguments.index("--")
+    options = arguments[1:border]
     # Not needed where bubblewrap makes namespaces.
-    world = _world() if arguments[1:border] else None
-    if world:
-        world.enter(arguments[1:border])
+    if options:
+        world.enter(options)
     for name in policy.get("drop", ()):
         os.environ.pop(name, None)
     _limit(policy.get("limits", {}))
@@ -92,13 +76,13 @@ def _confine(arguments: list[str]) -> list[str]:
     _drop_privileges(policy.get("uid"))
     if "uid" in policy:
         # The kernel forgets this wish when a process becomes another user's.
-        prctl("parent death signal", PR_SET_PDEATHSIG, SIGKILL)
+        prctl("parent death signal", shared.PR_SET_PDEATHSIG, SIGKILL)
         # It died before the kernel was asked to tell us, and will not tell any more.
         if os.getppid() != parent:
             os._exit(128 + SIGKILL)
     # Without it the kernel lets only root install a filter, and a setuid program would get its rights back.
     prctl("no_new_privs", PR_SET_NO_NEW_PRIVS, 1)
-    if world:
+    if options:
         world.descend()
     if "landlock" in policy:
         _landlock(policy["landlock"])
@@ -108,14 +92,8 @@ def _confine(arguments: list[str]) -> list[str]:
     LIBC.setsid()  # fails for who is a leader already
     # Last of all: from here on nothing of ours can fail any more but finding the program.
     if policy.get("ready"):
-        report_ready()
+        shared.report_ready()
     return arguments[border + 1 :]
-
-
-def _world() -> "ModuleType":
-    from zelda_ci.sandbox.launcher import world  # noqa: PLC0415  # not everybody needs it
-
-    return world
 
 
 def _limit(limits: dict[str, int]) -> None:
@@ -154,7 +132,7 @@ def _drop_privileges(uid: int | None) -> None:
         if (os.getuid(), os.geteuid(), os.getgid(), os.getegid(), os.getgroups()) != (uid, uid, uid, uid, []):
             raise OSError("the user could not be changed")
     call("capabilities", LIBC.capset, (ctypes.c_uint32 * 2)(CAPABILITIES_V3, 0), (ctypes.c_uint32 * 6)())
-    with open("/proc/self/status") as file:  # noqa: PTH123  # pathlib would slow the start
+    with open("/proc/self/status") as file:
         capabilities = [line for line in file if line.startswith(("CapEff:", "CapPrm:", "CapInh:", "CapAmb:"))]
     # What the kernel reports counts, not that the calls returned without an error.
     if len(capabilities) != 4 or any(int(line.split()[1], 16) for line in capabilities):
@@ -163,27 +141,21 @@ def _drop_privileges(uid: int | None) -> None:
 
 def _landlock(policy: "dict[str, Any]") -> None:
     # A kernel that knows fewer takes what it does not know, as long as that is zero.
-    handled = (ctypes.c_uint64 * 3)(policy["files"], policy["tcp"], policy["scoped"])
-    size = ctypes.c_size_t(ctypes.sizeof(handled))
-    ruleset = call("landlock_create_ruleset", LIBC.syscall, CREATE_RULESET, ctypes.byref(handled), size, 0)
-    for rights, paths in policy["rules"]:
-        for path in paths:
-            _allow(ruleset, rights, path)
+    handled = struct.pack("=3Q", policy["files"], policy["tcp"], policy["scoped"])
+    size = ctypes.c_size_t(len(handled))
+    ruleset = call("landlock_create_ruleset", LIBC.syscall, CREATE_RULESET, handled, size, 0)
+    for rights, path in ((rights, path) for rights, paths in policy["rules"] for path in paths):
+        try:
+            # By descriptor: the rule is about the file that is there now, whatever lies at the path later.
+            place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno in ABSENT:
+                continue
+            raise
+        # The kernel refuses a rule for a file that speaks of what only folders have.
+        allowed = rights if stat.S_ISDIR(os.fstat(place).st_mode) else rights & FILE_RIGHTS
+        rule = struct.pack("=Qi", allowed, place)
+        call("landlock_add_rule", LIBC.syscall, ADD_RULE, ruleset, PATH_BENEATH, rule, 0)
+        os.close(place)
     call("landlock_restrict_self", LIBC.syscall, RESTRICT_SELF, ruleset, 0)
     os.close(ruleset)
-
-
-def _allow(ruleset: int, rights: int, path: str) -> None:
-    try:
-        # By descriptor: the rule is about the file that is there now, whatever lies at the path later.
-        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except OSError as error:
-        if error.errno in ABSENT:
-            return
-        raise
-    if not stat.S_ISDIR(os.fstat(place).st_mode):
-        # The kernel refuses a rule for a file that speaks of what only folders have.
-        rights &= FILE_RIGHTS
-    rule = Beneath(rights, place)
-    call("landlock_add_rule", LIBC.syscall, ADD_RULE, ruleset, PATH_BENEATH, ctypes.byref(rule), 0)
-    os.close(place)

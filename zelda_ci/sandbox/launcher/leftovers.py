@@ -17,7 +17,7 @@ def owned(uid: int) -> list[tuple[str, int]]:
     """Table and id of all whose owner or creator is the user."""
     found: list[tuple[str, int]] = []
     for table, column in TABLES.items():
-        with suppress(OSError), open(f"/proc/sysvipc/{table}") as file:  # noqa: PTH123  # pathlib would slow the start
+        with suppress(OSError), open(f"/proc/sysvipc/{table}") as file:
             names, *rows = [line.split() for line in file]
             places = [names.index(name) for name in ("uid", "cuid")]
             ids = [int(row[names.index(column)]) for row in rows if str(uid) in {row[place] for place in places}]

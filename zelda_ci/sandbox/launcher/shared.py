@@ -19,10 +19,10 @@ PR_SET_PDEATHSIG = 1
 
 # Of a program that was not started, since it could not be confined.
 NOT_CONFINED = 125
-# Descriptors on which a program says that it has given up its rights, and finds the secrets, and where a supervisor
+# Descriptors on which a program says that it has given up its rights, and finds its secret, and where a supervisor
 # puts standard input and output, out of the reach of what comes between it and the program.
-READY, SECRETS, INPUT, OUTPUT = 3, 4, 5, 6
-START = os.path.abspath(f"{__file__}/../start.py")  # noqa: PTH100  # pathlib would slow the start
+READY, SECRET, INPUT, OUTPUT = 3, 4, 5, 6
+START = os.path.abspath(f"{__file__}/../start.py")
 # Variable of a program that says itself that it is confined; `unreadable.js` reads it.
 CLOSES_ITSELF = "ZELDA_CONFINED"
 
@@ -55,14 +55,14 @@ def prctl(purpose: str, option: int, *values: object) -> None:
 
 
 def report_ready() -> None:
-    """Take the streams and report it, unless a program that closes itself first does so and gets the secrets."""
+    """Take the streams and report it, unless a program that closes itself first does so and gets the secret."""
     for place, stream in enumerate((INPUT, OUTPUT)):
         os.dup2(stream, place)
         os.close(stream)
     if os.environ.get(CLOSES_ITSELF) != "1":
         os.write(READY, b"R")
         os.close(READY)
-        os.close(SECRETS)
+        os.close(SECRET)
 
 
 def execute(argv: list[str]) -> "NoReturn":
@@ -98,10 +98,10 @@ def descendants() -> "Iterator[int]":
 def children() -> dict[int, list[tuple[int, int]]]:
     """Start time and number of every living process, by its parent."""
     tree: dict[int, list[tuple[int, int]]] = {}
-    for name in os.listdir("/proc") if LINUX else ():  # noqa: PTH208  # pathlib would slow the start
+    for name in os.listdir("/proc") if LINUX else ():
         with suppress(OSError, ValueError):
             pid = int(name)
-            with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123  # pathlib would slow the start
+            with open(f"/proc/{pid}/stat", "rb") as file:
                 fields = file.read().rpartition(b")")[2].split()
             if fields[0] not in {b"Z", b"X"}:
                 tree.setdefault(int(fields[1]), []).append((int(fields[19]), pid))

@@ -8,7 +8,7 @@ import sys
 
 # The package without those above it: a confined program may list this folder, and none above.
 package = type(sys)("zelda_ci.sandbox.launcher")
-package.__path__ = [os.path.dirname(os.path.abspath(__file__))]  # noqa: PTH100, PTH120  # pathlib would slow the start
+package.__path__ = [os.path.dirname(os.path.abspath(__file__))]
 sys.modules["zelda_ci"] = sys.modules[package.__name__] = package
 
 name = sys.argv[1]

@@ -6,7 +6,7 @@ import { closeSync, readFileSync, writeSync } from "node:fs";
 
 const PR_GET_DUMPABLE = 3, PR_SET_DUMPABLE = 4;
 // As the supervisor has it.
-const READY = 3, SECRETS = 4;
+const READY = 3, SECRET = 4;
 const LIBRARIES = ["libc.so.6", "libc.musl-x86_64.so.1", "libc.musl-aarch64.so.1"];
 const PRCTL = { args: ["i32", "u64", "u64", "u64", "u64"], returns: "i32" };
 
@@ -30,9 +30,10 @@ if (isConfined) {
     console.error("the program was not started, because other processes could look into it");
     process.exit(125);
   }
-  // They were in no environment, which others could have read before this line.
-  Object.assign(process.env, JSON.parse(readFileSync(SECRETS, "utf8")));
-  closeSync(SECRETS);
+  // It was in no environment, which others could have read before this line.
+  const [name, ...value] = readFileSync(SECRET, "utf8").split("=");
+  process.env[name] = value.join("=");
+  closeSync(SECRET);
   // Only now does the supervisor call the session begun.
   writeSync(READY, "R");
   closeSync(READY);
