@@ -17,10 +17,17 @@ def imported(project: Path, *words: str) -> tuple[int, str]:
 def test_what_is_imported_twice_is_the_same_and_what_somebody_changed_is_kept(tmp_path: Path) -> None:
     (tmp_path / "evals.json").write_text(EVALS)
     suite = tmp_path / "zelda/imported/test-pdf-1.yaml"
-    assert imported(tmp_path) == (
+    code, said = imported(tmp_path)
+    assert (code, said.splitlines()) == (
         0,
-        "wrote zelda/imported/test-pdf-1.yaml\n\nTo do, since it has no equivalent (1):\n- [ ] evals.json:1: pdf-1 works "
-        "on a.pdf: have it in the repository, named in the prompt\n\nNext: read the suites, then `zelda validate`.\n",
+        [
+            "wrote zelda/imported/test-pdf-1.yaml",
+            "",
+            "To do, since it has no equivalent (1):",
+            "- [ ] evals.json:1: pdf-1 works on a.pdf: have it in the repository, named in the prompt",
+            "",
+            "Next: read the suites, then `zelda validate`.",
+        ],
     )
     written = suite.read_bytes()
     assert imported(tmp_path)[1].startswith("kept zelda/imported/test-pdf-1.yaml\n")
