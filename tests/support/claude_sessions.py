@@ -163,9 +163,8 @@ def _is_of(process: Path, session: Session) -> bool:
     try:
         # Claude Code itself closes its environment to all but root.
         is_cli = f"--session-id={session.session_id}".encode() in (process / "cmdline").read_bytes().split(b"\0")
-        return is_cli or f"{MARKER}={session.workspace.base}".encode() in (process / "environ").read_bytes().split(
-            b"\0"
-        )
+        mark = os.fsencode(f"{MARKER}={session.workspace.base}")
+        return is_cli or mark in (process / "environ").read_bytes().split(b"\0")
     except OSError:
         return False
 
