@@ -138,7 +138,7 @@ async def test_a_full_disk_fails_the_recording_and_not_the_session(tmp_path: Pat
 
 def edit(folder: Path, response: dict[str, Any]) -> None:
     value = json.loads((folder / "run.json").read_text())
-    value["exchanges"][0]["response"] = {"status": 200, **response}
+    value["exchanges"][0] = {"request": value["exchanges"][0]["request"], "status": 200, **response}
     (folder / "run.json").write_text(json.dumps(value))
 
 
@@ -164,5 +164,5 @@ async def test_a_recording_edited_into_nonsense_is_an_error_before_the_session(
 ) -> None:
     await record(tmp_path, text("x"))
     edit(tmp_path, response)
-    with pytest.raises(ProxyError, match=r"is damaged: exchanges\.0\.response"):
+    with pytest.raises(ProxyError, match=r"is damaged: exchanges\.0\."):
         load(tmp_path / "run.json")
