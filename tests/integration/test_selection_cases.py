@@ -97,6 +97,8 @@ CASES = {
     "node bare folder": Case("gen/index.js", CALL, skill("Run `node gen`.")),
     "make": Case("Makefile", CALL, {**skill("Run `make lint`."), "Makefile": "lint:\n\t./tools/lint.sh\n"}),
     "make in prose": Case("Makefile", CALL, {**skill("Run make lint at the end."), "Makefile": "lint:\n\t./tools/lint.sh\n"}),
+    "recipe in prose": Case("tools/lint.sh", CALL, {**skill("Run make lint at the end."), "Makefile": "lint:\n\t./tools/lint.sh\n"}),
+    "recipe in prose of CLAUDE.md": Case("tools/lint.sh", ALL, {**memory("Run make lint at the end."), "Makefile": "lint:\n\t./tools/lint.sh\n"}),
     "recipe": Case("tools/lint.sh", CALL, {**skill("Run `make check`."), "Makefile": "check: lint\nlint:\n\t./tools/lint.sh\n"}),
     "other recipe": Case("tools/ship.sh", CALL, {**skill("Run `make lint`."), "Makefile": "lint:\n\ttrue\nship:\n\t./tools/ship.sh\n"}),
     "what a recipe reads": Case("tools/lint.toml", CALL, {**skill("Run `make lint`."), "Makefile": "lint:\n\ttrue -c tools/lint.toml src/app.py\n"}),

@@ -48,6 +48,8 @@ class Mention(NamedTuple):
     """`names` only tells a reader of it; `reads` is what a program may open; `imports` is put in its place."""
     is_started: bool = False
     """Whether an interpreter stands right before it, so that it need not look like a path."""
+    target: str = ""
+    """Of a program of `RUNNERS`, the word behind it."""
 
 
 def in_document(text: str) -> Iterator[Mention]:
@@ -169,8 +171,8 @@ def _in_clause(words: list[str], *, is_code: bool, is_run: bool = False) -> Iter
             or (is_run and number == 0)
             or (is_code and number == 0 and "/" in word and (len(words) > 1 or "." not in posixpath.basename(word)))
         )
-        is_runner = is_code and word in RUNNERS and number + 1 < len(words)
-        yield Mention(word, "runs" if is_program or is_runner else "names", started)
+        target = words[number + 1] if word in RUNNERS and number + 1 < len(words) else ""
+        yield Mention(word, "runs" if is_program or (target and is_code) else "names", started, target)
         is_interpreter = word in INTERPRETERS and (is_code or word not in ENGLISH)
         is_between = started and (word.startswith("-") or word == "run")
         started = is_interpreter or is_between

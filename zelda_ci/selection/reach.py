@@ -232,9 +232,15 @@ class Graph:
                     self._name(path, file)
                 else:
                     self._follow(path, file, f"run by {path}")
-                if mention.how != "names":
-                    for each in dict.fromkeys(mentions.in_recipe(name, self._recipes.get(file, ""))):
-                        self._note(path, each, f"run by {file} for {path}")
+                recipe = self._recipes.get(file, "")
+                # "Make sure" is no target; in "run make lint" there may be one.
+                is_target = mention.target and re.search(
+                    rf"^\W*{re.escape(mention.target)}\W*[:=]", recipe, re.MULTILINE
+                )
+                for each in (
+                    dict.fromkeys(mentions.in_recipe(name, recipe)) if mention.how != "names" or is_target else ()
+                ):
+                    self._note(path, each, f"run by {file} for {path}")
 
     def _note_agents(self, path: str, text: str) -> None:
         """Skills that an agent has from the start, and agents that a skill runs in."""

@@ -326,12 +326,10 @@ class ResultStore:
         A run whose process lives is never among them, and of several processes that look, one gets each. What died
         before it had anything to tell is removed on the way.
         """
-        folders: list[Path] = []
-        with suppress(OSError), os.scandir(self._runs) as entries:
-            folders = [Path(each) for each in entries if is_run_id(each.name) and each.is_dir(follow_symlinks=False)]
-        for path in sorted(folders):
+        for path in sorted(it for it in self._runs.glob("*") if is_run_id(it.name)):
             # A journal beside a result is what a kill at the very end leaves.
-            if (path / RESULT).is_file() and not (path / JOURNAL).exists():
+            is_finished = (path / RESULT).is_file() and not (path / JOURNAL).exists()
+            if is_finished or path.is_symlink() or not path.is_dir():
                 continue
             with self.locked():
                 folder = RunFolder.claim(path)
@@ -415,12 +413,12 @@ class ResultStore:
             return read_file(self._runs / run_id / name, max_bytes) if is_run_id(run_id) else b""
         return b""
 
-    def _folders(self) -> Iterator[os.DirEntry[str]]:
+    def _folders(self) -> list[os.DirEntry[str]]:
         try:
             with os.scandir(self._runs) as entries:
-                yield from (entry for entry in entries if not entry.name.startswith("."))
+                return [entry for entry in entries if not entry.name.startswith(".")]
         except FileNotFoundError:
-            return
+            return []
         except OSError as problem:
             hint = "Look at its permissions, or at resultsDir in zelda.config.yaml."
             raise StorageError(f"{self._runs} cannot be read: {problem.strerror}.", hint=hint) from problem

@@ -82,11 +82,7 @@ class Git:
         return outcome.stdout
 
     async def attempt(
-        self,
-        *arguments: str,
-        stdin: bytes = b"",
-        inherit: Sequence[int] = (),
-        to: Path | None = None,
+        self, *arguments: str, stdin: bytes = b"", inherit: Sequence[int] = (), to: Path | None = None
     ) -> process.Captured:
         """Run a command that may fail; what it prints goes into the file `to` where one is given.
 
@@ -226,18 +222,18 @@ async def ask(folder: Path, environ: Mapping[str, str], *question: str, stdin: b
     return None
 
 
-class Commit(NamedTuple):
+class CommitNames(NamedTuple):
     """A commit by its full name; its parents are those of its object, the only ones in a clone of depth 1."""
 
     sha: str
     parents: tuple[str, ...]
 
 
-async def read_commit(folder: Path, environ: Mapping[str, str], name: str = "HEAD") -> Commit | None:
+async def read_commit(folder: Path, environ: Mapping[str, str], name: str = "HEAD") -> CommitNames | None:
     """A commit; nothing where there is no repository, no such commit or no git."""
     answer = await ask(folder, environ, "cat-file", "--batch", stdin=os.fsencode(f"{name}^{{commit}}\n"))
     found = re.match(r"(\w+) commit \d+\ntree \w+\n((parent \w+\n)*)", (answer or b"").decode("latin-1"))
-    return Commit(found[1], tuple(found[2].split()[1::2])) if found else None
+    return CommitNames(found[1], tuple(found[2].split()[1::2])) if found else None
 
 
 # Modes of entries that are no regular files, and of what is not there.
