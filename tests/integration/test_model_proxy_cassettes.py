@@ -77,6 +77,12 @@ async def test_a_malformed_stream_is_replayed_as_it_was(tmp_path: Path, body: by
         assert (await ask(meter, "Look into /here/ws.")).content == body
 
 
+async def test_a_stream_whose_lines_end_in_bare_returns_is_recorded_to_its_last_event(tmp_path: Path) -> None:
+    await record(tmp_path, raw(b'data: {"type": "message_start"}\r\rdata: {"type": "message_stop"}\r\r'))
+    (exchange,) = load(tmp_path / "run.json").exchanges
+    assert exchange.content == ({"type": "message_start"}, {"type": "message_stop"})
+
+
 async def test_a_cassette_holds_no_path_no_secret_and_no_token(tmp_path: Path) -> None:
     with ScriptedApi([text(f"Your key is {KEY}, you are in /here/ws.")]) as api:
         async with open_run(upstream(api.url), cassettes=tmp_path, places=HERE) as meter:

@@ -89,5 +89,6 @@ class RecordedAnswer:
         body = bytes(self._body)
         if (value := wire.read_object(body)) is not None:
             return value
-        events = list(AnswerEvents().feed(body))
+        reader = AnswerEvents()
+        events = [*reader.feed(body), *reader.end()]
         return joined(events) if events and all(events) else body.decode("utf-8", "replace")
