@@ -1,10 +1,16 @@
 """Bare repositories of Zelda's own, which may borrow the objects of others."""
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from zelda_ci.workspace.git import Git, alternate
+
+SETTINGS = {
+    "core.repositoryformatversion": "0", "core.filemode": "true", "core.logallrefupdates": "true",
+    "core.hookspath": "/dev/null", "core.bare": "true", "gc.auto": "0", "maintenance.auto": "false",
+}  # fmt: skip
 
 
 def create(
@@ -46,28 +52,10 @@ def borrowing(git: Git, *repositories: Path) -> Git:
     return git.within(git.cwd, GIT_ALTERNATE_OBJECT_DIRECTORIES=os.fsdecode(b":".join(folders)))
 
 
-async def is_whole(git: Git, commit: str) -> bool:
-    """Whether all files of a commit are there: a shallow or partial clone may know of it and lack them."""
-    return (await git.attempt("rev-list", "--objects", "--quiet", "--no-walk", commit)).exit_code == 0
-
-
 def _configuration(commit: str, settings: Mapping[str, str]) -> str:
-    values = {
-        "core.repositoryformatversion": "0",
-        "core.filemode": "true",
-        "core.logallrefupdates": "true",
-        "core.hookspath": "/dev/null",
-        "gc.auto": "0",
-        "maintenance.auto": "false",
-        "core.bare": "true",
-        **settings,
-    }
+    values = {**SETTINGS, **settings}
     if len(commit) == 64:
         values |= {"core.repositoryformatversion": "1", "extensions.objectformat": "sha256"}
-    return "".join(_line(name, value) for name, value in values.items())
-
-
-def _line(setting: str, value: str) -> str:
-    section, name = setting.split(".", 1)
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'[{section}]\n\t{name} = "{escaped}"\n'
+    escaped = ((name, re.sub(r'[\\"]', r"\\\g<0>", value).replace("\n", "\\n")) for name, value in values.items())
+    sections = ((*name.split(".", 1), value) for name, value in escaped)
+    return "".join(f'[{section}]\n\t{name} = "{value}"\n' for section, name, value in sections)
