@@ -34,7 +34,7 @@ from zelda_ci.pipeline.checking import Checker
 from zelda_ci.pipeline.fingerprints import expected_fingerprints, stored_of_both
 from zelda_ci.pipeline.invocation import ACCEPTANCE, SETUP, Prepared, given_by
 from zelda_ci.pipeline.tools import Tools
-from zelda_ci.redact import Redactor, Secret
+from zelda_ci.redact import Redactor
 from zelda_ci.storage import references
 from zelda_ci.storage.result_store import ResultStore
 
@@ -146,8 +146,8 @@ def direct(settings: EnvironmentSettings, who: str) -> Upstream:
     credential = settings.credential()
     if credential is None:
         raise ConfigError(f"ANTHROPIC_API_KEY is not set, and {who} needs it.", hint=HOW, code="API_KEY_MISSING")
-    variable, secret, address = credential.variable, credential.secret, credential.base_url
-    headers = {"authorization": Secret(f"Bearer {secret.reveal()}")} if secret else {}
+    variable, secret, address = credential.variable, credential.secret, (credential.base_url or "").rstrip("/")
+    headers = {"authorization": secret.as_bearer()} if secret else {}
     match credential.platform:
         case "bedrock":
             return Bedrock(credential.region, headers, address, settings.environ)

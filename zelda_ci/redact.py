@@ -96,6 +96,10 @@ class Secret:
         """The value itself."""
         return self._value
 
+    def as_bearer(self) -> "Secret":
+        """As the value of an Authorization header."""
+        return Secret(f"Bearer {self._value}")
+
     def fingerprint(self) -> str:
         """A digest that tells it from another; of a key that nobody can guess, it says nothing."""
         return sha256(self._value.encode("utf-8", "surrogateescape")).hexdigest()

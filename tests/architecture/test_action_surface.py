@@ -11,7 +11,7 @@ import yaml
 from zelda_ci.ci.inputs import INPUTS
 from zelda_ci.config.schema import choices
 from zelda_ci.domain.suite import IsolationSettings
-from zelda_ci.pipeline.checking import IMAGE
+from zelda_ci.pipeline.fingerprints import IMAGE
 
 REPOSITORY = Path(__file__).parents[2]
 ACTION: dict[str, Any] = yaml.safe_load((REPOSITORY / "action.yml").read_text())

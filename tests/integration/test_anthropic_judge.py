@@ -41,7 +41,7 @@ class Colour(BaseModel):
 
 COMMON = CommonPrefix("You judge.", ())
 SHARED = ("The same for several.", "And this.")
-QUESTION = JudgeQuestion("colour", "1", "You see colours.", SHARED, "Which one?", common=COMMON)
+QUESTION = JudgeQuestion("You see colours.", SHARED, "Which one?", common=COMMON)
 ANSWER = {"colour": "green", "points": 3}
 GREEN = tool_call("answer_colour", ANSWER, tokens=Tokens(input=100, output=7, cache_read=5, cache_write_5m=50))
 
@@ -196,7 +196,7 @@ async def test_secrets_leave_in_neither_direction() -> None:
     key = "sk-ant-fake0123456789"
     with ScriptedApi([http_error(401, f"bad key {key}")]) as api:
         with pytest.raises(JudgeError) as caught:
-            await judge(api.url).ask(JudgeQuestion("q", "1", f"key {key}", (key,), key), Colour)
+            await judge(api.url).ask(JudgeQuestion(f"key {key}", (key,), key), Colour)
         assert key not in json.dumps(api.requests[0].body) + caught.value.message
 
 
@@ -330,7 +330,7 @@ class Shape(BaseModel):
 async def test_judges_with_a_common_prefix_send_it_alike_up_to_its_mark() -> None:
     """Tools, system prompt and first blocks: whatever differs before the mark is paid again."""
     common = CommonPrefix("All judges read this.", ("The transcript.", "The patch."))
-    about_shape = JudgeQuestion("shape", "1", "You see shapes.", ("Rules.",), "How many?", common=common)
+    about_shape = JudgeQuestion("You see shapes.", ("Rules.",), "How many?", common=common)
     with ScriptedApi([GREEN, tool_call("answer_shape", {"corners": 3})]) as api:
         asked = judge(api.url, forms=[Colour, Shape])
         await asked.ask(replace(QUESTION, common=common), Colour)

@@ -66,7 +66,7 @@ def test_a_session_whose_budget_is_spent_is_interrupted_and_its_result_kept(tmp_
 
         async def spend() -> None:
             await until((session.workspace.path / "running").exists)
-            session.stop.set()
+            session.meter.exhausted.set()
 
         outcome = anyio.run(meanwhile, session, spend)
 
@@ -184,3 +184,10 @@ def test_a_prompt_that_never_reaches_a_model_fails_the_session(tmp_path: Path) -
     assert (outcome.status, outcome.code) == (SessionStatus.FAILED, "NO_MODEL_CALL")
     assert "the prompt was taken as a command of Claude Code" in str(outcome.reason)
     assert not session.of(Ended)[0].is_error
+
+
+def test_a_model_that_says_nothing_was_asked(tmp_path: Path) -> None:
+    with ScriptedApi([Message(())] * 2) as api:
+        outcome = lead(Session(make_workspace(tmp_path), api.url))
+
+    assert outcome.status is SessionStatus.COMPLETED

@@ -120,7 +120,7 @@ def test_what_cannot_be_had_is_said_with_the_way_out_before_anything_is_made(tmp
 
 
 def bedrock() -> Bedrock:
-    return Bedrock("eu-west-1", {"authorization": Secret(TOKEN)}, None, {})
+    return Bedrock("eu-west-1", {"authorization": Secret(TOKEN)}, "", {})
 
 
 def translation_of_bedrock() -> Callable[[bytes], Iterable[bytes]]:
@@ -189,7 +189,7 @@ def test_credentials_of_google_are_renewed_and_its_failure_is_said(monkeypatch: 
             headers["authorization"] = f"Bearer {TOKEN}-{self.token}"
 
     monkeypatch.setattr(google, "default", lambda _: (Renewing(), None))
-    vertex = Vertex("p-1", "us-east5", {}, None, {})
+    vertex = Vertex("p-1", "us-east5", {}, "", {})
     call = Call("/v1/messages", [], b"{}", {"model": "claude-sonnet-5-5@20260101"})
     assert (b"authorization", f"Bearer {TOKEN}-1".encode()) in vertex.wired(call)[1]
     assert vertex.masked(f"no: {TOKEN}-1") == "no: ***"

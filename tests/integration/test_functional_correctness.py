@@ -132,7 +132,7 @@ def test_reports_are_preferred_to_the_output_and_what_the_bench_notes_is_told() 
     bench = Bench(written={"test": (ReportFile("a.xml", JUNIT),), "coverage": (lcov,)}, notes=("One is too large.",))
     found = details(evaluated(bench, testCommand="t", coverageThreshold=60))
     assert found.tests is not None
-    assert (found.tests.passed, found.tests.failed, found.tests.formats) == (2, 1, ("JUnit XML",))
+    assert (found.tests.passed, found.tests.failed, {it.format for it in found.tests.runners}) == (2, 1, {"JUnit XML"})
     assert found.coverage is not None
     assert (found.coverage.lines, found.passed) == (50, False)
     assert found.notes[0] == "One is too large."

@@ -143,7 +143,7 @@ IN_THE_WAY: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize(
     ("kind", "error"),
     [
-        ("file zelda", "zelda/test-example.yaml cannot be written: "),
+        ("file zelda", "zelda/test-example.yaml cannot be made: "),
         ("folder config", "zelda.config.yaml is there already, but it is not a regular file."),
         ("link zelda", "zelda/test-example.yaml would lie outside the project: its folder is a symbolic link."),
     ],
@@ -167,7 +167,7 @@ def test_a_full_disk_changes_nothing(tmp_path):
         ["bash", "-c", f"trap '' XFSZ; {command}"],
         cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert "error: zelda.config.yaml cannot be written: File too large." in done.stderr
+    assert "error: There is no space left to write zelda.config.yaml." in done.stderr
     assert done.returncode == 2
     assert tree(tmp_path) == before
 

@@ -56,8 +56,8 @@ def test_what_is_not_there_is_said_with_what_is(tmp_path: Path) -> None:
     project = project_with(tmp_path)
     store(project.results, "alpha", 0, [efficiency()])
     for arguments, message in (
-        (["compare"], "There is one stored batch, so there is no latest~1."),
-        (["compare", "latest:alpha~1"], "There is one stored batch of the suite alpha, so there is no latest:alpha~1."),
+        (["compare"], "There is no latest~1: 1 batch stored."),
+        (["compare", "latest:alpha~1"], "There is no latest:alpha~1: 1 batch stored of the suite alpha."),
         (["show", "latest:alfa"], "Did you mean latest:alpha?"),
     ):
         done = zelda(project, *arguments)

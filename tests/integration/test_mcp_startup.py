@@ -94,7 +94,7 @@ def test_a_session_that_is_ended_while_it_waits_never_asks_the_model(tmp_path: P
     async def lead(session: Session) -> SessionOutcome:
         def stop(record: SessionRecord) -> None:
             if isinstance(record, ServersReported):
-                session.stop.set()
+                session.meter.exhausted.set()
 
         return await session.lead(stop)
 

@@ -55,8 +55,7 @@ async def test_a_session_without_network_has_its_model_and_nothing_else(tmp_path
             allowed = Allowed("claude-sonnet-5-5")
             async with proxy.session(run_label="a", budget_usd=None, placeholders={}, allowed=allowed) as meter:
                 workspace = make_workspace(tmp_path, files, level="none")
-                session = Session(workspace, meter.base_url, cli=_offline(tmp_path))
-                session.token, session.socket = meter.token, meter.socket
+                session = Session(workspace, meter, cli=_offline(tmp_path), socket=meter.socket)
                 outcome = await session.lead()
     said = str(session.records)
     assert outcome.status is SessionStatus.COMPLETED, outcome

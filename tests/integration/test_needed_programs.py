@@ -16,7 +16,8 @@ from tests.support.command import environment, results, run
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ScriptedApi, text
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.pipeline.checking import IMAGE, absent_program, how_to_get, missing_program
+from zelda_ci.pipeline.checking import absent_program, how_to_get, missing_program
+from zelda_ci.pipeline.fingerprints import IMAGE
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from zelda_ci.domain.steering import Unit, UnitUse
 from zelda_ci.domain.workspace import ChangeSummary
 from zelda_ci.pipeline.changed_files import read_changes
 from zelda_ci.redact import Redactor
-from zelda_ci.selection.choice import choose
-from zelda_ci.selection.effects import ProjectFiles, SuiteEvidence
+from zelda_ci.selection.choice import SuiteEvidence, choose
+from zelda_ci.selection.effects import ProjectFiles
 from zelda_ci.workspace.git import Git, prepare
 
 SKILL, OTHER, AGENT = ".claude/skills/s/SKILL.md", ".claude/skills/o/SKILL.md", ".claude/agents/a.md"
@@ -97,10 +97,13 @@ CASES = {
     "node bare folder": Case("gen/index.js", CALL, skill("Run `node gen`.")),
     "make": Case("Makefile", CALL, {**skill("Run `make lint`."), "Makefile": "lint:\n\t./tools/lint.sh\n"}),
     "make in prose": Case("Makefile", CALL, {**skill("Run make lint at the end."), "Makefile": "lint:\n\t./tools/lint.sh\n"}),
+    "recipe in prose": Case("tools/lint.sh", CALL, {**skill("Run make lint at the end."), "Makefile": "lint:\n\t./tools/lint.sh\n"}),
+    "recipe in prose of CLAUDE.md": Case("tools/lint.sh", ALL, {**memory("Run make lint at the end."), "Makefile": "lint:\n\t./tools/lint.sh\n"}),
     "recipe": Case("tools/lint.sh", CALL, {**skill("Run `make check`."), "Makefile": "check: lint\nlint:\n\t./tools/lint.sh\n"}),
     "other recipe": Case("tools/ship.sh", CALL, {**skill("Run `make lint`."), "Makefile": "lint:\n\ttrue\nship:\n\t./tools/ship.sh\n"}),
     "what a recipe reads": Case("tools/lint.toml", CALL, {**skill("Run `make lint`."), "Makefile": "lint:\n\ttrue -c tools/lint.toml src/app.py\n"}),
     "code that a recipe names": Case("src/app.py", NONE, {**skill("Run `make lint`."), "Makefile": "lint:\n\ttrue -c tools/lint.toml src/app.py\n"}),
+    "document that a recipe names": Case("README.md", NONE, {**memory("Run `docker build .`."), "Dockerfile": "COPY README.md uv.lock /app/\\n"}),
     "entry point": Case("src/kit/serve.py", ALL, {**server("uv", "run", "kit"), "pyproject.toml": '[project.scripts]\nkit = "kit.serve:main"\n'}),
     "npm": Case("tools/lint.mjs", CALL, {**skill("`npm run lint`"), "package.json": '{"scripts": {"lint": "node tools/lint.mjs"}}'}),
     "just": Case("tools/lint.sh", CALL, {**skill("`just lint`"), "justfile": "lint:\n  tools/lint.sh\n"}),

@@ -1,6 +1,5 @@
 """The real Claude Code against what its proxy saw: honest sessions never differ, and forged words always do."""
 
-import dataclasses
 import json
 import shlex
 from collections.abc import Mapping, Sequence
@@ -19,8 +18,7 @@ from tests.support.scripted_api import (
     tool_call,
     tool_calls,
 )
-from zelda_ci.domain.session import SessionStatus
-from zelda_ci.execution.agent import MessageCheck, SessionRequest
+from zelda_ci.domain.session import AssistantSaid, ResponseEnded, SessionStatus
 from zelda_ci.execution.launch import find_cli
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.redact import Redactor
@@ -52,18 +50,12 @@ async def differences(
             ModelProxy(upstream(api.url), Redactor()) as proxy,
             proxy.session(run_label="a", budget_usd=None, placeholders={}) as meter,
         ):
-            session = _Watched(make_workspace(folder, files, level="none"), meter.base_url, cli=cli)
-            session.token, session.check = meter.token, meter.transcript_check
+            session = Session(make_workspace(folder, files, level="none"), meter, cli=cli)
             outcome = await session.lead()
             assert outcome.status is SessionStatus.COMPLETED, outcome
+            said = {said.message_id for said in session.of(AssistantSaid)}
+            assert said <= {response.message_id for response in session.of(ResponseEnded)} | {"msg_forged"}
             return meter.transcript_check.differences()
-
-
-class _Watched(Session):
-    check: MessageCheck | None = None
-
-    def request(self) -> SessionRequest:
-        return dataclasses.replace(super().request(), transcript_check=self.check)
 
 
 async def test_an_honest_session_says_nothing_that_did_not_pass_the_proxy(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ HOOKS = {"SessionStart": [{"hooks": [{"type": "command", "command": "true"}]}]}
 FINE = {"hooks": HOOKS, "permissions": {"deny": ["Read(./.env)"]}}
 REFUSED = {**FINE, "cleanupPeriodDays": "never"}
 PROBLEM = "cleanupPeriodDays: Expected number, but received string"
-EFFECT = f"{FILE} is not loaded: {PROBLEM}; 1 hook and 1 deny rule have no effect"
+EFFECT = f"{FILE} is not loaded: {PROBLEM}"
 
 KIT = ".claude/skills/kit"
 ENABLED: dict[str, Any] = {
@@ -52,7 +52,7 @@ def test_a_fork_without_a_key_is_red_for_it_and_one_that_changes_nothing_of_it_i
         done = stage.pull_request(stage.open_pull({FILE: json.dumps(REFUSED)}, fork=True), variables=NO_KEY)
         assert (done.code, done.outputs["verdict"]) == (1, "failed"), done.printed
         assert "a settings file or plugin is not loaded" in done.summary
-        assert "1 hook and 1 deny rule have no effect" in done.summary
+        assert PROBLEM in done.summary
     base = {**FILES, **PLUGINS, FILE: json.dumps(REFUSED)}
     with Stage(tmp_path / "refused before", base) as stage:
         changes = {"README.md": "# New\n", f"{KIT}/commands/go.md": "Go.\n"}

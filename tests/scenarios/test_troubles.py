@@ -9,7 +9,7 @@ from tests.scenarios.stage import BAD, FILES, GOOD, GREETING, Stage
 from tests.support.command import after, gone, processes
 from tests.support.scripted_api import ScriptedApi
 from tests.support.warm import Process
-from zelda_ci.pipeline.checking import IMAGE
+from zelda_ci.pipeline.fingerprints import IMAGE
 
 
 def test_a_token_that_may_not_do_something_costs_that_and_nothing_else(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import sys
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,10 +16,12 @@ from tests.support.patience import PATIENCE
 from zelda_ci.domain.session import SessionRecord
 from zelda_ci.domain.suite import ExecutionSettings, IsolationLevel, IsolationSettings
 from zelda_ci.domain.workspace import Confinement, Workspace, WorkspaceSource
-from zelda_ci.execution.agent import NO_PINS, Listen, Pins, SessionRequest
+from zelda_ci.execution.agent import Listen, Pins, SessionRequest
 from zelda_ci.execution.claude_code import run_session
 from zelda_ci.execution.launch import MARKER, find_cli
 from zelda_ci.execution.outcome import SessionOutcome
+from zelda_ci.model_proxy.meter import Meter
+from zelda_ci.model_proxy.wire import CassetteState
 from zelda_ci.redact import Redactor, Secret
 from zelda_ci.sandbox import levels
 from zelda_ci.sandbox.confine import Needs, confine
@@ -96,16 +99,20 @@ class Session:
     """One session with everything that came of it."""
 
     workspace: Workspace
-    base_url: str
+    model: str | Meter
+    """The address of the API, or a model proxy before it."""
     prompt: str = "Please do the work."
     cli: Path | None = None
-    token: str = TOKEN
     socket: Path | None = None
-    pins: Pins = NO_PINS
+    pins: Pins = field(default_factory=Pins)
     settings: dict[str, Any] = field(default_factory=dict)
     session_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     records: list[SessionRecord] = field(default_factory=list)
-    stop: anyio.Event = field(default_factory=anyio.Event)
+
+    @cached_property
+    def meter(self) -> Meter:
+        """The proxy's meter, or one that sees nothing of the session's requests."""
+        return self.model if isinstance(self.model, Meter) else Meter(self.model, TOKEN, None, CassetteState())
 
     def request(self) -> SessionRequest:
         """What the agent is asked."""
@@ -114,11 +121,9 @@ class Session:
             prompt=self.prompt,
             workspace=self.workspace,
             execution=ExecutionSettings(**{"timeout_seconds": PATIENCE, **self.settings}),
-            base_url=self.base_url,
-            token=self.token,
-            socket=self.socket,
-            stop=self.stop,
+            meter=self.meter,
             pins=self.pins,
+            socket=self.socket,
         )
 
     async def lead(self, listen: Listen | None = None) -> SessionOutcome:

@@ -30,7 +30,7 @@ from zelda_ci.report.builders.transcript import patch_lines, transcript_lines
 from zelda_ci.report.model import Detail
 from zelda_ci.report.terminal.page import print_lines
 from zelda_ci.report.terminal.pages import print_run
-from zelda_ci.selection.evidence import coverage as covered
+from zelda_ci.selection.felt import coverage as covered
 from zelda_ci.storage.references import LATEST, find_runs, read_results
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.workspaces import Workspaces

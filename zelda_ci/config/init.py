@@ -9,7 +9,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from posixpath import relpath
@@ -26,7 +26,7 @@ from zelda_ci.domain.kinds import FOLLOWED, ItemKind
 from zelda_ci.domain.manifest import ManifestItem
 from zelda_ci.errors import ConfigError
 from zelda_ci.files import globs, ownership, untrusted
-from zelda_ci.files.atomic import replacing
+from zelda_ci.files.atomic import replacing, storage_errors
 from zelda_ci.imports import one_at_a_time
 
 IGNORE_FILE = ".gitignore"
@@ -253,7 +253,7 @@ def draft(root: Path, file: str, text: str | bytes) -> FileDraft:
     path = root / file
     if not lies_in(path.parent, root):
         raise ConfigError(f"{file} would lie outside the project: its folder is a symbolic link.", code="INIT_FAILED")
-    with _explained(file):
+    with storage_errors(Path(file)):
         exists = os.path.lexists(path)
         if exists and not untrusted.is_regular(path.lstat()):
             raise ConfigError(
@@ -265,7 +265,7 @@ def draft(root: Path, file: str, text: str | bytes) -> FileDraft:
 def ignored(root: Path, top: Path, wanted: Iterable[str]) -> tuple[FileDraft | None, list[str]]:
     """`.gitignore` with lines for folders that none on the way to the top ignores, and these; no draft without any."""
     empty = draft(root, IGNORE_FILE, b"")
-    with _explained(IGNORE_FILE):
+    with storage_errors(Path(IGNORE_FILE)):
         content = untrusted.read(empty.path) if empty.exists else b""
     places = [place for place in (root, *root.parents) if place.is_relative_to(top)]
     missing = [folder for folder in wanted if not any(_ignores(place, root / folder / "x") for place in places)]
@@ -295,22 +295,9 @@ def write(drafts: Iterable[FileDraft]) -> None:
     """Write all drafts. First each goes to a temporary file beside its place, so that a full disk changes nothing."""
     with ExitStack() as written:
         for each in drafts:
-            written.enter_context(_explained(each.file))
+            written.enter_context(storage_errors(Path(each.file)))
             ownership.make_folder(each.path.parent)
             mode = stat.S_IMODE(each.path.stat().st_mode) if each.exists else None
             file = written.enter_context(replacing(each.path, mode=mode))
             file.write(each.content)
             file.flush()  # where a lack of room shows
-
-
-@contextmanager
-def _explained(file: str) -> Iterator[None]:
-    """Turn what the system says into a sentence about the file."""
-    try:
-        yield
-    except OSError as exc:
-        raise ConfigError(
-            f"{file} cannot be written: {exc.strerror or exc}.",
-            hint="Check that the folder exists, is yours and has room.",
-            code="INIT_FAILED",
-        ) from exc

@@ -38,16 +38,16 @@ class Document(Record):
     schema_version: Literal[1] = SCHEMA_VERSION
 
 
-def _masked(value: Any, redact: Redactor) -> Any:
+def _masked(value: Any, redact: Redactor, annotation: Any = None) -> Any:
+    kinds = (annotation, *get_args(annotation))
+    if any(get_origin(kind) is Literal and value in get_args(kind) for kind in kinds):
+        return value  # a word of our own
     match value:
         case Record():
-            masked_fields = {
-                name: item if _is_our_word(item, field.annotation) else _masked(item, redact)
-                for name, field in type(value).model_fields.items()
-                for item in (getattr(value, name),)
-            }
+            fields = type(value).model_fields.items()
+            safe = {name: _masked(getattr(value, name), redact, field.annotation) for name, field in fields}
             # Not validated: a masked value need not fit the pattern of its field.
-            return type(value).model_construct(value.model_fields_set, **masked_fields)
+            return type(value).model_construct(value.model_fields_set, **safe)
         case str() if not isinstance(value, Enum):
             return redact(value)
         case tuple():
@@ -61,11 +61,6 @@ def _masked(value: Any, redact: Redactor) -> Any:
             return masked
         case _:
             return value
-
-
-def _is_our_word(value: Any, annotation: Any) -> bool:
-    kinds = (annotation, *get_args(annotation))
-    return any(get_origin(kind) is Literal and value in get_args(kind) for kind in kinds)
 
 
 class Setting(Record):

@@ -40,7 +40,6 @@ class CheckReport(Document):
 
     @property
     def failures(self) -> tuple[Check, ...]:
-        """Checks that failed."""
         return tuple(check for check in self.checks if check.status == "failed")
 
     @property
@@ -50,7 +49,6 @@ class CheckReport(Document):
 
     @property
     def warnings(self) -> tuple[Check, ...]:
-        """Checks with a warning."""
         return tuple(check for check in self.checks if check.status == "warning")
 
     @property

@@ -279,7 +279,7 @@ class NotLoaded(Record):
     file: str
     """Path from the top of the repository."""
     effect: str
-    """What became of it and what has no effect, in words that follow "is"."""
+    """What became of it, in words that follow "is"."""
 
 
 # What the trials of the head fail in by themselves.

@@ -79,8 +79,6 @@ class RefusedSetting(Record):
     """Key of the entry; empty where the whole file is not loaded."""
     problem: SafeText
     """Problem in Claude Code's words, without the full stop."""
-    lost: str = ""
-    """Parts of the file that have no effect, like `4 hooks and 2 deny rules`."""
 
     def concerns(self, entry: str) -> bool:
         """True where it is about an entry, something in it, or something around it."""
@@ -89,10 +87,8 @@ class RefusedSetting(Record):
     @property
     def effect(self) -> str:
         """Sentence on what became of it, without the name of the file."""
-        verb = "has" if self.lost.startswith("1 ") and " and " not in self.lost else "have"
-        lost = f"; {self.lost} {verb} no effect" if self.lost else ""
         entry = f", {self.key}" if self.key else ""
-        return f"not loaded{entry}: {self.problem}{lost}"
+        return f"not loaded{entry}: {self.problem}"
 
 
 class ToolsManifest(Document):

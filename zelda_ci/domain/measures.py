@@ -8,15 +8,12 @@ A row has one or several measures: the numbers that runs are compared by. The fi
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Protocol
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.details import EfficiencyDetails, FulfillmentDetails, ToolUsageDetails
 from zelda_ci.domain.test_run import CorrectnessDetails
-
-if TYPE_CHECKING:
-    from zelda_ci.domain.evaluation import EvalResult
 
 # Results may come from strangers; a larger number cannot be meant, and would upset the arithmetic.
 MAX_PLAUSIBLE = 1e15
@@ -106,6 +103,16 @@ TURNS = NumberFormat(numbers.average, numbers.average, _counted(numbers.average,
 TESTS = NumberFormat(numbers.average, numbers.whole, numbers.average, brief_relative=False)
 
 
+class StoredMetric(Protocol):
+    """The part of a metric's result that its row reads."""
+
+    @property
+    def score(self) -> float | None: ...
+
+    @property
+    def details(self) -> Record: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureSpec:
     """One number: how it is read, judged, named and written."""
@@ -128,7 +135,7 @@ class MeasureSpec:
         """Its name where a row begins with it."""
         return self.label.capitalize()
 
-    def number(self, result: "EvalResult") -> float | None:
+    def number(self, result: StoredMetric) -> float | None:
         """The value in a result; None where it was not computed or is not plausible."""
         try:
             value = self.read(result.details) if self.read else result.score
@@ -150,7 +157,7 @@ class MetricSpec:
     measures: Mapping[Measure, MeasureSpec]
 
 
-def values(evaluations: Mapping[Metric, "EvalResult"]) -> dict[Measure, float]:
+def values(evaluations: Mapping[Metric, StoredMetric]) -> dict[Measure, float]:
     """All measures of a run; implausible values are left out."""
     known = ((measure, evaluations.get(METRIC_OF[measure]), spec) for measure, spec in MEASURES.items())
     found = {measure: spec.number(result) for measure, result, spec in known if result is not None}

@@ -159,8 +159,7 @@ class BatchResult(Document):
     def is_planned_by_looks(self) -> bool:
         """True where trials were added as they were needed, until each suite was decided."""
         # Where the number of trials is fixed, only suites are listed for which the money did not suffice.
-        is_begun = any((self.base and self.base.commit) or not suite.unpaid for suite in self.arms)
-        return self.base is not None and is_begun
+        return self.base is not None and any(self.base.commit or not suite.unpaid for suite in self.arms)
 
     @property
     def unpaid(self) -> tuple[SuiteArms, ...]:
@@ -189,7 +188,6 @@ class CountedTrials(Record, Generic[_Trial]):
 
     @property
     def all(self) -> tuple[_Trial, ...]:
-        """Trials of all three uses."""
         return (*self.head, *self.base, *self.stored)
 
     def each(self, change: Callable[[Iterable[_Trial]], tuple[_Other, ...]]) -> "CountedTrials[_Other]":

@@ -15,6 +15,9 @@ MediaType = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
 _BEGINNINGS: dict[bytes, MediaType] = {
     b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF87a": "image/gif", b"GIF89a": "image/gif",
 }  # fmt: skip
+# The name under which Claude Code speaks itself, mostly to tell of an error.
+SYNTHETIC_MODEL = "<synthetic>"
+
 # Of one image: the API takes 5 MB of base64.
 MAX_IMAGE_BYTES = 3_700_000
 
@@ -29,7 +32,6 @@ class SessionImage(Record):
 
     @property
     def file_name(self) -> str:
-        """The name of its file."""
         return f"{self.sha256}.{self.media_type.removeprefix('image/').replace('jpeg', 'jpg')}"
 
 
@@ -69,7 +71,6 @@ class Usage(Record):
 
     @property
     def total(self) -> int:
-        """Tokens of all four kinds."""
         return sum(getattr(self, kind) for kind in Usage.model_fields)
 
 
@@ -81,16 +82,12 @@ class ModelUsage(Usage):
     """False where no list price of the model is known and the cost is a guess."""
 
     def with_more(self, other: "ModelUsage") -> "ModelUsage":
-        """Sum of both."""
         known = self.cost_known and other.cost_known
         return ModelUsage(**dict(self + other), cost_usd=self.cost_usd + other.cost_usd, cost_known=known)
 
 
 def _is_empty(values: tuple[object, ...]) -> bool:
     return not values
-
-
-# --- as it happens; from `ToolCall` on as a whole ---------------------------------------------------------------
 
 
 class _Happened(Record):
@@ -374,5 +371,4 @@ class ApiUsage(Record):
 
     @property
     def usage(self) -> Usage:
-        """Tokens over all models."""
         return sum(self.models.values(), Usage())

@@ -67,11 +67,9 @@ class ShardPlan(Document):
     """Suites in the order in which they are reported."""
 
     def suites_of(self, shard: int) -> tuple[PlannedSuite, ...]:
-        """Suites that a shard runs."""
         return tuple(suite for suite in self.suites if suite.shard == shard)
 
     def names_of(self, shard: int) -> tuple[str, ...]:
-        """Names of the suites that a shard runs."""
         return tuple(suite.name for suite in self.suites_of(shard))
 
 

@@ -316,11 +316,6 @@ class JudgeSettings(Setting):
         1.0, description="Cost in US dollars after which a judge that looks things up must answer; for one question."
     )
 
-    @property
-    def cast_votes(self) -> int:
-        """Judgements per criterion: with different models, one of each at least."""
-        return max(self.votes, len(self.models))
-
 
 def _network(phase: str) -> KeySources:
     whose = {"session": "session's own tools"}.get(phase, f"{phase} command")

@@ -72,7 +72,6 @@ class TestSummary(Record):
 
     @property
     def recognised(self) -> bool:
-        """True where a format was recognised."""
         return bool(self.runners)
 
     @property
@@ -108,11 +107,6 @@ class TestSummary(Record):
     def failures(self) -> tuple[SafeText, ...]:
         """Names of failed tests, runner by runner."""
         return tuple(name for runner in self.runners for name in runner.failures)
-
-    @property
-    def formats(self) -> tuple[str, ...]:
-        """Recognised formats, each once, in the order of appearance."""
-        return tuple(dict.fromkeys(runner.format for runner in self.runners))
 
 
 class CoverageSummary(Record):

@@ -138,20 +138,16 @@ class SuiteFinder(Protocol):
     @property
     def key(self) -> str:
         """Key that is equal for two finders that find the same."""
-        ...
 
     @property
     def from_disk(self) -> Collection[str]:
         """Files of the project that no session sees, and that are the same whatever commit is tested."""
-        ...
 
     def reads(self, name: str) -> bool:
         """True where a file of this name is needed in `Listing.texts`."""
-        ...
 
     def find(self, listing: Listing, project: str) -> Withheld:
         """Find what belongs to the suites of every project; that of this folder is the one that is tested."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from zelda_ci import process
-from zelda_ci.domain import numbers
 from zelda_ci.domain.manifest import RefusedSetting
 from zelda_ci.errors import ExecutionError
 from zelda_ci.execution import launch
 from zelda_ci.execution.manifest.pins import KEYS
-from zelda_ci.execution.manifest.settings import SERVERS_FILE, parse_object, table
+from zelda_ci.execution.manifest.settings import SERVERS_FILE, parse_object
 from zelda_ci.redact import Redactor
 
 SECONDS = 60.0
@@ -50,9 +49,9 @@ def refusals(files: Mapping[str, str], folder: str, redact: Redactor) -> tuple[R
     with _asking:
         top, output = _asked(tuple((file, _harmless(file, each, files[file])) for file, each in values.items()), folder)
     return tuple(
-        RefusedSetting(file=redact(file), key=redact(key), problem=redact(problem), lost=lost)
+        RefusedSetting(file=redact(file), key=redact(key), problem=redact(problem))
         for file, each in values.items()
-        for key, problem, lost in _of_file(file, each, f"- {top}/{file}", output)
+        for key, problem in _of_file(file, each, f"- {top}/{file}", output)
     )
 
 
@@ -68,23 +67,20 @@ def _asked(files: tuple[tuple[str, str], ...], folder: str) -> tuple[str, str]:
             (top / file).parent.mkdir(parents=True, exist_ok=True)
             (top / file).write_text(text, encoding="utf-8")
         variables = {"HOME": str(home), "PATH": str(home), **dict.fromkeys(QUIET, "1")}
+        argv, where = [str(cli), "doctor"], top / folder
         try:
-            argv = [str(cli), "doctor"]
-            said = process.answer(argv, timeout_seconds=SECONDS, cwd=top / folder, environment=variables)
-        except (OSError, TimeoutError) as problem:
-            raise _unknown(str(problem)) from problem
+            said = process.answer(argv, timeout_seconds=SECONDS, cwd=where, environment=variables)
+            problem = "`claude doctor` did not answer as expected"
+        except (OSError, TimeoutError) as exc:
+            said, problem = process.Captured(1, b"", b""), str(exc)
     output = said.stdout.decode("utf-8", "replace")
     if said.exit_code or f"\n{SHOWN}" not in output:
-        raise _unknown("`claude doctor` did not answer as expected")
+        raise ExecutionError(f"Which settings Claude Code refuses is not known: {problem}.")
     return str(top), output
 
 
-def _unknown(why: str) -> ExecutionError:
-    return ExecutionError(f"Which settings Claude Code refuses is not known: {why}.")
-
-
-def _of_file(file: str, values: dict[str, Any] | None, begin: str, output: str) -> Iterator[tuple[str, str, str]]:
-    """Yield key, problem and loss of each refusal."""
+def _of_file(file: str, values: dict[str, Any] | None, begin: str, output: str) -> Iterator[tuple[str, str]]:
+    """Yield key and problem of each refusal; the key is empty where the whole file is refused."""
     refused: list[tuple[str, str]] = []
     for line in output.splitlines():
         about = line.removeprefix(begin)
@@ -99,9 +95,9 @@ def _of_file(file: str, values: dict[str, Any] | None, begin: str, output: str) 
     if refused and is_dropped:
         # Of a key, the first sentence says most.
         problems = [f"{key}: {problem}" if key else problem for key, problem in dict(reversed(refused)).items()]
-        yield "", "; ".join(problems[::-1][:MAX_PROBLEMS]), _lost(values or {})
+        yield "", "; ".join(problems[::-1][:MAX_PROBLEMS])
     else:
-        yield from ((*each, "") for each in dict.fromkeys(refused))
+        yield from dict.fromkeys(refused)
 
 
 def _harmless(file: str, values: dict[str, Any] | None, text: str) -> str:
@@ -113,18 +109,3 @@ def _harmless(file: str, values: dict[str, Any] | None, text: str) -> str:
     # Another value may be what is refused.
     mark = {MARK: CHOSEN} if values.get(MARK, DEFAULT) == DEFAULT else {}
     return json.dumps({**values, **helpers, **environment, **mark})
-
-
-def _lost(values: Mapping[str, Any]) -> str:
-    """Count the parts of a file that have no effect, like `4 hooks and 2 deny rules`."""
-    groups = [table(group) for listed in table(values, "hooks").values() for group in _values(listed)]
-    counts = {"hook": sum(len(_values(group.get("hooks"))) for group in groups)}
-    counts["server"] = len(table(values, "mcpServers"))
-    for kind in ("deny", "ask", "allow"):
-        counts[f"{kind} rule"] = len(_values(table(values, "permissions").get(kind)))
-    lost = [numbers.format_count(count, noun) for noun, count in counts.items() if count]
-    return " and ".join(filter(None, [", ".join(lost[:-1]), *lost[-1:]]))
-
-
-def _values(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []

@@ -8,12 +8,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import ExecutionError
 from zelda_ci.execution.agent import SessionRequest
 from zelda_ci.files import untrusted
-from zelda_ci.process import launches
-from zelda_ci.process.launches import Launch
+from zelda_ci.process import Launch, followed
 
 # Most that the API may take for the headers of a response, and that a streamed response may be silent.
 REQUEST_SECONDS, SILENCE_SECONDS = 120, 60
@@ -87,7 +85,7 @@ def complete_environment(request: SessionRequest, *, sdk_version: str, as_root: 
         "HOME": str(workspace.home),
         "TMPDIR": str(workspace.tmp),
         MARKER: request.session_id,
-        TOKEN: request.token,
+        TOKEN: request.meter.token,
         "CLAUDE_CONFIG_DIR": str(workspace.home / ".claude"),
         "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
         "CLAUDE_AGENT_SDK_VERSION": sdk_version,
@@ -112,23 +110,21 @@ def settings(request: SessionRequest) -> str:
 
 
 def trust(request: SessionRequest) -> str:
-    """Return the content of `.claude.json`: the worktree is trusted, as a developer's own, so its settings count."""
+    """Return the content of `.claude.json`: the worktree is trusted, as a developer's own, so its settings count.
+
+    Claude Code looks that up at the repository, too, that the nearest `.git` leads to, whoever wrote it.
+    """
     workspace = request.workspace
-    places = {workspace.path, workspace.root, workspace.git_dir, *_repositories(workspace)}
+    places = [workspace.root, workspace.git_dir]
+    for folder in (workspace.path, *workspace.path.parents):
+        if folder == workspace.path or folder.is_relative_to(workspace.root):
+            places.append(folder)
+            with suppress(OSError, ValueError):
+                for shared in untrusted.git_folders(folder)[1:]:
+                    places += (shared.resolve(), shared.resolve().parent)
     # Claude Code may look its folder up with links followed, such as that of /tmp on macOS.
     folders = {each for place in places for each in (place, place.resolve())}
     return json.dumps({"projects": {str(folder): {"hasTrustDialogAccepted": True} for folder in folders}})
-
-
-def _repositories(workspace: Workspace) -> Iterator[Path]:
-    """Yield where Claude Code looks trust up: at the repository that the nearest `.git` leads to, whoever wrote it."""
-    folder = workspace.path
-    while folder.is_relative_to(workspace.root):
-        yield folder
-        with suppress(OSError, ValueError):
-            for shared in untrusted.git_folders(folder)[1:]:
-                yield from (shared.resolve(), shared.resolve().parent)
-        folder = folder.parent
 
 
 def disallowed_tools(request: SessionRequest) -> list[str]:
@@ -150,7 +146,7 @@ def _session_variables(request: SessionRequest) -> Mapping[str, str]:
     mcp_seconds = min(execution.mcp_startup_seconds, execution.timeout_seconds * MCP_SHARE)
     return {
         # With a socket the address only names the host; an empty one keeps a project from setting its own.
-        "ANTHROPIC_BASE_URL": request.base_url,
+        "ANTHROPIC_BASE_URL": request.meter.base_url,
         "ANTHROPIC_UNIX_SOCKET": str(request.socket or ""),
         # Through these its shells, hooks and servers start: what they run cannot reach Claude Code itself.
         "CLAUDE_CODE_SHELL_PREFIX": str(request.workspace.confinement.shell_prefix or ""),
@@ -175,7 +171,7 @@ def _session_variables(request: SessionRequest) -> Mapping[str, str]:
         "CLAUDE_BYTE_STREAM_IDLE_TIMEOUT_MS": str(SILENCE_SECONDS * 1000),
         # The model proxy sees to the API's part of it, and knows when a request waits for a rate limit. Whatever is
         # written here, Claude Code gives up after six minutes, and asks anew.
-        "API_TIMEOUT_MS": str(round((REQUEST_SECONDS + request.wait_seconds) * 1000)),
+        "API_TIMEOUT_MS": str(round((REQUEST_SECONDS + request.meter.wait.max_seconds) * 1000)),
     }
 
 
@@ -219,7 +215,7 @@ def prepared(
                 for place in (config_dir, config_dir / ".claude.json"):
                     os.chown(place, confinement.uid, confinement.uid, follow_symlinks=False)
             _write(environment_file, "\0".join(f"{name}={value}" for name, value in variables.items()), mode=0o600)
-            read_status = stack.enter_context(launches.followed(status_file))
+            read_status = stack.enter_context(followed(status_file))
             # The inner shell is there because `env` would take a path with "=" in it for a variable.
             start = confinement.command(
                 [str(cli)], phase="session", environment_file=environment_file, status_file=status_file, secret=TOKEN

@@ -1,11 +1,12 @@
 """Messages of the Agent SDK as records, told apart by the name of their class: the SDK itself is not imported here."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from zelda_ci.domain import kinds
 from zelda_ci.domain.session import (
+    SYNTHETIC_MODEL,
     AssistantSaid,
     Denied,
     Ended,
@@ -22,23 +23,19 @@ from zelda_ci.domain.session import (
     Started,
     ToolCalled,
     ToolReturned,
-    Usage,
     UserSaid,
 )
-from zelda_ci.execution.agent import KeepImage, MessageCheck
+from zelda_ci.execution.agent import SessionRequest
+from zelda_ci.execution.outcome import SessionFacts
+from zelda_ci.model_proxy.answer import dicts
 from zelda_ci.redact import Redactor, SafeText
-
-# Model of texts that the CLI invented, errors above all.
-SYNTHETIC = "<synthetic>"
 
 # System messages that only drive a user interface, or repeat what another message says.
 SILENT = frozenset(
     {
-        "background_tasks_changed",
         "commands_changed",
         "hook_progress",
         "hook_started",
-        "session_state_changed",
         "task_progress",
         "task_started",
         "task_updated",
@@ -48,39 +45,26 @@ SILENT = frozenset(
 )
 ENVELOPE = frozenset({"type", "subtype", "uuid", "session_id"})
 
-# Of the type that a tool gives an image.
-MAX_TYPE_LENGTH = 100
-
-_TOKENS = {
-    "input_tokens": "input_tokens",
-    "output_tokens": "output_tokens",
-    "cache_read_input_tokens": "cache_read_tokens",
-    "cache_creation_input_tokens": "cache_write_tokens",
-}
-
 
 class Translator:
-    """Turns one session's messages into records, in order. Anything unknown becomes a notice.
+    """Turns one session's messages into records, in order, and notes in `facts` what its outcome rests on.
+
+    Anything unknown becomes a notice. What a model said is checked against what passed the session's meter.
 
     Args:
-        redact: For all texts; the check of the transcript gets them as they came.
+        request: The session.
+        redact: For all texts; the check gets them as they came.
         clock: Seconds since the session's start.
-        keep_image: Keeps images that tools return; without it they are only named.
-        check: Checks what the messages say.
     """
 
-    def __init__(
-        self,
-        redact: Redactor,
-        clock: Callable[[], float],
-        keep_image: KeepImage | None = None,
-        check: MessageCheck | None = None,
-    ) -> None:
-        self._redact, self._clock, self._keep_image, self._check = redact, clock, keep_image, check
+    def __init__(self, request: SessionRequest, redact: Redactor, clock: Callable[[], float]) -> None:
+        self._redact, self._clock = redact, clock
+        self._meter, self._keep_image = request.meter, request.keep_image
+        self.facts = SessionFacts(is_command=request.prompt.lstrip().startswith("/"))
         self._at = 0.0
         self._started: Started | None = None
-        self._open: tuple[SafeText, dict[str, Any]] | None = None
-        self._counted: set[SafeText] = set()
+        self._uncounted: dict[str, SafeText | None] = {}
+        """Threads of the responses whose tokens were not recorded yet, by their messages."""
         self._errors: dict[str, SafeText] = {}
         self._denied: set[str] = set()
         self._returned: set[str] = set()
@@ -93,10 +77,10 @@ class Translator:
             case "AssistantMessage":
                 yield from self._assistant(message)
             case "UserMessage":
+                yield from self._counts()
                 yield from self._user(message)
-            case "StreamEvent":
-                yield from self._stream(message)
             case "ResultMessage":
+                yield from self._counts()
                 yield from self._result(message)
             case _ if hasattr(message, "data"):
                 yield from self._system(message)
@@ -113,7 +97,12 @@ class Translator:
         thread, message_id = self._maybe(message.parent_tool_use_id), self._text(message.message_id or message.uuid)
         common: dict[str, Any] = {"at": self._at, "parent_tool_call_id": thread, "message_id": message_id}
         common["model"] = self._redact(message.model)
-        check = None if message.model == SYNTHETIC else self._check
+        # A later answer without an error means that the earlier one was overcome.
+        self.facts.api_error = message.error
+        check = None if message.model == SYNTHETIC_MODEL else self._meter.transcript_check
+        if check:
+            self.facts.has_response = True
+            self._uncounted[str(message.message_id)] = thread
         for block in message.content:
             match type(block).__name__:
                 case "TextBlock" | "ThinkingBlock" as kind:
@@ -131,9 +120,14 @@ class Translator:
                     yield ToolCalled(**common, id=call, name=name, input=self._redact.json(arguments))
                 case _:
                     yield from self._result_block(block, thread)
-        # Only a response that was not streamed comes with its end, and so with its final counts.
-        if message.stop_reason and message.usage and message.model != SYNTHETIC and message_id not in self._counted:
-            yield self._counts(message_id, message.usage, thread)
+
+    def _counts(self) -> Iterator[ResponseEnded]:
+        """Yield the tokens of the responses that have ended: the meter has all of an answer before Claude Code."""
+        for message_id, thread in list(self._uncounted.items()):
+            if usage := self._meter.usage_of(message_id):
+                del self._uncounted[message_id]
+                message = self._redact(message_id)
+                yield ResponseEnded(at=self._at, parent_tool_call_id=thread, message_id=message, usage=usage)
 
     def _user(self, message: Any) -> Iterator[SessionRecord]:
         thread = self._maybe(message.parent_tool_use_id)
@@ -151,9 +145,9 @@ class Translator:
         if kind not in {"ToolResultBlock", "ServerToolResultBlock"}:
             yield self.notice(kind, _note_text(vars(block)))
             return
-        if self._check and kind == "ToolResultBlock":
-            self._check.returned(block.tool_use_id)
-        text, images = _returned(block.content, self._keep_image)
+        if kind == "ToolResultBlock":
+            self._meter.transcript_check.returned(block.tool_use_id)
+        text, images = self._content(block.content)
         output, is_error = self._redact(text), bool(getattr(block, "is_error", False))
         if is_error:
             # A denial in the result has no reason; this error is the only place where it was given.
@@ -164,29 +158,29 @@ class Translator:
             at=at, parent_tool_call_id=thread, id=call, output=output, is_error=is_error, images=tuple(images)
         )
 
-    def _stream(self, message: Any) -> Iterator[SessionRecord]:
-        """Take only the final counts of a response from its stream: its blocks arrive whole besides."""
-        event = message.event
-        match event.get("type"):
-            case "message_start":
-                start = event.get("message") or {}
-                if self._check:
-                    self._check.began(str(start.get("id")))
-                self._open = (self._text(start.get("id")), start.get("usage") or {})
-            case "message_delta" if self._open:
-                message_id, usage = self._open
-                # Counts are cumulative, and the later event may lack some or repeat them as zero.
-                later = event.get("usage") or {}
-                self._open = (message_id, {key: max(usage.get(key) or 0, later.get(key) or 0) for key in _TOKENS})
-            case "message_stop" if self._open:
-                message_id, usage = self._open
-                self._open = None
-                yield self._counts(message_id, usage, self._maybe(message.parent_tool_use_id))
-
-    def _counts(self, message_id: SafeText, usage: dict[str, Any], thread: SafeText | None) -> ResponseEnded:
-        self._counted.add(message_id)
-        counts = Usage(**{ours: usage.get(theirs) or 0 for theirs, ours in _TOKENS.items()})
-        return ResponseEnded(at=self._at, parent_tool_call_id=thread, message_id=message_id, usage=counts)
+    def _content(self, content: object) -> tuple[str, list[SessionImage]]:
+        """Return the text of a tool result, and its images as far as they are kept; the text says of others why not."""
+        texts: list[str] = []
+        images: list[SessionImage] = []
+        for block in content if isinstance(content, list) else filter(None, [content]):
+            match block:
+                case str() as text:
+                    texts.append(text)
+                case {"type": "text", "text": str(text)}:
+                    texts.append(text)
+                case {"type": str(kind), "source": {"data": str(data), "media_type": media_type}}:
+                    texts.append(f"[{kind}: {media_type}, {len(data) * 3 // 4} bytes]")
+                    kept = self._keep_image(data) if self._keep_image and kind == "image" else None
+                    if isinstance(kept, SessionImage):
+                        images.append(kept)
+                    elif kept:
+                        texts.append(f"[the image was not kept: {kept}]")
+                case {"type": "image" | "document" as kind}:
+                    # Whatever else it is: megabytes of base64 are no text.
+                    texts.append(f"[{kind}]")
+                case _:
+                    texts.append(_json(block))
+        return "\n".join(texts), images
 
     def _system(self, message: Any) -> Iterator[SessionRecord]:
         subtype, data, at, text = message.subtype, message.data, self._at, self._text
@@ -197,6 +191,10 @@ class Translator:
                 before, self._started = self._started, self._init(data)
                 if before is None or before != self._started.replace(at=before.at):
                     yield self._started
+            case "session_state_changed":
+                self.facts.idle = data.get("state") == "idle"
+            case "background_tasks_changed":
+                self.facts.background_tasks = tuple(str(task.get("task_id")) for task in dicts(data.get("tasks")))
             case "api_retry":
                 yield Retried(
                     at=at,
@@ -233,9 +231,6 @@ class Translator:
     def _init(self, data: dict[str, Any]) -> Started:
         text = self._text
 
-        def objects(key: str) -> list[dict[str, Any]]:
-            return [item for item in _list(data.get(key)) if isinstance(item, dict)]
-
         def names(key: str) -> tuple[SafeText, ...]:
             return tuple(text(item.get("name") if isinstance(item, dict) else item) for item in _list(data.get(key)))
 
@@ -248,15 +243,15 @@ class Translator:
             tools=names("tools"),
             mcp_servers=tuple(
                 McpServer(name=text(server.get("name")), status=text(server.get("status")))
-                for server in objects("mcp_servers")
+                for server in dicts(data.get("mcp_servers"))
             ),
             skills=names("skills"),
             agents=names("agents"),
             slash_commands=names("slash_commands"),
-            plugins=tuple(text(plugin.get("source") or plugin.get("name")) for plugin in objects("plugins")),
+            plugins=tuple(text(plugin.get("source") or plugin.get("name")) for plugin in dicts(data.get("plugins"))),
             plugin_errors=tuple(
                 PluginError(plugin=text(error.get("plugin")), message=text(error.get("message")))
-                for error in objects("plugin_errors")
+                for error in dicts(data.get("plugin_errors"))
             ),
         )
 
@@ -276,7 +271,9 @@ class Translator:
             if (call := str(refused.get("tool_use_id"))) not in self._denied:
                 self._denied.add(call)
                 yield self._refused(refused, self._errors.get(call))
-        yield Ended(
+        # One without any content comes as no message.
+        self.facts.has_response |= message.stop_reason is not None
+        self.facts.ended = Ended(
             at=self._at,
             subtype=self._redact(message.subtype),
             is_error=message.is_error,
@@ -300,6 +297,7 @@ class Translator:
             text=self._maybe(message.result),
             errors=tuple(map(self._redact, message.errors or ())),
         )
+        yield self.facts.ended
 
     def _text(self, value: object) -> SafeText:
         """Mask a value of a message as text; an absent one is empty."""
@@ -309,58 +307,19 @@ class Translator:
         return None if text is None else self._redact(text)
 
 
-def server_states(servers: Iterable[dict[str, Any]], redact: Redactor) -> Iterator[McpServerState]:
-    """Yield the states of MCP servers, as Claude Code gives them on request."""
-    for server in servers:
-        name, error = str(server.get("name") or ""), server.get("error")
-        tools = [tool["name"] for tool in _list(server.get("tools")) if isinstance(tool, dict) and tool.get("name")]
-        yield McpServerState(
-            name=redact(name),
+def server_states(servers: object, redact: Redactor) -> tuple[McpServerState, ...]:
+    """Return the states of MCP servers, as Claude Code gives them on request."""
+    return tuple(
+        McpServerState(
+            name=redact(name := str(server.get("name") or "")),
             status=redact(str(server.get("status") or "")),
-            error=redact(str(error)) if error else None,
-            tools=tuple(redact(kinds.server(name, str(tool))) for tool in tools),
+            error=redact(str(error)) if (error := server.get("error")) else None,
+            tools=tuple(
+                redact(kinds.server(name, str(tool["name"]))) for tool in dicts(server.get("tools")) if tool.get("name")
+            ),
         )
-
-
-def _returned(content: object, keep: KeepImage | None) -> tuple[str, list[SessionImage]]:
-    """Return the text of a tool result, and its images as far as they are kept; the text says of others why not."""
-    images: list[SessionImage] = []
-    match content:
-        case None:
-            return "", images
-        case str():
-            return content, images
-        case list():
-            texts = []
-            for block in content:
-                texts.append(_block_text(block))
-                match block:
-                    case {"type": "image", "source": {"type": "base64", "data": str(data)}} if keep:
-                        kept = keep(data)
-                        if isinstance(kept, SessionImage):
-                            images.append(kept)
-                        else:
-                            texts.append(f"[the image was not kept: {kept}]")
-                    case _:
-                        pass
-            return "\n".join(texts), images
-        case _:
-            return _json(content), images
-
-
-def _block_text(block: object) -> str:
-    match block:
-        case {"type": "text", "text": str(text)}:
-            return text
-        case {"type": str(kind), "source": {"data": str(data), "media_type": str(media_type)}}:
-            return f"[{kind}: {media_type[:MAX_TYPE_LENGTH]}, {len(data) * 3 // 4} bytes]"
-        case {"type": "image" | "document" as kind}:
-            # Whatever else it is: megabytes of base64 are no text.
-            return f"[{kind}]"
-        case str():
-            return block
-        case _:
-            return _json(block)
+        for server in dicts(servers)
+    )
 
 
 def _note_text(data: dict[str, Any]) -> str:

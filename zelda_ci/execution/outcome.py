@@ -1,4 +1,4 @@
-"""End of a session: the exact test of success, and a status, code and sentence for every other end; pure."""
+"""End of a session: the exact test of success, and a code and sentence for every other end; pure."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -8,27 +8,33 @@ from zelda_ci.domain.session import Ended, SessionStatus
 # Last lines on standard error, to explain a crash with.
 STDERR_TAIL = 5
 
+# By the code of an end; of all other codes, the session failed.
+_STATUSES = {
+    None: SessionStatus.COMPLETED,
+    "MAX_TURNS": SessionStatus.MAX_TURNS,
+    "BUDGET_EXCEEDED": SessionStatus.BUDGET_EXCEEDED,
+    "SESSION_TIMED_OUT": SessionStatus.TIMED_OUT,
+    "INTERRUPTED": SessionStatus.INTERRUPTED,
+}
+
 
 @dataclass(frozen=True)
 class SessionOutcome:
     """End of a session; everything said in it was recorded. The reason is text from outside until it is redacted."""
 
-    status: SessionStatus
     code: str | None = None
-    """Machine-readable code of a failure, like `AUTHENTICATION_FAILED`."""
+    """Machine-readable, like `AUTHENTICATION_FAILED`; absent where the session completed."""
     reason: str | None = None
     wall_seconds: float = 0.0
 
+    @property
+    def status(self) -> SessionStatus:
+        """Status that the code stands for."""
+        return _STATUSES.get(self.code, SessionStatus.FAILED)
 
-BUDGET = SessionOutcome(
-    SessionStatus.BUDGET_EXCEEDED, "BUDGET_EXCEEDED", "The session reached its cost limit (maxCostUsd)."
-)
-CANCELLED = SessionOutcome(SessionStatus.INTERRUPTED, "INTERRUPTED", "The session was interrupted.")
 
-
-def failed(code: str, reason: str) -> SessionOutcome:
-    """Return the outcome of a session that failed, with its reason in one line."""
-    return SessionOutcome(SessionStatus.FAILED, code, " ".join(reason.split()))
+BUDGET = SessionOutcome("BUDGET_EXCEEDED", "The session reached its cost limit (maxCostUsd).")
+CANCELLED = SessionOutcome("INTERRUPTED", "The session was interrupted.")
 
 
 @dataclass
@@ -39,8 +45,8 @@ class SessionFacts:
     """The last result message."""
     idle: bool = False
     """Whether Claude Code last said that no further turn is owed."""
-    responses: set[str] = field(default_factory=set)
-    """Ids of real model responses, in all threads."""
+    has_response: bool = False
+    """Whether a real model responded, in any thread."""
     api_error: str | None = None
     """Claude Code's class of the latest error of the API, like `billing_error`."""
     background_tasks: tuple[str, ...] = ()
@@ -64,16 +70,19 @@ class SessionFacts:
         return self.ended is not None and self.idle
 
 
+_ABORTED = SessionOutcome("INTERRUPTED", "The session was interrupted from outside.")
 # By the subtype of the result, or the reason why it terminated.
 _LIMITS = {
-    "error_max_turns": (SessionStatus.MAX_TURNS, "MAX_TURNS", "The session used all its turns (maxTurns)."),
-    "error_max_budget_usd": (SessionStatus.BUDGET_EXCEEDED, "BUDGET_EXCEEDED", "The session reached its cost limit."),
-    "aborted_tools": (SessionStatus.INTERRUPTED, "INTERRUPTED", "The session was interrupted from outside."),
-    "aborted_streaming": (SessionStatus.INTERRUPTED, "INTERRUPTED", "The session was interrupted from outside."),
+    "error_max_turns": SessionOutcome("MAX_TURNS", "The session used all its turns (maxTurns)."),
+    "error_max_budget_usd": SessionOutcome("BUDGET_EXCEEDED", "The session reached its cost limit."),
+    "aborted_tools": _ABORTED,
+    "aborted_streaming": _ABORTED,
 }
 
+NOT_CONFINED = "Claude Code was not started, because it could not be confined"
+
 _NO_MODEL = ("MODEL_NOT_FOUND", "The model does not exist, or the key has no access to it.")
-# By the reason why the session terminated, the class of the API's last error, or its status.
+# By the reason why the session terminated, the class of the API's last error, or its status; then by the stop reason.
 _FAILURES: dict[str | int | None, tuple[str, str]] = {
     "prompt_too_long": ("PROMPT_TOO_LONG", "The conversation no longer fits the model's context."),
     "image_error": ("REQUEST_TOO_LARGE", "A request was larger than the API accepts."),
@@ -86,6 +95,7 @@ _FAILURES: dict[str | int | None, tuple[str, str]] = {
     404: _NO_MODEL,
     429: ("RATE_LIMITED", "The API kept refusing requests for their rate (429)."),
     529: ("API_OVERLOADED", "The API stayed overloaded (529)."),
+    "refusal": ("MODEL_REFUSED", "The model refused to go on."),
 }
 
 
@@ -95,56 +105,51 @@ def judge(facts: SessionFacts) -> SessionOutcome:
     if facts.stopped:
         return facts.stopped
     if ended is None or not (facts.quiet or ended.is_error):
-        return _of_crash(facts)
-    # A CLI that did not close itself to what it starts was given no token, and says that it is not logged in.
-    if ended.is_error and not facts.begun:
-        return _not_confined(_own_words(ended))
-    return _of_result(ended, facts)
+        code, reason = _of_crash(facts)
+    else:
+        if limit := _LIMITS.get(ended.subtype) or _LIMITS.get(ended.terminal_reason or ""):
+            return limit
+        # `success` alone means nothing: errors of the API carry it too.
+        is_complete = (ended.subtype, ended.terminal_reason, ended.is_error) == ("success", "completed", False)
+        if is_complete and facts.has_response:
+            return SessionOutcome()
+        code, sentence = _of_result(ended, facts)
+        reason = f"{sentence} Claude Code says: {'; '.join(ended.errors) or ended.text or 'nothing'}"
+    return SessionOutcome(code, " ".join(reason.split()))
 
 
-def _of_crash(facts: SessionFacts) -> SessionOutcome:
+def _of_crash(facts: SessionFacts) -> tuple[str, str]:
     broken, exit_code, stderr = facts.broken, facts.exit_code, " ".join(facts.stderr_tail)
+    tail = f": {stderr}" if stderr else "."
     if not facts.begun and (broken is None or broken.code == "CLI_START_TIMED_OUT"):
-        return _not_confined(stderr or "no reason was given")
+        return "SESSION_NOT_CONFINED", f"{NOT_CONFINED}{tail}"
     if broken:
-        return failed(broken.code or "SESSION_FAILED", f"{broken.reason} {stderr}")
+        return broken.code or "SESSION_FAILED", f"{broken.reason} {stderr}"
     known = exit_code or 0
     signal_number = -known if known < 0 else known - 128
     ended = "Claude Code ended" if exit_code is None else f"Claude Code ended with exit code {exit_code}"
-    tail = f": {stderr}" if stderr else "."
     if "cannot be used with root" in stderr:
-        return failed("ROOT_REFUSED", "Claude Code refuses to bypass permissions as root outside a sandbox.")
+        return "ROOT_REFUSED", "Claude Code refuses to bypass permissions as root outside a sandbox."
     if signal_number > 0:
-        return failed("CLI_KILLED", f"Claude Code was killed by signal {signal_number}{tail}")
+        return "CLI_KILLED", f"Claude Code was killed by signal {signal_number}{tail}"
     if not facts.prompted:
-        return failed("CLI_START_FAILED", f"{ended} while starting{tail}")
-    return failed("CLI_CRASHED", f"{ended} before the session was over{tail}")
+        return "CLI_START_FAILED", f"{ended} while starting{tail}"
+    return "CLI_CRASHED", f"{ended} before the session was over{tail}"
 
 
-def _not_confined(why: str) -> SessionOutcome:
-    return failed("SESSION_NOT_CONFINED", f"Claude Code was not started, because it could not be confined: {why}")
-
-
-def _of_result(ended: Ended, facts: SessionFacts) -> SessionOutcome:
-    """Judge a result message. `success` alone means nothing: errors of the API carry it too."""
-    if limit := _LIMITS.get(ended.subtype) or _LIMITS.get(ended.terminal_reason or ""):
-        return SessionOutcome(*limit)
-    words = f"Claude Code says: {_own_words(ended)}"
-    if not ended.is_error and not facts.responses:
+def _of_result(ended: Ended, facts: SessionFacts) -> tuple[str, str]:
+    # A CLI that did not close itself to what it starts was given no token, and says that it is not logged in.
+    if ended.is_error and not facts.begun:
+        return "SESSION_NOT_CONFINED", f"{NOT_CONFINED}."
+    if not ended.is_error and not facts.has_response:
         why = ": the prompt was taken as a command of Claude Code" if facts.is_command else ""
-        return failed("NO_MODEL_CALL", f"The session ended without asking a model{why}. {words}")
-    if (ended.subtype, ended.terminal_reason, ended.is_error) == ("success", "completed", False):
-        return SessionOutcome(SessionStatus.COMPLETED)
-    if failure := of_api_error(ended.api_error_status, ended.terminal_reason, facts.api_error):
-        code, sentence = failure
-    elif ended.stop_reason == "refusal":
-        code, sentence = "MODEL_REFUSED", "The model refused to go on."
-    elif ended.terminal_reason == "api_error":
-        code, sentence = "API_UNREACHABLE", "The API gave no usable answer."
-    else:
-        code = "SESSION_FAILED"
-        sentence = f"The session ended in an error ({ended.terminal_reason or ended.subtype})."
-    return failed(code, f"{sentence} {words}")
+        return "NO_MODEL_CALL", f"The session ended without asking a model{why}."
+    failure = of_api_error(ended.api_error_status, ended.terminal_reason, facts.api_error)
+    if failure := failure or _FAILURES.get(ended.stop_reason):
+        return failure
+    if ended.terminal_reason == "api_error":
+        return "API_UNREACHABLE", "The API gave no usable answer."
+    return "SESSION_FAILED", f"The session ended in an error ({ended.terminal_reason or ended.subtype})."
 
 
 def of_api_error(status: int | None, *signs: str | None) -> tuple[str, str] | None:
@@ -155,7 +160,3 @@ def of_api_error(status: int | None, *signs: str | None) -> tuple[str, str] | No
         return None
     code, who = ("API_FAILED", "kept failing") if status >= 500 else ("REQUEST_REFUSED", "refused the request")
     return code, f"The API {who} ({status})."
-
-
-def _own_words(ended: Ended) -> str:
-    return "; ".join(ended.errors) or ended.text or "nothing"

@@ -43,7 +43,7 @@ def replacing(target: Path, *, durable: bool = True, mode: int | None = None) ->
         mode: Its permissions; by default what the umask allows, since results are read by other users too.
 
     Raises:
-        LinkedFolderError: Its folder is, or lies behind, a link of a repository.
+        StorageError: Its folder is, or lies behind, a link of a repository.
         OSError: It could not be written; `target` is as it was.
     """
     untrusted.refuse_links(target.parent)
@@ -91,22 +91,18 @@ def storage_errors(path: Path) -> Iterator[None]:
     """Translate what the operating system says of `path` into what the user can do."""
     try:
         yield
-    except untrusted.LinkedFolderError as problem:
-        message = f"{path} would be written through {problem.link}, which is a symbolic link."
-        hint = "Remove the link: Zelda writes through none."
-        raise StorageError(message, hint=hint, code="STORAGE_LINK") from problem
     except OSError as problem:
         hint, code = None, None
         match problem.errno:
             case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
                 message, code = f"There is no space left to write {path}.", "STORAGE_FULL"
-                hint = "Free some space and start zelda again: what was captured is saved and becomes a result."
+                hint = "Free some space and start zelda again; what a run had captured becomes a result."
             case errno.EACCES | errno.EPERM | errno.EROFS:
                 message, code = f"{path} may not be written: {problem.strerror}.", "STORAGE_FORBIDDEN"
-                hint = "Make its folder writable, or set resultsDir in zelda.config.yaml to one that is."
+                hint = "Make its folder writable. Results can go elsewhere: resultsDir in zelda.config.yaml."
             case errno.ENOTDIR | errno.EEXIST | errno.EISDIR | errno.ELOOP:
                 message, code = f"{path} cannot be made: {problem.strerror}.", "STORAGE_IN_THE_WAY"
-                hint = "Move away what is in its place, or set resultsDir in zelda.config.yaml to another folder."
+                hint = "Move away what is in its place. Results can go elsewhere: resultsDir in zelda.config.yaml."
             case _:
                 message = f"{path} could not be written: {problem.strerror or problem}."
         raise StorageError(message, hint=hint, code=code) from problem

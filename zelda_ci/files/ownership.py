@@ -30,7 +30,7 @@ def make_folder(path: Path) -> None:
     """Make a folder and those above it that are missing, each handed over; one that exists is left as it is.
 
     Raises:
-        LinkedFolderError: A link of a repository is on the way.
+        StorageError: A link of a repository is on the way.
         OSError: It cannot be made, or something else is in its place.
     """
     untrusted.refuse_links(path)

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from zelda_ci.errors import StorageError
+
 # A path, or a name below the descriptor of a folder; bytes where it need not be UTF-8.
 Name = str | bytes | os.PathLike[str]
 
@@ -52,22 +54,19 @@ class TooLargeError(OSError):
         self.size = size
 
 
-class LinkedFolderError(OSError):
-    """A folder of a repository that lies behind a symbolic link: whoever wrote the link chose where it leads."""
-
-    def __init__(self, link: Path) -> None:
-        super().__init__(errno.ELOOP, f"{link} is a symbolic link")
-        self.link = link
-
-
 def refuse_links(folder: Path) -> None:
-    """Raise `LinkedFolderError` where a folder, which need not exist, or one above it in its repository is a link."""
+    """Refuse to write into a folder of a repository behind a symbolic link: whoever wrote it chose where it leads.
+
+    Raises:
+        StorageError: The folder, which need not exist, or one above it in its repository is a link.
+    """
     path = Path(os.path.abspath(folder))  # noqa: PTH100 - resolve() would follow the links
     # The outermost: a link may lead into another repository.
     *_, top = path, *repositories(path)
     for place in reversed((path, *path.parents)):
         if top in place.parents and place.is_symlink():
-            raise LinkedFolderError(place)
+            message = f"{place} is a symbolic link, through which {folder} would be written."
+            raise StorageError(message, hint="Remove the link: Zelda writes through none.", code="STORAGE_LINK")
 
 
 def repositories(folder: Path) -> Iterator[Path]:

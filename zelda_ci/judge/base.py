@@ -1,11 +1,13 @@
 """What evaluators know of a judge: a question in, a validated answer out; votes, and questions side by side."""
 
+import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 import anyio
+import anyio.to_thread
 from pydantic import BaseModel, ValidationError
 
 from zelda_ci.domain.suite import ResolvedSuite
@@ -60,10 +62,6 @@ class CommonPrefix:
 class JudgeQuestion:
     """One question to a judge. Text from a session belongs into fences, see `judge.fence`."""
 
-    name: str
-    """Like "requirement-fulfillment"."""
-    version: str
-    """Of the prompt."""
     system: str
     """The judge's task, which follows after what is common."""
     shared: tuple[str, ...]
@@ -103,22 +101,6 @@ class Judge(Protocol):
         """Ask; raises JudgeError where there is no usable answer."""
 
 
-@dataclass
-class LateJudge:
-    """A judge that is made for its first question: importing its SDK takes a second."""
-
-    model: str
-    context_tokens: int
-    make: Callable[[], Judge]
-    """Raises JudgeError where there can be none; who asks nothing never learns of it."""
-    _judge: Judge | None = None
-
-    async def ask(self, question: JudgeQuestion, form: type[A]) -> A:
-        if self._judge is None:
-            self._judge = await anyio.to_thread.run_sync(self.make)
-        return await self._judge.ask(question, form)
-
-
 def problems_of(problem: ValidationError) -> str:
     """What is wrong with a form, in words for the model that filled it in; nothing of what it wrote."""
     errors = problem.errors(include_url=False, include_input=False, include_context=False)
@@ -131,22 +113,25 @@ def models_of(suite: ResolvedSuite) -> tuple[str, ...]:
     return suite.judge.models or (suite.judge_model,)
 
 
-@dataclass(frozen=True)
+@dataclass
 class JudgePanel:
-    """Several models as one judge: each vote is that of another, and so is its repetition."""
+    """Models as one judge: each vote is that of another, and so is its repetition."""
 
-    judges: tuple[Judge, ...]
+    models: Sequence[str]
+    context_tokens: int
+    make: Callable[[str], Judge]
+    """Makes a judge for its first question: importing its SDK takes a second. Raises JudgeError where it cannot."""
+    _judges: dict[str, Judge] = field(default_factory=dict)
 
     @property
     def model(self) -> str:
-        return MODEL_SEPARATOR.join(judge.model for judge in self.judges)
-
-    @property
-    def context_tokens(self) -> int:
-        return min(judge.context_tokens for judge in self.judges)
+        return MODEL_SEPARATOR.join(self.models)
 
     async def ask(self, question: JudgeQuestion, form: type[A]) -> A:
-        return await self.judges[question.vote % len(self.judges)].ask(question, form)
+        model = self.models[question.vote % len(self.models)]
+        if model not in self._judges:
+            self._judges[model] = await anyio.to_thread.run_sync(self.make, model)
+        return await self._judges[model].ask(question, form)
 
 
 MODEL_SEPARATOR = " + "
@@ -171,17 +156,15 @@ AT_ONCE = 4
 
 async def all_of(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T | JudgeError]:
     """What each call returned, or why it could not, in the order of the calls."""
-    results: dict[int, T | JudgeError] = {}
     slots = anyio.CapacityLimiter(AT_ONCE)
 
-    async def make(position: int) -> None:
+    async def made(call: Callable[[], Awaitable[T]]) -> T | JudgeError:
         async with slots:
             try:
-                results[position] = await calls[position]()
+                return await call()
             except JudgeError as problem:
-                results[position] = problem
+                return problem
 
-    async with anyio.create_task_group() as group:
-        for position in range(len(calls)):
-            group.start_soon(make, position)
-    return [results[position] for position in range(len(calls))]
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(made(call)) for call in calls]
+    return [task.result() for task in tasks]

@@ -21,6 +21,7 @@ from zelda_ci.judge.base import problems_of
 from zelda_ci.judge.characters import marked, spelled
 from zelda_ci.judge.prompts import fence, mark_of
 from zelda_ci.judge.rendering import CitedPiece, outline, pieces
+from zelda_ci.judge.workspace import LookupFailedError
 from zelda_ci.redact import Redactor, SafeText
 
 MAX_RESULT_LENGTH = 20_000
@@ -38,10 +39,6 @@ Glob = Annotated[str, Field(max_length=300, description="Like src/**/*.py, or *.
 Found = tuple[str, str]
 
 
-class NotThereError(Exception):
-    """Why something cannot be looked up, in words for the judge."""
-
-
 class Request(BaseModel, ABC):
     """What a judge asks for. The docstring of each kind is what a judge is told of it."""
 
@@ -50,7 +47,7 @@ class Request(BaseModel, ABC):
 
     @abstractmethod
     def answer(self, session: "SessionLookups") -> Found:
-        """Look it up; raises NotThereError, InvalidPatternError or OSError where that is not possible."""
+        """Look it up; raises LookupFailedError or OSError where that is not possible."""
 
 
 class ListFiles(Request):
@@ -73,7 +70,7 @@ class _Lines(Request):
         """The lines of a text that are asked for, each in a form."""
         all_lines = text.splitlines()
         if self.first_line > max(1, len(all_lines)):
-            raise NotThereError(f"it has {len(all_lines)} lines")
+            raise LookupFailedError(f"it has {len(all_lines)} lines")
         last = min(self.first_line - 1 + self.lines, len(all_lines))
         numbers = range(self.first_line, last + 1)
         shown = (line.format(number=number, text=all_lines[number - 1]) for number in numbers)
@@ -161,7 +158,7 @@ class ReadTurn(_Lines):
             if piece.place == place or piece.place.startswith(f"{place} ")
         ]
         if not texts:
-            raise NotThereError(f"there is no {place}: the session has {len(session.transcript.turns)} turns")
+            raise LookupFailedError(f"there is no {place}: the session has {len(session.transcript.turns)} turns")
         return self._of("\n".join(texts), "{text}")
 
 
@@ -203,15 +200,13 @@ class SessionLookups:
 
     def run(self, name: str, values: Mapping[str, Any]) -> SafeText:
         """One look-up; what is wrong with it is said in the answer."""
-        if name not in BY_TOOL:
-            return self.redact("There is no tool of this name.")
         try:
             heading, text = BY_TOOL[name].model_validate(dict(values)).answer(self)
         except ValidationError as problem:
             return self.redact(problems_of(problem))
         except OSError as problem:
             return self.redact(f"That cannot be looked up: {problem.strerror}")
-        except (NotThereError, workspace.InvalidPatternError) as problem:
+        except LookupFailedError as problem:
             return self.redact(f"That cannot be looked up: {problem}")
         text = marked(text)
         if len(text) > MAX_RESULT_LENGTH:
@@ -220,9 +215,9 @@ class SessionLookups:
 
     @cached_property
     def tree(self) -> workspace.FinalTree:
-        """The final workspace; raises NotThereError where it is gone."""
+        """The final workspace; raises LookupFailedError where it is gone."""
         if self.root is None:
-            raise NotThereError(GONE)
+            raise LookupFailedError(GONE)
         return workspace.FinalTree(self.root)
 
     @property

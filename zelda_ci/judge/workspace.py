@@ -22,8 +22,8 @@ MAX_SEARCHED_BYTES = 100_000_000
 MAX_PATTERN_LENGTH = 500
 
 
-class InvalidPatternError(Exception):
-    """Why a pattern cannot be searched for, in words."""
+class LookupFailedError(Exception):
+    """Why something cannot be looked up, in words."""
 
 
 @dataclass(frozen=True)
@@ -68,10 +68,10 @@ def _covers(patterns: Sequence[str], path: str) -> bool:
 def expression(pattern: str, *, is_regex: bool = True, ignores_case: bool = False) -> Any:
     """Compile what is searched for in lines: an expression of RE2, or a text as it stands.
 
-    Raises InvalidPatternError where it is too long, or no expression that RE2 understands.
+    Raises LookupFailedError where it is too long, or no expression that RE2 understands.
     """
     if len(pattern) > MAX_PATTERN_LENGTH:
-        raise InvalidPatternError(f"the pattern is longer than {MAX_PATTERN_LENGTH} characters")
+        raise LookupFailedError(f"the pattern is longer than {MAX_PATTERN_LENGTH} characters")
     options = re2.Options()
     options.log_errors = False
     options.case_sensitive = not ignores_case
@@ -79,4 +79,4 @@ def expression(pattern: str, *, is_regex: bool = True, ignores_case: bool = Fals
     try:
         return re2.compile(f"(?m){pattern}" if is_regex else re2.escape(pattern), options)
     except re2.error:
-        raise InvalidPatternError("the pattern is no expression that RE2 understands") from None
+        raise LookupFailedError("the pattern is no expression that RE2 understands") from None

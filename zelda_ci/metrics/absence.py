@@ -10,7 +10,7 @@ from itertools import chain
 
 from zelda_ci.domain.session import ToolCall
 from zelda_ci.judge.characters import spelled
-from zelda_ci.judge.workspace import MAX_SEARCHED_BYTES, FinalTree, InvalidPatternError, expression
+from zelda_ci.judge.workspace import MAX_SEARCHED_BYTES, FinalTree, LookupFailedError, expression
 from zelda_ci.metrics.citable import added
 from zelda_ci.metrics.citations import CitedPlace
 
@@ -31,17 +31,13 @@ _BINARY = re.compile(r"^(?:GIT binary patch$|Binary files .* differ$)", re.MULTI
 NOT_NAMED = "the criterion does not name in backticks or quotation marks {}, so it needs a fact beside it"
 
 
-class NotShownError(Exception):
-    """Why an absence is not shown."""
-
-
 def objection(tree: FinalTree | None, patch: str | None, calls: Sequence[ToolCall], place: CitedPlace) -> str | None:
     """Why something is not absent from the final tree, the calls or the patch, which is None where not known whole."""
     try:
         finds = _finder(place) if place.pattern.strip() else None
         contents = _contents(tree, patch, calls, place)
         return next((why for why, data in contents if finds is None or finds(data)), None)
-    except (NotShownError, InvalidPatternError) as problem:
+    except LookupFailedError as problem:
         return str(problem)
 
 
@@ -50,21 +46,21 @@ def _contents(
 ) -> Iterator[tuple[str, bytes]]:
     """All that is looked through, each with the sentence for where it has what should be absent."""
     if place.paths in (PATCH, CALLS) and not place.pattern.strip():
-        raise NotShownError("it has no pattern")
+        raise LookupFailedError("it has no pattern")
     if place.paths == CALLS:
         for call in calls:
             why = f"a call of {_named(call.name)} has it"
             yield from ((why, text.encode("utf-8", "replace")) for text in (call.name, *_texts(dict(call.input))))
     elif place.paths == PATCH:
         if patch is None:
-            raise NotShownError("the whole patch is not known")
+            raise LookupFailedError("the whole patch is not known")
         if _BINARY.search(patch):
-            raise NotShownError("the patch has binary files, whose content it does not show")
+            raise LookupFailedError("the patch has binary files, whose content it does not show")
         yield from (("the patch adds it", line.encode("utf-8", "replace")) for line in added(patch))
     elif tree is None:
-        raise NotShownError("the final files are gone")
+        raise LookupFailedError("the final files are gone")
     elif not tree.is_whole:
-        raise NotShownError("there are too many files to look through, or folders that cannot be entered")
+        raise LookupFailedError("there are too many files to look through, or folders that cannot be entered")
     else:
         yield from _files(tree, _globs(place.paths), is_read=bool(place.pattern.strip()))
 
@@ -79,20 +75,20 @@ def _files(tree: FinalTree, patterns: Sequence[str], *, is_read: bool) -> Iterat
         yield from ((f"{_named(path)} is there", b"") for path in (*files, *others))
         return
     for path in others:
-        raise NotShownError(f"{_named(path)} is a link or no regular file, and was not looked into")
+        raise LookupFailedError(f"{_named(path)} is a link or no regular file, and was not looked into")
     read = filled = 0
     for path in files:
         try:
             data = tree.read(path)
         except OSError as problem:
-            raise NotShownError(f"{_named(path)} could not be looked through ({problem.strerror})") from None
+            raise LookupFailedError(f"{_named(path)} could not be looked through ({problem.strerror})") from None
         read += len(data)
         filled += bool(data.strip())
         yield f"{_named(path)} has it", data
         if read > MAX_SEARCHED_BYTES:
-            raise NotShownError("there is too much to look through; name fewer paths")
+            raise LookupFailedError("there is too much to look through; name fewer paths")
     if not filled:
-        raise NotShownError("the files are empty" if files else "no file has such a path")
+        raise LookupFailedError("the files are empty" if files else "no file has such a path")
 
 
 def shortcoming(place: CitedPlace, criterion: str) -> str | None:
@@ -129,12 +125,12 @@ def _finder(place: CitedPlace) -> Callable[[bytes], bool]:
     """Whether a content has it, in any coding in which files are written."""
     pattern = place.pattern
     if len(pattern.strip()) < MIN_PATTERN_LENGTH:
-        raise NotShownError(f"a pattern has at least {MIN_PATTERN_LENGTH} characters")
+        raise LookupFailedError(f"a pattern has at least {MIN_PATTERN_LENGTH} characters")
     meant = [expression(pattern, is_regex=place.is_regex)]
     if place.is_regex and meant[0].search(""):
-        raise NotShownError("the pattern is found in every text")
+        raise LookupFailedError("the pattern is found in every text")
     if not place.is_regex and _LIKE_AN_EXPRESSION.search(pattern):
-        with suppress(InvalidPatternError):
+        with suppress(LookupFailedError):
             meant.append(expression(pattern))
     forms = [] if place.is_regex else [pattern.encode(coding, "replace") for coding in ("utf-16-le", "utf-16-be")]
 

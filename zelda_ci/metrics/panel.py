@@ -144,7 +144,6 @@ class Panel(ABC, Generic[Item, V]):
         items: What is judged, by number from 1.
     """
 
-    name: ClassVar[str]
     prompt: ClassVar[str]
     """The template of its question, with others for its task (`_system`) and for parts of transcripts (`_part`)."""
     version: ClassVar[str]
@@ -164,7 +163,9 @@ class Panel(ABC, Generic[Item, V]):
 
     def __init__(self, context: EvalContext, services: JudgeServices, items: Mapping[int, Item]) -> None:
         self.judge, self.nonce, self.redact, self.items = services.judge, services.nonce, services.redact, items
-        self._transcript, self._votes = context.transcript, context.suite.judge.cast_votes
+        judge = context.suite.judge
+        # Of different models, each judges at least once.
+        self._transcript, self._votes = context.transcript, max(judge.votes, len(judge.models))
         self._lookups = lookups_of(context, self.nonce, self.redact)
         self.evidence = gather(context, self.redact, nonce=self.nonce, context_tokens=self.judge.context_tokens)
         self._notes: list[str] = []
@@ -209,7 +210,7 @@ class Panel(ABC, Generic[Item, V]):
     def _concluding(self, earlier: EarlierFindings, numbers: Sequence[int]) -> JudgeQuestion:
         common, own = self.evidence.before(earlier, self.nonce)
         question = self._question(self.prompt, numbers, common, part=None, is_whole=earlier.is_whole)
-        return replace(question, name=self.name, shared=(*self.shown, *own), lookups=self._lookups)
+        return replace(question, shared=(*self.shown, *own), lookups=self._lookups)
 
     def _about_part(self, part: TranscriptPart) -> JudgeQuestion:
         common = self.evidence.before_part(part, self.nonce)
@@ -218,7 +219,7 @@ class Panel(ABC, Generic[Item, V]):
     def _question(self, template: str, numbers: Sequence[int], common: CommonPrefix, **values: Any) -> JudgeQuestion:
         body = render(template, can_look_up=self._lookups is not None, **values, **self.asked(numbers))
         system = render(f"{self.prompt}_system")
-        return JudgeQuestion(f"{self.name}-part", self.version, system, self.shown, body, common=common)
+        return JudgeQuestion(system, self.shown, body, common=common)
 
     async def _conclude(self, earlier: EarlierFindings) -> Mapping[int, Draft[V]]:
         """Raises JudgeError where no question at all was answered, or one was too long."""

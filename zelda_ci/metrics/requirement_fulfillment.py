@@ -37,7 +37,6 @@ class CriteriaPanel(Panel[Criterion, CriterionVerdict]):
     the session's own words; but not on what is nowhere.
     """
 
-    name = "requirement-fulfillment"
     prompt = "fulfillment"
     version = "5"
     form = Verdicts

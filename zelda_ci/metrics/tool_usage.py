@@ -139,7 +139,6 @@ def subjects(manifest: ToolsManifest, uses: Sequence[ToolUse]) -> dict[int, Subj
 class ToolPanel(Panel[Subject, Use]):
     """One run's tools and rules before the judge."""
 
-    name = "tool-usage"
     prompt = "tool_usage"
     version = "4"
     form = ToolFindings

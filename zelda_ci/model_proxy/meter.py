@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 
-from zelda_ci.domain.session import ApiUsage, ModelUsage
+from zelda_ci.domain.session import ApiUsage, ModelUsage, Usage
 from zelda_ci.model_proxy import pricing
 from zelda_ci.model_proxy.answer import AnswerEvents, dicts
 from zelda_ci.model_proxy.loaded_context import LoadedContext
@@ -83,6 +83,11 @@ class Meter:
             throttled=self.wait.throttled,
         )
 
+    def usage_of(self, message_id: str) -> Usage | None:
+        """Return the tokens of an answer, by the id of the API's message; None until the API has reported them."""
+        answers = (it for it in self._exchanges if it.message_id == message_id and it.is_reported)
+        return next((Usage() + answer.model_usage() for answer in answers), None)
+
     def begin(self, call: Call) -> "MeteredExchange":
         """Count a request; the exchange then observes its answer."""
         # The CLI changes options and its own notes between the attempts, so only the two speakers' messages count.
@@ -128,9 +133,14 @@ class MeteredExchange:
         """Whether nobody waits for the rest of the answer."""
         self.usage: dict[str, Any] = {}
         """The API's own, as far as it has come."""
+        self.cost_usd = 0.0
+        """Cost of what was seen of the answer."""
         self.estimated_usd = 0.0
         """A guess at the cost of an answer that was left before it reported its usage, or could not be read."""
-        self._has_whole_usage = False
+        self.is_reported = False
+        """Whether the usage is whole."""
+        self.message_id = ""
+        """Id of the API's message."""
         self._answer_bytes = 0
         self._events = AnswerEvents()
         self._passed: PassedAnswer | None = passed
@@ -141,11 +151,6 @@ class MeteredExchange:
     def seconds(self) -> float:
         """Wall time of the exchange so far."""
         return (self._ended_at or time.monotonic()) - self._started_at
-
-    @property
-    def cost_usd(self) -> float:
-        """Cost of what was seen of the answer."""
-        return pricing.cost_usd(self.model, self.usage)
 
     def model_usage(self) -> ModelUsage:
         """Tokens and cost of what was seen of the answer."""
@@ -174,7 +179,7 @@ class MeteredExchange:
         for event in self._events.end():
             self._update(event)
         # Who leaves an answer could otherwise read all of it but its price.
-        if (self.is_left or not self.error) and not (self._has_whole_usage or self._is_free):
+        if (self.is_left or not self.error) and not (self.is_reported or self._is_free):
             output = max(round(self.seconds * TOKENS_PER_SECOND), self._answer_bytes // BYTES_PER_TOKEN)
             estimate = {
                 "input_tokens": 0 if self.usage else self._request_bytes // BYTES_PER_TOKEN,
@@ -193,9 +198,10 @@ class MeteredExchange:
                     # The API answers with the dated id; the session and Claude Code use the one that was requested.
                     same = pricing.base_name(model) == pricing.base_name(self._requested_model)
                     self.model = self._requested_model if same else model
+                self.message_id = str(message.get("id"))
                 self._count(message.get("usage"))
             case {"type": "message_delta", "usage": dict(usage)}:
-                self._has_whole_usage = True
+                self.is_reported = True
                 self._count(usage)
             case {"type": "error", "error": {"type": str(kind)}}:
                 self.error = self.error or ERROR_STATUS.get(kind, "500")
@@ -206,3 +212,4 @@ class MeteredExchange:
         # Counts are cumulative; null and zero mean "as before".
         if isinstance(usage, dict):
             self.usage |= {key: value for key, value in usage.items() if value}
+            self.cost_usd = pricing.cost_usd(self.model, self.usage)

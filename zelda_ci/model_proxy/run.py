@@ -7,20 +7,12 @@ from typing import Protocol
 import anyio
 import anyio.to_thread
 
-from zelda_ci.model_proxy import policy
+from zelda_ci.model_proxy import policy, wire
 from zelda_ci.model_proxy.cassettes.record import RecordedAnswer, Recording
 from zelda_ci.model_proxy.meter import Meter, MeteredExchange
 from zelda_ci.model_proxy.policy import Allowed
 from zelda_ci.model_proxy.rate_limits import UpstreamPause, is_throttled
-from zelda_ci.model_proxy.wire import (
-    DO_NOT_RETRY,
-    AnswerSource,
-    BrokenOff,
-    Call,
-    Headers,
-    RefusedHereError,
-    UnreachableError,
-)
+from zelda_ci.model_proxy.wire import AnswerSource, BrokenOff, Call, Headers, RefusedHereError, UnreachableError
 
 # Requests under way for one run: what these cost is known only when they are over. Sub-agents are ten at most.
 MAX_CONCURRENT = 24
@@ -110,7 +102,7 @@ class ProxyRun:
                     return False
                 else:
                     # The session would only begin the same waiting anew.
-                    headers = [*(each for each in headers if each[0] != b"x-should-retry"), *DO_NOT_RETRY]
+                    headers = [*(each for each in headers if each[0] != b"x-should-retry"), *wire.DO_NOT_RETRY]
                 observers: list[MeteredExchange | RecordedAnswer] = [exchange, recorded] if recorded else [exchange]
                 for observer in observers:
                     observer.start(answer.status, headers)

@@ -21,7 +21,7 @@ DELTAS = ("text", "thinking", "partial_json")
 
 
 class TranscriptCheck:
-    """Compares one run's transcript with its answers; see `execution.agent.MessageCheck`."""
+    """Compares one run's transcript with its answers."""
 
     def __init__(self) -> None:
         self.is_complete: dict[str, bool] = {}
@@ -53,11 +53,6 @@ class TranscriptCheck:
                         pass
             if is_known:
                 return
-
-    def began(self, message: str) -> None:
-        """Check that a model's message is the API's."""
-        if message not in self.is_complete:
-            self._differences.append(f"message {message}")
 
     def said(self, message: str, text: str, *, thinking: bool) -> None:
         """Check a text of a model's message."""

@@ -39,6 +39,7 @@ class Upstream:
     headers: Mapping[str, Secret]
     """The credentials, which replace whatever the session sends under the same names."""
     base_url: str
+    """Without a slash at its end."""
     environ: Mapping[str, str] = field(repr=False)
     """The user's: HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY, SSL_CERT_FILE, SSL_CERT_DIR and NODE_EXTRA_CA_CERTS are
     honoured."""
@@ -46,11 +47,8 @@ class Upstream:
     """More headers, which say to a gateway where the request goes and are no secret."""
     beta: str = ""
     """Named beside those that the session names."""
-
-    def __post_init__(self) -> None:
-        self.base_url = self.base_url.rstrip("/")
-        self._renewed: Sequence[Secret] = ()
-        """Credentials that a cloud's library has found."""
+    _renewed: Sequence[Secret] = field(default=(), init=False, repr=False)
+    """Credentials that a cloud's library has found."""
 
     @property
     def address(self) -> str:
@@ -141,7 +139,7 @@ class Vertex(_Cloud):
     """
 
     def __init__(
-        self, project: str, region: str, headers: Mapping[str, Secret], base_url: str | None, environ: Mapping[str, str]
+        self, project: str, region: str, headers: Mapping[str, Secret], base_url: str, environ: Mapping[str, str]
     ) -> None:
         hosts = {"global": "aiplatform", "us": "aiplatform.us.rep", "eu": "aiplatform.eu.rep"}
         own = f"https://{hosts.get(region, f'{region}-aiplatform')}.googleapis.com/v1"
@@ -189,9 +187,7 @@ class Bedrock(_Cloud):
     that sign requests. The address may be another than Amazon's own.
     """
 
-    def __init__(
-        self, region: str, headers: Mapping[str, Secret], base_url: str | None, environ: Mapping[str, str]
-    ) -> None:
+    def __init__(self, region: str, headers: Mapping[str, Secret], base_url: str, environ: Mapping[str, str]) -> None:
         super().__init__(headers, base_url or f"https://bedrock-runtime.{region}.amazonaws.com", environ)
         self._region = region
         self._stream = _library("botocore.eventstream", "bedrock")

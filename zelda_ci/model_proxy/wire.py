@@ -129,7 +129,7 @@ class CassetteState:
     @property
     def remarks(self) -> Sequence[SafeText]:
         """What the user should know: that it could not be written, or where a replay was not exactly the recording."""
-        return ()
+        return [self.failure] if self.failure else []
 
 
 def written(event: dict[str, Any]) -> bytes:

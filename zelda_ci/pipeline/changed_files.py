@@ -9,8 +9,7 @@ from zelda_ci.domain.fingerprint import Steers
 from zelda_ci.domain.kinds import may_steer
 from zelda_ci.execution.manifest.tree import MAX_FILE_BYTES
 from zelda_ci.selection.effects import ChangeSet, FileChange, FileText, ProjectFiles, first_difference, how_it_steers
-from zelda_ci.selection.reach import RECIPES, Graph, described
-from zelda_ci.selection.repository_files import RepositoryFiles
+from zelda_ci.selection.reach import RECIPES, Graph, RepositoryFiles, described
 from zelda_ci.workspace.git import LINK, SUBMODULE, Git, TreeFile, tree_files
 from zelda_ci.workspace.objects import Objects
 from zelda_ci.workspace.store import TestedFiles

@@ -36,6 +36,7 @@ from zelda_ci.judge.failures import NO_CREDIT
 from zelda_ci.metrics.base import Services
 from zelda_ci.metrics.functional_correctness import FunctionalCorrectness, check_usable, ending, reasoning, weigh
 from zelda_ci.model_proxy.proxy import ModelProxy
+from zelda_ci.pipeline.fingerprints import IMAGE
 from zelda_ci.pipeline.invocation import SETUP, Prepared
 from zelda_ci.pipeline.tools import WorkspaceCommandRunner
 from zelda_ci.process import removal
@@ -540,8 +541,6 @@ ACTIONS: Mapping[str, str] = {
     **dict.fromkeys(("ruby", "bundle", "gem", "rake"), "ruby/setup-ruby"),
     **dict.fromkeys(("uv", "uvx"), "astral-sh/setup-uv"),
 }
-IMAGE = "ZELDA_IMAGE"
-"""The variable that our image sets."""
 
 
 def missing_program(output: str) -> str | None:

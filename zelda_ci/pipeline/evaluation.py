@@ -22,7 +22,7 @@ from zelda_ci.errors import JudgeError, ProxyError, ZeldaError
 from zelda_ci.events import Emit, Phase, PhaseStarted, Warned
 from zelda_ci.execution.manifest.loading import resolve_loaded
 from zelda_ci.imports import one_at_a_time
-from zelda_ci.judge.base import Judge, JudgePanel, LateJudge, models_of
+from zelda_ci.judge.base import Judge, JudgePanel, models_of
 from zelda_ci.judge.prompts import mark_of, new_nonce
 from zelda_ci.metrics.base import Evaluator, JudgeServices, run_evaluator
 from zelda_ci.metrics.functional_correctness import ending
@@ -81,10 +81,7 @@ class JudgeRun:
             except ProxyError as problem:
                 # A replay without a recorded judge matters only to those who ask it.
                 make = partial(_refuse, JudgeError(problem.message, hint=problem.hint, code=problem.code))
-            context_tokens = suite.judge.context_tokens
-            judge = JudgePanel(
-                tuple(LateJudge(model, context_tokens, partial(make, model)) for model in models_of(suite))
-            )
+            judge = JudgePanel(models_of(suite), suite.judge.context_tokens, make)
 
             async def evaluate(evaluator: Evaluator) -> None:
                 self.results.append(await run_evaluator(evaluator, self.context, redact))

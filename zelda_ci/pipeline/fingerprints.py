@@ -47,13 +47,13 @@ SETS = frozenset({
 DIGITS = 16
 
 Lines = Mapping[str, Sequence[str]]
-# Names the image in which Zelda runs, where somebody sets it.
-IMAGE_VARIABLE = "ZELDA_IMAGE"
+# The variable that names the image in which Zelda runs: ours sets it, and so may somebody.
+IMAGE = "ZELDA_IMAGE"
 
 
 def system_name(environ: Mapping[str, str]) -> str:
     """The image where one is named, otherwise the system; without what changes with every machine."""
-    if image := environ.get(IMAGE_VARIABLE, "").strip():
+    if image := environ.get(IMAGE, "").strip():
         return image
     try:
         release = platform.freedesktop_os_release()

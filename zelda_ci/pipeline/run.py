@@ -75,7 +75,7 @@ class SuiteRun:
                     workspace = await stack.enter_async_context(opened)
                 for note in workspace.notes:
                     self.emit(Warned(note, self.run_id))
-                self.state.update(source=workspace.source, isolation=self._isolation_report(workspace))
+                self.state.update(source=workspace.source)
                 await self._look(workspace)
                 await self._work(workspace)
         except ZeldaError as exc:
@@ -109,16 +109,14 @@ class SuiteRun:
         folder.announce(provisional)
         return RunState(folder, provisional, self.redact)
 
-    def _isolation_report(self, workspace: Workspace) -> IsolationReport:
-        """What is known when the workspace is there."""
+    async def _look(self, workspace: Workspace) -> None:
+        """Note how the session is isolated and what it finds, before anything has run there."""
         level, asked, prepared = workspace.confinement.level, self.suite.isolation, self.tools.prepared
         lacking = prepared.isolation.offered.reasons if level != "full" and asked.level == "auto" else ()
         reasons = (*lacking, FORGEABLE) if level == "none" else lacking
         overruled = prepared.order.overruled.get(self.suite.name, ())
-        return IsolationReport(level=level, reasons=reasons, network=asked.network, findings=overruled)
-
-    async def _look(self, workspace: Workspace) -> None:
-        """Note what the session finds, before anything has run there."""
+        report = IsolationReport(level=level, reasons=reasons, network=asked.network, findings=overruled)
+        self.state.update(isolation=report)
         try:
             self.offered = await anyio.to_thread.run_sync(scan, workspace.root, workspace.path, self.redact, refusals)
         except OSError as exc:
@@ -182,14 +180,9 @@ class SuiteRun:
                 prompt=suite.prompt,
                 workspace=workspace,
                 execution=suite.execution,
-                base_url=meter.base_url,
-                token=meter.token,
-                socket=socket,
-                stop=meter.exhausted,
+                meter=meter,
                 pins=pins,
-                transcript_check=meter.transcript_check,
-                time_limit=meter.wait.time_limit,
-                wait_seconds=meter.wait.max_seconds,
+                socket=socket,
                 keep_image=ImageFolder(state.folder.path, redact).keep if suite.judge.images else None,
             )
             try:

@@ -21,8 +21,8 @@ from zelda_ci.pipeline.comparing import newest_results
 from zelda_ci.pipeline.fingerprints import digest, system_name
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.redact import Redactor
-from zelda_ci.selection.choice import SuiteChoice, choose
-from zelda_ci.selection.effects import ChangeSet, ProjectFiles, SuiteEvidence, own_places
+from zelda_ci.selection.choice import SuiteChoice, SuiteEvidence, choose
+from zelda_ci.selection.effects import ChangeSet, ProjectFiles, own_places
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.git import for_status, prepare, read_commit
 

@@ -2,11 +2,12 @@
 
 import io
 import os
+import re
 import signal
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,8 +31,11 @@ TERM_GRACE_SECONDS = 10.0
 # How long output may still come after the end, from a grandchild that kept the pipe open.
 DRAIN_SECONDS = 1.0
 
-# More than this a pipe of Linux never holds, unless an administrator allows it.
-MAX_PIPE_BYTES = 1 << 20
+# Status of a start, as a supervisor writes it into a file: its own process id, the word that the program has begun, the
+# program's exit code, each once it is known. An exit code cannot tell: a program may end with any number, 125 included,
+# and so may what should have confined it.
+MAX_STATUS_BYTES = 200
+STATUS = re.compile(rb"(?:([0-9]{1,9})\n)?(?:(begun)\n)?(?:ended ([0-9]{1,3})\n)?")
 
 
 class OutputBuffer:
@@ -115,8 +119,6 @@ async def run(
     argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str], timeout_seconds: float, sink: Sink
 ) -> int | None:
     """Run a program without input to its end or its deadline, with both of its streams into one sink.
-
-    On cancellation, too, the sink gets all that was printed until then.
 
     Returns:
         The exit code, negative where a signal ended it; None where the deadline did.
@@ -231,23 +233,12 @@ async def _drain(child: subprocess.Popen[bytes], *sinks: Sink) -> None:
             failures.append(error)
         _terminate(child)
 
-    pipes = [pipe.fileno() for pipe in (child.stdout, child.stderr) if pipe]
-    try:
-        async with anyio.create_task_group() as readers:
-            for pipe, sink in zip(pipes, sinks, strict=True):
-                readers.start_soon(read, pipe, sink)
-            await _exited(child)
-            # A grandchild may hold a pipe open for ever: once the child is gone, what is still unread gets a moment.
-            readers.cancel_scope.deadline = anyio.current_time() + DRAIN_SECONDS
-    except anyio.get_cancelled_exc_class():
-        # A busy machine may not have read yet what the child printed long ago; what it goes on printing is not read.
-        for pipe, sink in zip(pipes, sinks, strict=True):
-            os.set_blocking(pipe, False)
-            with suppress(OSError):
-                for _ in range(MAX_PIPE_BYTES // CHUNK):
-                    if not (chunk := os.read(pipe, CHUNK)) or not sink(chunk):
-                        break
-        raise
+    async with anyio.create_task_group() as readers:
+        for pipe, sink in zip(filter(None, (child.stdout, child.stderr)), sinks, strict=True):
+            readers.start_soon(read, pipe.fileno(), sink)
+        await _exited(child)
+        # A grandchild may hold a pipe open for ever: once the child is gone, what is still unread gets a moment.
+        readers.cancel_scope.deadline = anyio.current_time() + DRAIN_SECONDS
     if failures:
         raise failures[0]
 
@@ -265,3 +256,31 @@ async def _exited(child: subprocess.Popen[bytes]) -> None:
         await anyio.wait_readable(descriptor)
     finally:
         os.close(descriptor)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How far a start came; `exit_code` is the program's own, absent where the supervisor did not see its end."""
+
+    begun: bool
+    exit_code: int | None = None
+    supervisor: int | None = None
+    """Process id of the supervisor, once it runs."""
+
+
+@contextmanager
+def followed(file: Path) -> Iterator[Callable[[], Launch]]:
+    """Hold the file for the next start open, and yield its reader: an unconfined command can remove the file only.
+
+    Raises:
+        OSError: The earlier one cannot be removed, or there is no room.
+    """
+    file.unlink(missing_ok=True)
+    with file.open("x+b", buffering=0) as opened:
+
+        def read() -> Launch:
+            opened.seek(0)
+            supervisor, begun, code = STATUS.findall(opened.read(MAX_STATUS_BYTES) or b"")[0]
+            return Launch(bool(begun), int(code) if code else None, int(supervisor) if supervisor else None)
+
+        yield read

@@ -1,7 +1,7 @@
 """Options for bubblewrap: namespaces, and mounts of what a run may see at the places where it lies."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,28 +44,18 @@ TEMPORARY = tuple(PRIVATE.values())
 def bubblewrap_options(mounts: SandboxMounts, *, internet: bool) -> list[str]:
     """Options for a program that runs behind these mounts, with no capability and no way to the terminal.
 
-    `launcher/world.py` understands these, and no others.
-
-    Args:
-        mounts: What it sees of the files.
-        internet: Whether it keeps the machine's network.
+    `launcher/world.py` understands these, and no others. Without `internet` it loses the machine's network.
     """
-    network = () if internet else ("--unshare-net",)
-    return [
-        *NAMESPACES, *network, *SYSTEM, "--dir", "/run", "--dir", "/var", *_options(mounts),
-        # After the mounts: bubblewrap works through its arguments in order, and needs to make the places to mount at.
-        "--remount-ro", "/dev", "--remount-ro", "/",
-    ]  # fmt: skip
-
-
-def _options(mounts: SandboxMounts) -> Iterator[str]:
-    """Later ones lie on top of earlier ones."""
+    options = [*NAMESPACES, *(() if internet else ("--unshare-net",)), *SYSTEM, "--dir", "/run", "--dir", "/var"]
+    # Later mounts lie on top of earlier ones.
     for name, place in PRIVATE.items():
-        yield from ("--bind", str(mounts.private / name), str(place))
+        options += ["--bind", str(mounts.private / name), str(place)]
     for path in map(str, mounts.readable):
         is_link = path in SYSTEM_LINKS and os.path.islink(path)  # noqa: PTH114  # a string
-        yield from ("--symlink", os.readlink(path), path) if is_link else ("--ro-bind", path, path)  # noqa: PTH115
+        options += ["--symlink", os.readlink(path), path] if is_link else ["--ro-bind", path, path]  # noqa: PTH115
     for path in map(str, mounts.writable):
-        yield from ("--bind", path, path)
+        options += ["--bind", path, path]
     if mounts.socket is not None:
-        yield from ("--bind", str(mounts.socket), str(INNER_SOCKET))
+        options += ["--bind", str(mounts.socket), str(INNER_SOCKET)]
+    # After the mounts: bubblewrap works through its arguments in order, and needs to make the places to mount at.
+    return [*options, "--remount-ro", "/dev", "--remount-ro", "/"]

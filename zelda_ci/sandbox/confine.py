@@ -21,11 +21,9 @@ from zelda_ci.sandbox.readable_paths import PrivateFolders
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 
 LIMITS = {"CORE": 0, "FSIZE": 2 << 30, "NOFILE": 1 << 16}
-MAX_PROCESSES = 4096
-# Bytes; of memory at most this share of the machine's.
-MEMORY_SHARE = 0.8
-MAX_MEMORY = min(8 << 30, int(MEMORY_SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")))
-MAX_DISK = 10 << 30
+# Bytes; of memory at most 80 % of the machine's.
+MAX_MEMORY = min(8 << 30, int(0.8 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")))
+MAX_DISK, MAX_PROCESSES = 10 << 30, 4096
 
 # What a session's commands print ends up in transcripts, and what they send somewhere else is out of reach.
 HIDDEN_FROM_SHELLS = (
@@ -34,12 +32,7 @@ HIDDEN_FROM_SHELLS = (
 )  # fmt: skip
 
 # Where daemons keep sockets that anybody may connect to, and builds need nothing.
-SOCKET_FOLDERS = ("/run",)
-
-# The setting that decides on a phase's network; Zelda's own reading never has any.
-NETWORKED: Mapping[CommandPhase, str | None] = {
-    "setup": "setup", "session": "session", "build": "build", "test": "test", "zelda": None,
-}  # fmt: skip
+SOCKETS = "/run"
 
 
 @dataclass(frozen=True)
@@ -78,16 +71,18 @@ def confine(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) 
         return Confinement(supervisor, environment, session_variables=session_variables)
     for name in bubblewrap.PRIVATE:
         (run.private / name).mkdir(parents=True, exist_ok=True)
-    prefix, shell = _shells(run, environment, needs.level) or (None, None)
-    machine = _of_the_machine(environment, needs)
-    ours = [programs.LAUNCHER, *([prefix, shell] if prefix and shell else []), *needs.programs, *needs.objects]
+    shells = _shells(run, environment, needs.level)
+    # What comes from the tested tree or the suite decides neither what is read nor who confines.
+    path = machine_path(environment)
+    machine = {name: value for name, value in environment.items() if name not in needs.given} | {"PATH": path}
+    ours = [programs.LAUNCHER, *shells, *needs.programs, *needs.objects]
     mounts = SandboxMounts(
         readable_paths.readable(machine, needs.private, ours, needs.settings.read_paths),
         [path for path in (run.root, run.git_dir, run.home, run.tmp) if path.exists()],
         run.private,
         needs.socket,
     )
-    maker = levels.namespace_maker(machine["PATH"]) if needs.level == "full" else None
+    maker = levels.namespace_maker(path) if needs.level == "full" else None
     if needs.level == "full" and maker is None:
         raise OSError("namespaces can no longer be made")
     options = {
@@ -106,8 +101,8 @@ def confine(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) 
         starts={phase: tuple(_start(phase, needs, mounts, maker)) for phase in PHASES},
         # Claude Code says itself that it is confined: it still has to close itself to what it starts.
         session_variables={**session_variables, "ZELDA_CONFINED": "1"},
-        shell_prefix=prefix,
-        shell=shell,
+        shell_prefix=shells[0] if shells else None,
+        shell=shells[1] if shells else None,
         socket=bubblewrap.INNER_SOCKET if maker and needs.socket else needs.socket,
         uid=needs.uid,
     )
@@ -115,26 +110,24 @@ def confine(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) 
 
 def _start(phase: CommandPhase, needs: Needs, mounts: SandboxMounts, maker: str | None) -> list[str]:
     """What comes between the supervisor and a program; `maker` is what makes namespaces, if anything does."""
-    setting = NETWORKED[phase]
-    internet = setting is not None and getattr(needs.settings.network, setting) == "open"
+    # Zelda's own reading is no setting's, and has none.
+    internet = getattr(needs.settings.network, phase, "none") == "open"
     # In a network of its own a run may do what it likes; elsewhere sockets that leave the machine do not exist.
     sockets = internet or maker is not None
     # Without a network, the session's way to the model is a socket with a path; what it starts has none.
     services = phase == "session" and not internet
+    own = needs.level != "landlock"
     policy: dict[str, Any] = {
         "ready": True,
-        "limits": LIMITS,
+        # Processes are counted per user, so only where the run has one of its own (also in a user namespace).
+        "limits": LIMITS | ({"NPROC": MAX_PROCESSES} if own else {}),
         "seccomp": kernel.program(platform.machine(), needs.level, internet=sockets, services=services).hex(),
     }
-    if needs.level != "landlock":
-        # It counts per user, so it only makes sense where the run has one of its own (also in a user namespace).
-        policy["limits"] = {**LIMITS, "NPROC": MAX_PROCESSES}
     if needs.uid is not None:
-        used = [*map(os.path.realpath, (*mounts.readable, *mounts.writable, mounts.socket or "/"))]
-        hidden = [folder for folder in SOCKET_FOLDERS if not any(Path(path).is_relative_to(folder) for path in used)]
-        policy |= {"uid": needs.uid, "hidden": hidden}
+        used = map(os.path.realpath, (*mounts.readable, *mounts.writable, mounts.socket or "/"))
+        is_used = any(Path(path).is_relative_to(SOCKETS) for path in used)
+        policy |= {"uid": needs.uid, "hidden": [] if is_used else [SOCKETS]}
     if abi := levels.abi_of(needs.level):
-        own = needs.level != "landlock"
         # The system's, which are the run's own ones; or as a guest, beside others.
         places = [place for place in bubblewrap.TEMPORARY if maker or not needs.private.is_private(place)]
         writable = [*mounts.writable, *(places if own else ())]
@@ -149,12 +142,6 @@ def _start(phase: CommandPhase, needs: Needs, mounts: SandboxMounts, maker: str 
     return [maker, *options, "--", *programs.inside(policy)]
 
 
-def _of_the_machine(environment: Mapping[str, str], needs: Needs) -> Mapping[str, str]:
-    """Without what comes from the tested tree or the suite: that decides neither what is read nor who confines."""
-    own = {name: value for name, value in environment.items() if name not in needs.given}
-    return {**own, "PATH": machine_path(environment)}
-
-
 def machine_path(environment: Mapping[str, str]) -> str:
     """PATH without folders of the run itself, whose programs the tested commit or the session has made."""
     entries = environment.get("PATH", os.defpath).split(os.pathsep)
@@ -162,10 +149,10 @@ def machine_path(environment: Mapping[str, str]) -> str:
     return os.pathsep.join(entry for entry in entries if not (run and Path(entry).is_relative_to(run)))
 
 
-def _shells(run: WorkspaceFolder, environment: Mapping[str, str], level: IsolationLevel) -> tuple[Path, Path] | None:
-    """Programs that run shells in a confinement of their own, so that they cannot look into the CLI."""
+def _shells(run: WorkspaceFolder, environment: Mapping[str, str], level: IsolationLevel) -> Sequence[Path]:
+    """Two programs that run shells in a confinement of their own, so that they cannot look into the CLI, if any."""
     if not (abi := levels.abi_of(level)):
-        return None
+        return ()
     shell = environment.get("SHELL") or shutil.which("bash", path=machine_path(environment)) or "/bin/sh"
     policy = {"drop": HIDDEN_FROM_SHELLS, "landlock": kernel.nested(abi)}
     if level == "landlock":
@@ -225,20 +212,7 @@ def arguments(command: Command, suite: ResolvedSuite, environment: Mapping[str, 
     Raises:
         WorkspaceError: The shell that the suite asks for is not there (`SHELL_MISSING`).
     """
-    if not isinstance(command, str):
-        return list(command)
-    setting = suite.shell or ("bash" if _program_path("bash", environment) else "sh")
-    words = setting.split() if isinstance(setting, str) else list(setting)
-    options = STRICT.get(PurePath(words[0]).name, ()) if len(words) == 1 else ()
-    # Zelda's own choice, looked up where the run will look: what is missing is told before anything is spent.
-    program = _program_path(words[0], environment) or ("/bin/sh" if words[0] == "sh" else None)
-    if program is None:
-        raise WorkspaceError(
-            f"shell: {words[0]} is not on PATH, which is {environment.get('PATH', '')} in the run.",
-            hint="Install it, or choose another shell.",
-            code="SHELL_MISSING",
-        )
-    return [program, *options, *words[1:], command]
+    return [*_shell(suite, environment), command] if isinstance(command, str) else list(command)
 
 
 def notes(suite: ResolvedSuite, environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -248,9 +222,20 @@ def notes(suite: ResolvedSuite, environment: Mapping[str, str]) -> tuple[str, ..
         WorkspaceError: As in `arguments`.
     """
     commands = (suite.setup_command, suite.build_command, suite.test_command)
-    lines = [arguments(command, suite, environment) for command in commands if isinstance(command, str)]
-    return (NO_PIPEFAIL,) if lines and not suite.shell and not _program_path("bash", environment) else ()
+    shell = _shell(suite, environment) if any(isinstance(command, str) for command in commands) else ["bash"]
+    return () if suite.shell or PurePath(shell[0]).name == "bash" else (NO_PIPEFAIL,)
 
 
-def _program_path(program: str, environment: Mapping[str, str]) -> str | None:
-    return shutil.which(program, path=machine_path(environment))
+def _shell(suite: ResolvedSuite, environment: Mapping[str, str]) -> list[str]:
+    """The words before a command, looked up where the run will look, before anything is spent."""
+    path = machine_path(environment)
+    setting = suite.shell or ("bash" if shutil.which("bash", path=path) else "sh")
+    name, *words = setting.split() if isinstance(setting, str) else setting
+    program = shutil.which(name, path=path) or ("/bin/sh" if name == "sh" else None)
+    if program is None:
+        raise WorkspaceError(
+            f"shell: {name} is not on PATH, which is {environment.get('PATH', '')} in the run.",
+            hint="Install it, or choose another shell.",
+            code="SHELL_MISSING",
+        )
+    return [program, *(words or STRICT.get(PurePath(name).name, ()))]

@@ -26,10 +26,10 @@ WITHOUT_NAMESPACES: Sequence[IsolationLevel] = ("uid", "landlock")
 def container_sockets(environ: Mapping[str, str]) -> tuple[Path, ...]:
     """Where they may be on this machine."""
     own = environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}"
-    home = environ.get("HOME", "")
-    named = [environ[name].removeprefix("unix://") for name in ADDRESSES if environ.get(name, "").startswith("unix://")]
-    users = [*(f"{own}/{name}" for name in OF_A_USER), *([f"{home}/.docker/run/docker.sock"] if home else [])]
-    return tuple(map(Path, (*USUAL, *users, *named)))
+    home = [f"{environ['HOME']}/.docker/run/docker.sock"] if environ.get("HOME") else []
+    addresses = [environ[name] for name in ADDRESSES if name in environ]
+    named = [address.removeprefix("unix://") for address in addresses if address.startswith("unix://")]
+    return tuple(map(Path, (*USUAL, *(f"{own}/{name}" for name in OF_A_USER), *home, *named)))
 
 
 def refuse_reachable(level: IsolationLevel, sockets: Iterable[Path]) -> None:
@@ -38,12 +38,10 @@ def refuse_reachable(level: IsolationLevel, sockets: Iterable[Path]) -> None:
     Raises:
         ConfigError: A run at this level could (`ISOLATION_UNAVAILABLE`).
     """
-    if level not in WITHOUT_NAMESPACES:
-        return
-    reachable = next((path for path in sockets if _is_reachable(path, level)), None)
-    if reachable:
+    reachable = (path for path in sockets if level in WITHOUT_NAMESPACES and _is_reachable(path, level))
+    for path in reachable:
         raise ConfigError(
-            f"At isolation level {level}, session and commands could reach {reachable}, and with it the whole machine.",
+            f"At isolation level {level}, session and commands could reach {path}, and with it the whole machine.",
             hint="Use the level full, close the socket to the user who runs Zelda, or give "
             "--unsafe (or ZELDA_UNSAFE=1) if you trust the code.",
             code="ISOLATION_UNAVAILABLE",

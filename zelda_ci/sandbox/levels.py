@@ -5,6 +5,7 @@ import platform
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -58,12 +59,7 @@ class Offered:
 
 
 def probe(environ: Mapping[str, str], cli: Path | None = None) -> Offered:
-    """Find out what can be had, by trying it once per process.
-
-    Args:
-        environ: The user's environment.
-        cli: The Claude Code CLI, which another user must be able to read.
-    """
+    """Find out what can be had, by trying it once per process; other users must be able to read the CLI at `cli`."""
     return _probed(environ.get("PATH", os.defpath), cli)
 
 
@@ -195,10 +191,9 @@ def remedy(refused: str, settings: Mapping[str, str], options: Sequence[str], *,
 
 
 def _content(file: str) -> str:
-    try:
+    with suppress(OSError):
         return Path(file).read_text()
-    except OSError:
-        return ""
+    return ""
 
 
 def _user_problem(cli: Path | None, *, try_it: bool) -> str | None:

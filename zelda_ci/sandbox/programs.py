@@ -12,9 +12,7 @@ from typing import Any
 from zelda_ci.sandbox.closed_folders import is_open
 
 LAUNCHER = Path(__file__).with_name("launcher")
-START = LAUNCHER / "start.py"
-UNREADABLE = LAUNCHER / "unreadable.js"
-
+START, UNREADABLE = LAUNCHER / "start.py", LAUNCHER / "unreadable.js"
 OTHERS = ("/usr/bin/python3", "/usr/local/bin/python3")
 
 

@@ -14,16 +14,10 @@ from zelda_ci.errors import ConfigError
 
 # Version managers: their programs on PATH look for the rest in HOME, which is another one in a session.
 TOOLCHAINS = {
-    "ASDF_DATA_DIR": ".asdf",
-    "MISE_DATA_DIR": ".local/share/mise",
-    "NODENV_ROOT": ".nodenv",
-    "NVM_DIR": ".nvm",
-    "PYENV_ROOT": ".pyenv",
-    "RBENV_ROOT": ".rbenv",
-    "RUSTUP_HOME": ".rustup",
-    "SDKMAN_DIR": ".sdkman",
+    "ASDF_DATA_DIR": ".asdf", "MISE_DATA_DIR": ".local/share/mise", "NODENV_ROOT": ".nodenv", "NVM_DIR": ".nvm",
+    "PYENV_ROOT": ".pyenv", "RBENV_ROOT": ".rbenv", "RUSTUP_HOME": ".rustup", "SDKMAN_DIR": ".sdkman",
     "VOLTA_HOME": ".volta",
-}
+}  # fmt: skip
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/sys/devices/system")
 

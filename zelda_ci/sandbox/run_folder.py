@@ -3,7 +3,6 @@
 import json
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from zelda_ci.files import untrusted
@@ -28,47 +27,23 @@ def is_there(place: Path) -> bool:
         return False
 
 
-@dataclass(frozen=True)
 class WorkspaceFolder:
     """Names of what lies in a run's folder. `number` is the descriptor of the lock that keeps it alive."""
 
-    path: Path
-    number: int
-
-    @property
-    def root(self) -> Path:
+    def __init__(self, path: Path, number: int) -> None:
+        self.path, self.number = path, number
+        self.root = path / "ws"
         """The work tree."""
-        return self.path / "ws"
-
-    @property
-    def git_dir(self) -> Path:
+        self.git_dir = path / "git"
         """The run's own repository, from which the work tree hangs."""
-        return self.path / "git"
-
-    @property
-    def session_index(self) -> Path:
+        self.session_index = self.git_dir / "worktrees" / self.root.name / "index"
         """The work tree's own index, which is the session's to change."""
-        return self.git_dir / "worktrees" / self.root.name / "index"
-
-    @property
-    def home(self) -> Path:
-        """HOME of the session."""
-        return self.path / "home"
-
-    @property
-    def tmp(self) -> Path:
-        """TMPDIR of the session."""
-        return self.path / "tmp"
-
-    @property
-    def private(self) -> Path:
+        self.home, self.tmp = path / "home", path / "tmp"
+        """HOME and TMPDIR of the session."""
+        self.private = path / "private"
         """What the session finds as the system's temporary folders."""
-        return self.path / "private"
-
-    @property
-    def limit_report(self) -> Path:
+        self.limit_report = path / "limit.txt"
         """Where a supervisor says which bound was reached; beyond the session's reach."""
-        return self.path / "limit.txt"
 
     def limit(self) -> str | None:
         """The sentence that a supervisor left, once."""

@@ -4,8 +4,8 @@ import os
 import pwd
 import random
 import stat
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import anyio
@@ -35,50 +35,50 @@ async def borrowed(base: Path) -> AsyncIterator[int]:
     claims.mkdir(mode=0o700, exist_ok=True)
     # At random, so that runs of several Zeldas (in containers that share no locks, too) seldom try the same one.
     for uid in random.sample(USERS, ATTEMPTS):
-        number = None if _is_known(uid) else _claimed(claims / str(uid))
-        if number is not None:
+        claim = ExitStack()
+        if not _is_known(uid) and claim.enter_context(_claimed(claims / str(uid))):
             try:
                 yield uid
             finally:
                 with anyio.CancelScope(shield=True):
-                    await anyio.to_thread.run_sync(remove_leftovers, uid)
-                (claims / str(uid)).unlink(missing_ok=True)
-                os.close(number)
+                    await anyio.to_thread.run_sync(claim.close)
             return
     raise WorkspaceError("There is no free user id for a run.", code="NO_USER")
 
 
-def _claimed(file: Path) -> int | None:
-    """Its lock; nothing where another run has it, or something else lies there."""
+@contextmanager
+def _claimed(file: Path) -> Iterator[bool]:
+    """Hold the claim to a user, of whom nothing is left then; false where another run has it, or no file lies there."""
+    number = None
     with suppress(LockError):
-        return locks.try_lock(file)
-    return None
-
-
-def remove_leftovers(uid: int) -> None:
-    """Remove what a run's user has left beyond its folder: build and tests have the number, and another run may."""
-    if leftovers.owned(uid):
-        # It becomes the user itself: Python may lie where the user cannot start it.
-        _answer([*programs.python(), str(programs.START), "leftovers", str(uid)])
-    # Others make and remove files there meanwhile, and a hostile tree may be deeper than Python's stack.
-    places = [*map(str, TEMPORARY), "-mindepth", "1", "-maxdepth", "1", "-user", str(uid)]
-    _answer(["find", *places, "-exec", "rm", "-rf", "--", "{}", "+"])
-
-
-def _answer(argv: Sequence[str]) -> None:
-    with suppress(OSError, TimeoutError):
-        process.answer(argv, timeout_seconds=removal.DEADLINE_SECONDS)
+        number = locks.try_lock(file)
+    yield number is not None
+    if number is not None:
+        remove_leftovers(int(file.name))
+        file.unlink(missing_ok=True)
+        os.close(number)
 
 
 def sweep(base: Path) -> None:
     """Remove what the users of killed runs have left, and their claims; the lock of a living run cannot be taken."""
     with suppress(OSError):
-        for claim in list((base / "users").iterdir()):
-            number = _claimed(claim) if claim.name.isdecimal() and int(claim.name) in USERS else None
-            if number is not None:
-                remove_leftovers(int(claim.name))
-                claim.unlink(missing_ok=True)
-                os.close(number)
+        for file in list((base / "users").iterdir()):
+            if file.name.isdecimal() and int(file.name) in USERS:
+                with _claimed(file):
+                    pass
+
+
+def remove_leftovers(uid: int) -> None:
+    """Remove what a run's user has left beyond its folder: build and tests have the number, and another run may."""
+    # Others make and remove files there meanwhile, and a hostile tree may be deeper than Python's stack.
+    places = [*map(str, TEMPORARY), "-mindepth", "1", "-maxdepth", "1", "-user", str(uid)]
+    removals = [["find", *places, "-exec", "rm", "-rf", "--", "{}", "+"]]
+    if leftovers.owned(uid):
+        # Becomes the user itself: Python may lie where the user cannot start it.
+        removals.append([*programs.python(), str(programs.START), "leftovers", str(uid)])
+    for argv in removals:
+        with suppress(OSError, TimeoutError):
+            process.answer(argv, timeout_seconds=removal.DEADLINE_SECONDS)
 
 
 def _is_known(uid: int) -> bool:
@@ -95,40 +95,26 @@ def chown_to_run_user(run: WorkspaceFolder, base: Path, objects: Sequence[Path],
         WorkspaceError: A folder above them, which is not ours to change, is closed.
     """
     _change(["chmod", "-R", "a+rX"], [*objects, run.path / "inner"])
-    # To be run, not to be written: Claude Code starts every command through it.
-    if (shell := run.path / "shell").exists():
-        _allow(shell, 0o555)
-    for place in (run.path.parent, *objects):
-        _make_passable(place, base)
-    # No other run's user comes through here, whatever it knows of the path.
-    # The owner stays root, so that the run cannot rename or replace what lies in its own folder.
+    for folder in (folder for place in (run.path.parent, *objects) for folder in (place, *place.parents)):
+        mode = stat.S_IMODE(folder.stat().st_mode)
+        if mode & stat.S_IXOTH:
+            continue
+        if not folder.is_relative_to(base):
+            raise WorkspaceError(
+                f"The run's own user cannot reach its workspace: {folder} is closed to others.",
+                hint="Set ZELDA_WORKSPACES to a folder that every user may pass through, such as /var/tmp/zelda.",
+                code="WORKSPACE_LOCATION",
+            )
+        folder.chmod(mode | stat.S_IXOTH)
+    # No other run's user comes through here, whatever it knows of the path; and the run itself cannot rename or replace
+    # what lies in its own folder, whose owner stays root.
     os.chown(run.path, -1, uid)
     run.path.chmod(0o710)
     _change(["chown", "-hR", f"{uid}:{uid}"], [run.root, run.git_dir, run.home, run.tmp, run.private])
 
 
 def _change(argv: Sequence[str], places: Sequence[Path]) -> None:
-    """Change mode or owner of all that lies in the places."""
-    done = process.answer(
-        [*argv, "--", *map(str, filter(Path.exists, places))], timeout_seconds=removal.DEADLINE_SECONDS
-    )
+    words = [*argv, "--", *map(str, filter(Path.exists, places))]
+    done = process.answer(words, timeout_seconds=removal.DEADLINE_SECONDS)
     if done.exit_code:
         raise OSError(done.stderr.decode("utf-8", "replace").strip())
-
-
-def _allow(place: Path, bits: int) -> None:
-    mode = stat.S_IMODE(place.stat().st_mode)
-    if mode | bits != mode:
-        place.chmod(mode | bits)
-
-
-def _make_passable(place: Path, base: Path) -> None:
-    for folder in (place, *place.parents):
-        if folder.is_relative_to(base):
-            _allow(folder, stat.S_IXOTH)
-        elif not folder.stat().st_mode & stat.S_IXOTH:
-            raise WorkspaceError(
-                f"The run's own user cannot reach its workspace: {folder} is closed to others.",
-                hint="Set ZELDA_WORKSPACES to a folder that every user may pass through, such as /var/tmp/zelda.",
-                code="WORKSPACE_LOCATION",
-            )

@@ -4,11 +4,16 @@ It fails open. A suite is left out only where each changed file is known to leav
 or it is one that a session has only by calling or touching something, and enough trials of the suite never did.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from zelda_ci.domain.kinds import may_steer
+from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.steering import SteeringChange
+from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.files import globs
 from zelda_ci.selection.effects import (
     BESIDE,
@@ -16,13 +21,11 @@ from zelda_ci.selection.effects import (
     ChangeSet,
     Effect,
     ProjectFiles,
-    SuiteEvidence,
     effects_of,
     first_difference,
     is_code,
     is_meant,
 )
-from zelda_ci.selection.evidence import SuiteBehaviour
 
 # Of a suite, below which nobody says what it never does: as many as an adaptive plan begins with.
 MIN_TRIALS = 3
@@ -41,6 +44,63 @@ class SuiteChoice:
     """In words that follow "since" or stand alone."""
     by_trials: bool = False
     """Whether stored trials decided, or the lack of them."""
+
+
+@dataclass(frozen=True)
+class SuiteEvidence:
+    """A suite, and what is known of it."""
+
+    suite: ResolvedSuite
+    files: frozenset[str]
+    """Its own, that of its prompt, and files and folders that its commands name; from the top of the repository."""
+    trials: tuple[RunResult, ...] = ()
+    """Stored ones; those that do not count are passed over here."""
+    today: Mapping[str, str] = field(default_factory=dict)
+    """Parts of a fingerprint that are known before a session, by name: what it will run on and be judged by."""
+
+
+def _usable(suite: SuiteEvidence) -> list[RunResult]:
+    """Trials that say what a suite does: whole ones, of the suite as it is, on what it runs on today."""
+    whole = []
+    for run in suite.trials:
+        own = run.fingerprint.parts if run.fingerprint else {"agentSdk": run.versions.agent_sdk}
+        is_whole = run.status is SessionStatus.COMPLETED and not run.replayed and run.steering is not None
+        is_of_today = all(own.get(part, value) == value for part, value in suite.today.items())
+        if is_whole and is_of_today and _settings(run.config) == _settings(suite.suite):
+            whole.append(run)
+    # Which models answer is known from the newest only. A further one may help now and then.
+    newest = {*max(whole, key=lambda run: (run.finished_at, run.run_id)).models} if whole else set()
+    return [run for run in whole if {*run.models} <= newest or {*run.models} >= newest]
+
+
+def _settings(suite: ResolvedSuite) -> tuple[object, ...]:
+    """What decides what a session does; what was missed or broken is the judge's word."""
+    execution = suite.execution
+    tools = (execution.permission_mode, execution.allowed_tools, execution.disallowed_tools)
+    judge = (suite.judge_model, suite.judge.models, suite.metrics.is_on(Metric.TOOL_USAGE))
+    return (suite.prompt, execution.model, *tools, suite.setup_command, *judge)
+
+
+class SuiteBehaviour:
+    """What those trials of a suite did that are usable, taken together; units by their paths."""
+
+    def __init__(self, suite: SuiteEvidence) -> None:
+        counted = _usable(suite)
+        uses = [use for run in counted for use in run.steering or ()]
+        # Trials that know all files that they touched.
+        known = [run for run in counted if run.touched is not None]
+        touched = [frozenset(run.touched or ()) for run in known]
+        changed = [frozenset(run.changes.files if run.changes else ()) for run in known]
+        self.trials, self.excluded, self.with_files = len(counted), len(suite.trials) - len(counted), len(known)
+        self.with_unit: Counter[str] = Counter(
+            path for run in counted for path in {use.unit.path for use in run.steering or ()}
+        )
+        self.used = {use.unit.path for use in uses if use.used or use.broken}
+        self.used_or_missed = self.used | {use.unit.path for use in uses if use.missed}
+        self.touched = frozenset[str]().union(*touched)
+        # Not a trial's own work.
+        self.consulted = frozenset[str]().union(*(own - work for own, work in zip(touched, changed, strict=True)))
+        self.always_read = touched[0].intersection(*touched).difference(*changed) if touched else frozenset[str]()
 
 
 def choose(

@@ -10,7 +10,6 @@ from typing import Literal
 
 from zelda_ci.domain.fingerprint import Steers
 from zelda_ci.domain.kinds import CLAUDE, MEMORY_FALLBACKS, MEMORY_FILES, SKILL_FILE, is_memory, may_steer, of_folder
-from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.files import globs
 
@@ -90,19 +89,6 @@ class ProjectFiles:
     """In which its sessions begin; empty at the top."""
     config: str = ""
     test_dir: str = ""
-
-
-@dataclass(frozen=True)
-class SuiteEvidence:
-    """A suite, and what is known of it."""
-
-    suite: ResolvedSuite
-    files: frozenset[str]
-    """Its own, that of its prompt, and files and folders that its commands name; from the top of the repository."""
-    trials: tuple[RunResult, ...] = ()
-    """Stored ones; those that do not count are passed over here."""
-    today: Mapping[str, str] = field(default_factory=dict)
-    """Parts of a fingerprint that are known before a session, by name: what it will run on and be judged by."""
 
 
 def effects_of(change: FileChange, changes: ChangeSet, project: ProjectFiles) -> Iterator[Effect]:

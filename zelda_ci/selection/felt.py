@@ -1,7 +1,8 @@
 """What a session felt of the files that steer it: loaded, used, missed, broke; and which files it touched."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from posixpath import dirname
 from typing import Any
 
@@ -10,7 +11,7 @@ from zelda_ci.domain.kinds import CALLED, ItemKind, skill
 from zelda_ci.domain.manifest import ManifestItem, ToolsManifest
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import HookRan, SessionTranscript, UserSaid
-from zelda_ci.domain.steering import Unit, UnitUse
+from zelda_ci.domain.steering import SteeringCoverage, SuiteCoverage, SuiteUse, Unit, UnitCoverage, UnitUse
 from zelda_ci.execution.manifest.loading import TOUCHING, in_tree, touched
 from zelda_ci.redact import Redactor
 
@@ -105,3 +106,32 @@ def _texts(value: Any) -> Iterator[str]:
     elif isinstance(value, Mapping | list | tuple):
         for inner in value.values() if isinstance(value, Mapping) else value:
             yield from _texts(inner)
+
+
+def coverage(runs: Sequence[RunResult]) -> SteeringCoverage:
+    """The units of the newest trial, and what the trials of each suite did with them, as far as that is known."""
+    known = [run for run in runs if run.steering is not None]
+    trials = Counter(run.suite for run in known)
+    newest = max(known, key=lambda run: run.started_at, default=None)
+    # Several hooks of one event are one unit.
+    uses = ((run.suite, use) for run in known for use in {use.unit: use for use in run.steering or ()}.values())
+    counts = Counter((suite, use.unit, key) for suite, use in uses for key in FIELDS if getattr(use, key))
+    rows = []
+    for unit in dict.fromkeys(use.unit for use in (newest.steering if newest else None) or ()):
+        each = (SuiteUse(suite=it, **{key: counts[it, unit, key] for key in FIELDS}) for it in sorted(trials))
+        parts = tuple(part for part in each if part.loaded or _is_touched(part))
+        touched = any(map(_is_touched, parts)) or (bool(parts) and unit.kind not in CALLED)
+        rows.append(UnitCoverage(unit=unit, touched=touched, suites=parts))
+    touching = {run.suite for run in known if any(map(_is_touched, run.steering or ()))}
+    return SteeringCoverage(
+        units=tuple(sorted(rows, key=lambda row: (row.touched, row.unit.kind, row.unit.path, row.unit.name))),
+        suites=tuple(SuiteCoverage(suite=it, trials=trials[it], touches=it in touching) for it in sorted(trials)),
+        unknown=tuple(sorted({run.suite for run in runs} - trials.keys())),
+    )
+
+
+FIELDS = ("loaded", "used", "missed", "broken")
+
+
+def _is_touched(use: SuiteUse | UnitUse) -> bool:
+    return bool(use.used or use.missed or use.broken)

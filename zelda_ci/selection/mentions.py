@@ -34,6 +34,9 @@ RUNNERS = {
 }
 # Of these, files that change for many other reasons.
 MANIFESTS = frozenset({"package.json", "pyproject.toml"})
+DOCUMENT_ENDINGS = (".md", ".mdx", ".txt", ".rst", ".adoc")
+# What recipes name and no program needs.
+_OTHERS = (*DOCUMENT_ENDINGS, *MANIFESTS, ".lock")
 SHELL_ENDINGS = (".sh", ".bash", ".zsh", ".ps1")
 
 
@@ -45,6 +48,8 @@ class Mention(NamedTuple):
     """`names` only tells a reader of it; `reads` is what a program may open; `imports` is put in its place."""
     is_started: bool = False
     """Whether an interpreter stands right before it, so that it need not look like a path."""
+    target: str = ""
+    """Of a program of `RUNNERS`, the word behind it."""
 
 
 def in_document(text: str) -> Iterator[Mention]:
@@ -54,11 +59,8 @@ def in_document(text: str) -> Iterator[Mention]:
     yield from (Mention(name, "imports") for name in mentioned(text))
     yield from (Mention(unquote(target.strip()), "names") for target in _LINK.findall(document.body))
     for words, kind in _segments(_URL.sub(" ", _expanded(document.body))):
-        if kind == "at once":
-            yield from in_program(words)
-        else:
-            for clause in _CLAUSES.split(words):
-                yield from _in_clause(_words(clause), is_code=kind != "prose", is_run=kind == "run")
+        for clause in _CLAUSES.split(words):
+            yield from _in_clause(_words(clause), is_code=kind != "prose", is_run=kind == "run")
 
 
 def in_program(text: str) -> Iterator[Mention]:
@@ -106,7 +108,7 @@ def _expanded(text: str) -> str:
 
 
 def in_recipe(name: str, text: str) -> Iterator[Mention]:
-    """Programs that a file of `RUNNERS` has them run, for any of its targets, and what these read, apart from code."""
+    """Programs that a file of `RUNNERS` has them run, for any of its targets, and configuration and data for these."""
     try:
         if name in MANIFESTS:
             own = json.loads(text)["scripts"].values() if name == "package.json" else _VALUE.findall(text)
@@ -114,7 +116,9 @@ def in_recipe(name: str, text: str) -> Iterator[Mention]:
             text = "\n".join(re.sub(r"^([\w.]+):\w+$", r"python -m \1", value) for value in own)
     except (ValueError, RecursionError, LookupError, AttributeError, TypeError):
         return
-    yield from (mention for mention in in_program(text) if mention.how == "runs" or not is_code(mention.word))
+    for mention in in_program(text):
+        if mention.how == "runs" or not (is_code(mention.word) or mention.word.endswith(_OTHERS)):
+            yield mention
 
 
 _LINK = re.compile(r"\]\(\s*<?([^)>\n]{1,300})>?\s*\)")
@@ -129,22 +133,22 @@ _STRING = re.compile(r"[\"'`]([^\"'`\n]*)[\"'`]")
 _BRACES = re.compile(r"\$?\{[^{}]*\}/?")
 _VALUE = re.compile(r"=\s*\"([^\"\n]*)\"")
 _BOLD = re.compile(r"^[*_]{1,3}(?=\w)|(?<=\w)\*{2,3}$|(?<=\.\w\w)[*_]$|(?<=\.\w\w\w)[*_]$")
-_RUN_VERB = re.compile(r"\b(?:run|runs|execute|call|invoke|start|launch|use)\s*$", re.IGNORECASE)
+_RUN_VERB = re.compile(r"(?:\b(?:run|runs|execute|call|invoke|start|launch|use)\s*|!)$", re.IGNORECASE)
 
 
-def _segments(body: str) -> Iterator[tuple[str, Literal["prose", "code", "run", "at once"]]]:
-    """Lines of a body in pieces of prose and of code; of code, whether it is run before the text is read."""
-    fence: Literal["", "code", "at once"] = ""
+def _segments(body: str) -> Iterator[tuple[str, Literal["prose", "code", "run"]]]:
+    """Lines of a body in pieces of prose and of code; of code, whether the words before it say that it is run."""
+    is_fenced = False
     for line in body.splitlines():
-        if mark := re.match(r"\s*(```|~~~)(!?)", line):
-            fence = "" if fence else "at once" if mark[2] else "code"
-        elif fence or line.lstrip().startswith("$ "):
-            yield line.lstrip().removeprefix("$ "), fence or "code"
+        if re.match(r"\s*(```|~~~)", line):
+            is_fenced = not is_fenced
+        elif is_fenced or line.lstrip().startswith("$ "):
+            yield line.lstrip().removeprefix("$ "), "code"
         else:
             prose, *pieces = re.split(r"`+", line)
             yield prose, "prose"
             for code, after in zip_longest(pieces[::2], pieces[1::2], fillvalue=""):
-                yield code, "at once" if prose.endswith("!") else "run" if _RUN_VERB.search(prose) else "code"
+                yield code, "run" if _RUN_VERB.search(prose) else "code"
                 yield after, "prose"
                 prose = after
 
@@ -167,8 +171,8 @@ def _in_clause(words: list[str], *, is_code: bool, is_run: bool = False) -> Iter
             or (is_run and number == 0)
             or (is_code and number == 0 and "/" in word and (len(words) > 1 or "." not in posixpath.basename(word)))
         )
-        is_runner = is_code and word in RUNNERS and number + 1 < len(words)
-        yield Mention(word, "runs" if is_program or is_runner else "names", started)
+        target = words[number + 1] if word in RUNNERS and number + 1 < len(words) else ""
+        yield Mention(word, "runs" if is_program or (target and is_code) else "names", started, target)
         is_interpreter = word in INTERPRETERS and (is_code or word not in ENGLISH)
         is_between = started and (word.startswith("-") or word == "run")
         started = is_interpreter or is_between

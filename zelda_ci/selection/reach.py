@@ -5,27 +5,31 @@ merely names, or tells to run, stored trials say; what Claude Code itself starts
 felt by whoever feels the file that starts it.
 """
 
-import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import cache
+from posixpath import basename, dirname, join, normpath, splitext
 
 from zelda_ci.domain.kinds import CLAUDE, KINDS, PLUGIN_PARTS, SKILL_FILE, ItemKind, may_steer
 from zelda_ci.execution.manifest.front_matter import parse
 from zelda_ci.execution.manifest.tree import MAX_LINKS
 from zelda_ci.files import globs
 from zelda_ci.selection import mentions
-from zelda_ci.selection.effects import Effect, FileChange, FileText, is_code, steering_effect
-from zelda_ci.selection.mentions import MANIFESTS, RUNNERS, SHELL_ENDINGS, Mention
-from zelda_ci.selection.repository_files import PATTERN, RepositoryFiles
+from zelda_ci.selection.effects import PROGRAM_ENDINGS, Effect, FileChange, FileText, is_code, steering_effect
+from zelda_ci.selection.mentions import DOCUMENT_ENDINGS, MANIFESTS, RUNNERS, SHELL_ENDINGS, Mention
 
-DOCUMENT_ENDINGS = (".md", ".mdx", ".txt", ".rst", ".adoc")
 RECIPES = frozenset(name for names in RUNNERS.values() for name in names)
 # Beyond these, a folder that a program names is where it works, and not what it reads.
 MAX_DATA_FILES = 50
 # What one file that steers leads to; what lies further concerns those who touched what leads there.
 MAX_FOLLOWED = 200
+
+# Of a word that means no file from where it stands, how many files of that name may be meant by mere mention.
+MAX_NAMESAKES = 3
+PATTERN = re.compile(r"[*?{\[]")
+_MODULES = ("__init__.py", "__main__.py", "index.js", "index.ts", "index.mjs")
 
 _PLUGIN_FILE = re.compile(r"(?:(.*)/)?\.claude-plugin/[^/]+")
 _READ_OF_STEERING = re.compile(r"\.md$|(^|/)(hooks|settings|settings\.local|plugin|\.mcp|\.lsp)\.json$")
@@ -46,6 +50,82 @@ def described(path: str, text: str) -> FileText:
     if not document.text("description") and (path.endswith(SKILL_FILE) or "/commands/" in path):
         head += f"\0{document.first_line}"
     return FileText(head, document.paths)
+
+
+class RepositoryFiles:
+    """The files of a commit, and what a word may mean among them."""
+
+    def __init__(self, paths: Collection[str], links: Mapping[str, str], folder: str) -> None:
+        self.paths, self.links, self.folder = paths, links, folder
+        """All files; where each link leads, as it is written; the project's folder, from the top."""
+        self.inside: dict[str, list[str]] = {}
+        """Of each folder apart from the top, the files below it."""
+        self._namesakes: defaultdict[str, list[str]] = defaultdict(list)
+        for path in paths:
+            self._namesakes[basename(path)].append(path)
+            for above in globs.upwards(path)[1:-1]:
+                self.inside.setdefault(above, []).append(path)
+        names = {*self._namesakes, *map(basename, self.inside)}
+        self._stems = names | {name.partition(".")[0] for name in names}
+        self._found, self._matched = cache(self._search), cache(self._match)
+
+    def is_file(self, path: str) -> bool:
+        return path in self.paths and path not in self.links
+
+    def real(self, path: str) -> str:
+        """A path without the links that are on its way."""
+        for _ in range(MAX_LINKS if path.startswith(tuple(self.links)) else 0):
+            link = next((step for step in reversed(globs.upwards(path)) if step in self.links), None)
+            if link is None:
+                break
+            path = normpath(join(dirname(link), self.links[link]) + path[len(link) :])
+        return path
+
+    def meant(self, mention: Mention, importer: str) -> list[str]:
+        """Files and folders that a word may mean: from the importer's folder, those above it, and the project's."""
+        return self._found(mention, dirname(importer), splitext(importer)[1])
+
+    def matched(self, pattern: str, importer: str) -> list[str]:
+        """Files that a pattern with a slash in it means."""
+        relative = pattern.lstrip("/").removeprefix("./")
+        # `*/*` and `**/*.py` are of any text; what a folder begins, means files of the project.
+        if not re.match(r"[\w.@-]+/", relative) and not pattern.startswith("./"):
+            return []
+        head = PATTERN.split(relative, maxsplit=1)[0].rpartition("/")[0]
+        rest = relative[len(head) :].lstrip("/")
+        starts = (normpath(join(base, head)) for base in self._bases(dirname(importer)))
+        return [path for start in starts if self._is_part(start) for path in self._matched(start, rest)]
+
+    def _match(self, start: str, pattern: str) -> list[str]:
+        return [path for path in self.inside[start] if globs.matches([f"/{pattern}"], path[len(start) + 1 :])]
+
+    def _bases(self, folder: str) -> Iterable[str]:
+        return dict.fromkeys((*globs.upwards(folder)[:-1], self.folder, ""))
+
+    def _is_part(self, place: str) -> bool:
+        """Whether it is a folder, and neither the project's nor one above it."""
+        return place in self.inside and place != self.folder and not self.folder.startswith(f"{place}/")
+
+    def _search(self, mention: Mention, folder: str, ending: str) -> list[str]:
+        word, is_run = mention.word.lstrip("/"), mention.how == "runs"
+        if not word or word.startswith("~"):
+            return []
+        forms = [word, *(_forms(word, ending) if is_run else ())]
+        likely = [form for form in forms if form[-1] in "./" or basename(form) in self._stems]
+        joined = (join(base, form) for base in self._bases(folder) for form in likely)
+        places = [self.real(normpath(place)) for place in joined]
+        found = [place for place in places if self.is_file(place)]
+        # `import web` is a package in Python alone.
+        is_package = mention.is_started and (ending == ".py" or not is_code(ending))
+        if "/" in word or is_package or (is_run and "." in word):
+            found += filter(self._is_part, places)
+        if not found and ("/" in word or "." in word):
+            # Files of that name elsewhere: a command may have gone there first, or a program have joined the path.
+            for tail in (re.sub(r"^(\.{0,2}/)+", "", form) for form in likely):
+                same = self._namesakes.get(basename(tail), []) if "." in tail or "/" in tail else []
+                ends = [path for path in same if f"/{path}".endswith(f"/{tail}")]
+                found += filter(self.is_file, ends if mention.how != "names" or len(ends) <= MAX_NAMESAKES else ())
+        return list(dict.fromkeys(found))
 
 
 class Graph:
@@ -73,7 +153,7 @@ class Graph:
                 home = match[1] or "."
                 parts = (".",) if f"/{CLAUDE}/{KINDS[ItemKind.SKILL].folder}/" in f"/{home}/" else PLUGIN_PARTS
                 for part in parts:
-                    self._add_steering(posixpath.normpath(f"{home}/{part}"), "part of a plugin")
+                    self._add_steering(normpath(f"{home}/{part}"), "part of a plugin")
 
     def _add_steering(self, place: str, how: str) -> None:
         """A file or folder whose files steer, wherever it lies; links in it lead on."""
@@ -104,7 +184,7 @@ class Graph:
             words = mentions.in_document(text)
         elif steers and path.endswith(".json"):
             if re.search(r'"agent"\s*:\s*"', text):
-                self._follow(path, f"{posixpath.dirname(path)}/agents", f"chosen by {path}")
+                self._follow(path, f"{dirname(path)}/agents", f"chosen by {path}")
             words = mentions.in_settings(text)
         elif path.endswith(SHELL_ENDINGS) or not (is_code(path) or _OTHER_LANGUAGE.match(text)):
             words = mentions.in_program(text)
@@ -124,12 +204,12 @@ class Graph:
         is_pattern, is_package = PATTERN.search(mention.word), mention.how == "runs" and mention.is_started
         places = [] if is_pattern else self.tree.meant(mention, path)
         for place in places:
-            is_folder, parent = place in self.tree.inside, posixpath.dirname(place)
+            is_folder, parent = place in self.tree.inside, dirname(place)
             if is_named and not is_folder:
                 self._name(path, place)
             elif not is_named and (is_package or not is_folder):
                 self._follow(path, place, how)
-                if path.endswith(".json") and self.steers(path) and posixpath.basename(parent) != CLAUDE:
+                if path.endswith(".json") and self.steers(path) and basename(parent) != CLAUDE:
                     self._follow(path, parent, f"beside a program that {path} runs")
         inside = [self.tree.inside.get(place, []) for place in places]
         for files in [self.tree.matched(mention.word, path)] if is_pattern else inside:
@@ -152,15 +232,21 @@ class Graph:
                     self._name(path, file)
                 else:
                     self._follow(path, file, f"run by {path}")
-                if mention.how != "names":
-                    for each in dict.fromkeys(mentions.in_recipe(name, self._recipes.get(file, ""))):
-                        self._note(path, each, f"run by {file} for {path}")
+                recipe = self._recipes.get(file, "")
+                # "Make sure" is no target; in "run make lint" there may be one.
+                is_target = mention.target and re.search(
+                    rf"^\W*{re.escape(mention.target)}\W*[:=]", recipe, re.MULTILINE
+                )
+                for each in (
+                    dict.fromkeys(mentions.in_recipe(name, recipe)) if mention.how != "names" or is_target else ()
+                ):
+                    self._note(path, each, f"run by {file} for {path}")
 
     def _note_agents(self, path: str, text: str) -> None:
         """Skills that an agent has from the start, and agents that a skill runs in."""
         document = parse(text)
         if "/agents/" in path:
-            for name in (document.words("name") or "", posixpath.basename(path).removesuffix(".md")):
+            for name in (document.words("name") or "", basename(path).removesuffix(".md")):
                 self._follow(f"{_AGENTS}/{name}", path, f"the agent {name}")
             skills = tuple(f"/skills/{name.rpartition(':')[2]}" for name in document.listed("skills"))
             for place in (it for it in self.tree.inside if it.endswith(skills)) if skills else ():
@@ -184,7 +270,7 @@ class Graph:
         """Of what whoever feels a file feels: programs; code leads to code, and only texts and what steers to more."""
         follows, is_text = self._follows.get(path, {}), self.steers(path) or path.endswith(DOCUMENT_ENDINGS)
         for place in follows:
-            if _is_program(place) or (is_text and posixpath.basename(place) not in RECIPES):
+            if _is_program(place) or (is_text and basename(place) not in RECIPES):
                 yield place
 
     def named(self, path: str) -> Iterator[str]:
@@ -237,5 +323,18 @@ class Graph:
 
 
 def _is_program(path: str) -> bool:
-    name = posixpath.basename(path)
+    name = basename(path)
     return is_code(path) or ("." not in name and name not in RECIPES)
+
+
+def _forms(word: str, ending: str) -> Iterator[str]:
+    """What a module, or a program without its ending, may be called in a file with an ending."""
+    relative = re.fullmatch(r"(\.+)([A-Za-z_][\w.]*)?", word)
+    if relative and ending == ".py":
+        word = "../" * (len(relative[1]) - 1) + (relative[2] or ".").replace(".", "/")
+    dotted = word.replace(".", "/") if re.fullmatch(r"\w+(\.\w+)+", word) else ""
+    if ending == ".go":
+        # A package begins with the name of the module.
+        yield from (word[match.end() :] for match in re.finditer("/", word))
+    for stem in filter(None, (word, dotted, splitext(word)[0] if word.endswith((".js", ".mjs")) else "")):
+        yield from (stem, *(f"{stem}{end}" for end in PROGRAM_ENDINGS), *(f"{stem}/{name}" for name in _MODULES))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import (
+    SYNTHETIC_MODEL,
     AssistantSaid,
     Denied,
     Ended,
@@ -25,9 +26,6 @@ from zelda_ci.domain.session import (
     Usage,
 )
 from zelda_ci.redact import UNKNOWN, SafeText, joined
-
-# The name under which Claude Code speaks itself, mostly to tell of an error.
-SYNTHETIC_MODEL = "<synthetic>"
 
 
 def transcript_of(

@@ -80,12 +80,12 @@ def _latest(history: ResultStore, match: re.Match[str], key: str, nouns: tuple[s
         hint = "`zelda list` shows all stored runs."
         raise NotStoredError(f"There is no stored run of the suite {suite!r}. {guess}", hint=hint, code="RUN_UNKNOWN")
     if back >= len(found):
-        there = f"There is one stored {nouns[0]}" if len(found) == 1 else f"There are {len(found)} stored {nouns[1]}"
         of = f" of the suite {suite}" if suite else ""
         hint = (
-            "Make another with `zelda run`. `zelda list` shows all; `latest` is the newest, `latest~1` the one before."
+            "Make another with `zelda run`; `latest` is the newest, `latest~1` the one before. `zelda list` shows all."
         )
-        raise NotStoredError(f"{there}{of}, so there is no {match[0]}.", hint=hint, code="RUN_UNKNOWN")
+        message = f"There is no {match[0]}: {format_count(len(found), *nouns)} stored{of}."
+        raise NotStoredError(message, hint=hint, code="RUN_UNKNOWN")
     return tuple(list(found.values())[back])
 
 

@@ -24,6 +24,7 @@ from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.run import Failure, RunResult, StoredComparison
 from zelda_ci.domain.session import (
     MAX_IMAGE_BYTES,
+    SYNTHETIC_MODEL,
     AssistantSaid,
     SessionImage,
     SessionRecord,
@@ -38,7 +39,7 @@ from zelda_ci.files.atomic import TEMPORARY, read_file, storage_errors, write_wh
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.storage import codec
 from zelda_ci.storage.codec import Stored, UnreadableError
-from zelda_ci.storage.fold import SYNTHETIC_MODEL, transcript_of
+from zelda_ci.storage.fold import transcript_of
 from zelda_ci.storage.images import IMAGES
 
 RUNS = "runs"
@@ -325,12 +326,10 @@ class ResultStore:
         A run whose process lives is never among them, and of several processes that look, one gets each. What died
         before it had anything to tell is removed on the way.
         """
-        folders: list[Path] = []
-        with suppress(OSError), os.scandir(self._runs) as entries:
-            folders = [Path(each) for each in entries if is_run_id(each.name) and each.is_dir(follow_symlinks=False)]
-        for path in sorted(folders):
+        for path in sorted(it for it in self._runs.glob("*") if is_run_id(it.name)):
             # A journal beside a result is what a kill at the very end leaves.
-            if (path / RESULT).is_file() and not (path / JOURNAL).exists():
+            is_finished = (path / RESULT).is_file() and not (path / JOURNAL).exists()
+            if is_finished or path.is_symlink() or not path.is_dir():
                 continue
             with self.locked():
                 folder = RunFolder.claim(path)
@@ -371,11 +370,9 @@ class ResultStore:
         return History(runs=tuple(runs), skipped=tuple(skipped), unfinished=unfinished)
 
     def run(self, run_id: str) -> RunFolder:
-        """Reader of a run's folder."""
         return RunFolder(self._runs / run_id)
 
     def result(self, run_id: str) -> RunResult:
-        """The whole result of a run."""
         return self.run(run_id).result()
 
     @contextmanager
@@ -416,12 +413,12 @@ class ResultStore:
             return read_file(self._runs / run_id / name, max_bytes) if is_run_id(run_id) else b""
         return b""
 
-    def _folders(self) -> Iterator[os.DirEntry[str]]:
+    def _folders(self) -> list[os.DirEntry[str]]:
         try:
             with os.scandir(self._runs) as entries:
-                yield from (entry for entry in entries if not entry.name.startswith("."))
+                return [entry for entry in entries if not entry.name.startswith(".")]
         except FileNotFoundError:
-            return
+            return []
         except OSError as problem:
             hint = "Look at its permissions, or at resultsDir in zelda.config.yaml."
             raise StorageError(f"{self._runs} cannot be read: {problem.strerror}.", hint=hint) from problem

@@ -61,7 +61,6 @@ STATUS = ("status", "--porcelain=v2", "-z", "--no-renames", "--ignored", "--igno
 ADDED = ("diff-index", "--cached", "--name-only", "--diff-filter=A", "--no-renames", "-z", "HEAD")
 
 MAX_PATCH_BYTES = 20 << 20
-MAX_RAW_BYTES = 256 << 20
 MAX_NAMED = 50
 # As arguments of a command.
 MAX_EXCLUDED = 500
@@ -277,7 +276,7 @@ async def write_patch(staged: StagedTree, target: Path, redact: Redactor) -> Cha
     # Git would print all of a large file that is gone, and what comes after it would not fit any more.
     places = ("--", ":(top)", *(f":(top,exclude,literal){path}" for path in large))
     raw = staged.repository / "raw.patch"
-    outcome = await staged.git.attempt(*PATCH, "HEAD", *places, to=raw, max_bytes=MAX_RAW_BYTES)
+    outcome = await staged.git.attempt(*PATCH, "HEAD", *places, to=raw)
     if outcome.exit_code and not outcome.truncated:
         raise staged.git.failure(PATCH, outcome)
 

@@ -34,7 +34,7 @@ from zelda_ci.redact import SafeText
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import store
 from zelda_ci.workspace.changes import GLOB_SIGNS, StagedTree, folders_above
-from zelda_ci.workspace.git import ABSENT, SUBMODULE, Git, list_tree
+from zelda_ci.workspace.git import ABSENT, SUBMODULE, Git, tree_files
 from zelda_ci.workspace.history import is_below
 from zelda_ci.workspace.store import Start
 
@@ -187,7 +187,7 @@ async def _shown(start: Start, repository: Path, git: Git) -> dict[str, tuple[st
     whole = git.within(start.whole.folder, GIT_DIR=str(start.whole.folder))
     entries = {
         file.path: (file.mode, file.content)
-        for file in await list_tree(whole, start.whole.commit)
+        for file in tree_files(await whole("ls-tree", "-r", "-z", "--full-tree", start.whole.commit))
         if file.mode != SUBMODULE and is_below(file.path, start.store.withheld.paths)
     }
     packs = repository / "objects" / "pack"

@@ -8,6 +8,7 @@ from pathlib import Path
 from zelda_ci.domain.suite import ExecutionSettings
 from zelda_ci.sandbox.readable_paths import CERTIFICATES, SDKS, TOOLCHAINS
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
+from zelda_ci.workspace import git
 
 TAKEN_OVER = frozenset({
     "COLORTERM", "LANG", "LANGUAGE", "LOGNAME", "TERM", "TZ", "USER",
@@ -15,18 +16,10 @@ TAKEN_OVER = frozenset({
     *CERTIFICATES, *SDKS,
 })  # fmt: skip
 
-
-GIT_IDENTITY = """\
-[user]
-\tname = Zelda CI
-\temail = zelda-ci@localhost
-[init]
-\tdefaultBranch = main
-[commit]
-\tgpgSign = false
-[gc]
-\tauto = 0
-"""
+GIT_SETTINGS = {
+    "user.name": "Zelda CI", "user.email": "zelda-ci@localhost", "init.defaultBranch": "main",
+    "commit.gpgSign": "false", "gc.auto": "0",
+}  # fmt: skip
 
 
 def build_environment(
@@ -49,7 +42,7 @@ def build_environment(
         reaches: Whether a run gets to what lies at a path.
     """
     configuration = folder.home / ".gitconfig"
-    configuration.write_text(GIT_IDENTITY)
+    configuration.write_text(git.configuration(GIT_SETTINGS))
     asked_for = {name: environ[name] for name in execution.passed_on if name in environ} | dict(execution.variables)
     around = {}
     # Where a proxy is passed on, the way to Zelda's own on this machine must not lead through it.

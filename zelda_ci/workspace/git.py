@@ -22,6 +22,9 @@ log = logging.getLogger(__name__)
 # The first that takes its global configuration from a file of our choice.
 MIN_VERSION = (2, 32)
 
+# Of what a command prints.
+MAX_BYTES = 256 << 20
+
 NO_SPACE = "NO_SPACE"
 MAKE_ROOM = "Make room, or set ZELDA_WORKSPACES to a folder of your own on another disk."
 # Git does not always say why it could not write.
@@ -39,44 +42,18 @@ DISK_FULL = (
 FETCH = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance")
 
 # Zelda's global configuration. A repository's own wins over it.
-CONFIGURATION = """\
-[safe]
-\tdirectory = *
-\tbareRepository = explicit
-[core]
-\tfsmonitor = false
-\thooksPath = /dev/null
-\tattributesFile = /dev/null
-\texcludesFile = /dev/null
-\tsafecrlf = false
-\tprotectHFS = false
-\tprotectNTFS = false
-[checkout]
-\tworkers = 0
-[fetch]
-\tunpackLimit = 1
-[gc]
-\tauto = 0
-[maintenance]
-\tauto = false
-[pack]
-\twindow = 0
-[protocol]
-\tversion = 2
-"""
-
-# Takes the place of the system's configuration; the user's own comes on top of it.
-STATUS_CONFIGURATION = """\
-[safe]
-\tdirectory = *
-\tbareRepository = explicit
-[include]
-\tpath = /etc/gitconfig
-[zelda]
-\tconfigured = true
-"""
+CONFIGURATION = {
+    **git_settings.SETTINGS,
+    **dict.fromkeys(("core.attributesFile", "core.excludesFile"), os.devnull),
+    **dict.fromkeys(("core.safecrlf", "core.protectHFS", "core.protectNTFS", "maintenance.auto"), "false"),
+    **dict.fromkeys(("checkout.workers", "gc.auto", "pack.window"), "0"),
+    "fetch.unpackLimit": "1",
+    "protocol.version": "2",
+}
 # Git that does not list this setting of ours is too old to take a file of our choice for the system's configuration.
 CONFIGURED = "zelda.configured"
+# Takes the place of the system's configuration; the user's own comes on top of it.
+STATUS_CONFIGURATION = {**git_settings.SETTINGS, "include.path": "/etc/gitconfig", CONFIGURED: "true"}
 
 
 @dataclass(frozen=True)
@@ -105,12 +82,7 @@ class Git:
         return outcome.stdout
 
     async def attempt(
-        self,
-        *arguments: str,
-        stdin: bytes = b"",
-        inherit: Sequence[int] = (),
-        to: Path | None = None,
-        max_bytes: int = 256 << 20,
+        self, *arguments: str, stdin: bytes = b"", inherit: Sequence[int] = (), to: Path | None = None
     ) -> process.Captured:
         """Run a command that may fail; what it prints goes into the file `to` where one is given.
 
@@ -124,7 +96,7 @@ class Git:
                 environment=self.environment,
                 input=stdin,
                 timeout_seconds=self.timeout_seconds,
-                max_bytes=max_bytes,
+                max_bytes=MAX_BYTES,
                 inherit=inherit,
                 to=to,
             )
@@ -152,9 +124,9 @@ def prepare(base: Path, environ: Mapping[str, str], redact: Redactor) -> Git:
         WorkspaceError: There is no git.
     """
     git = _closed(environ, redact, base)
-    configuration = base / "gitconfig"
-    _keep(configuration, CONFIGURATION)
-    return git.within(base, GIT_CONFIG_GLOBAL=str(configuration), GIT_ATTR_NOSYSTEM="1")
+    file = base / "gitconfig"
+    _keep(file, CONFIGURATION)
+    return git.within(base, GIT_CONFIG_GLOBAL=str(file), GIT_ATTR_NOSYSTEM="1")
 
 
 def _closed(environ: Mapping[str, str], redact: Redactor, cwd: Path, **variables: str) -> Git:
@@ -190,17 +162,27 @@ def for_status(internal_git: Git, environ: Mapping[str, str]) -> Git:
     environment = {name: value for name, value in internal_git.environment.items() if not name.startswith("GIT_CONFIG")}
     del environment["GIT_ATTR_NOSYSTEM"]
     home = {name: environ[name] for name in ("HOME", "XDG_CONFIG_HOME") if name in environ}
-    configuration = Path(internal_git.environment["GIT_CONFIG_GLOBAL"]).with_name("gitconfig.status")
-    _keep(configuration, STATUS_CONFIGURATION)
-    return replace(internal_git, environment={**environment, **home, "GIT_CONFIG_SYSTEM": str(configuration)})
+    file = Path(internal_git.environment["GIT_CONFIG_GLOBAL"]).with_name("gitconfig.status")
+    _keep(file, STATUS_CONFIGURATION)
+    return replace(internal_git, environment={**environment, **home, "GIT_CONFIG_SYSTEM": str(file)})
 
 
-def _keep(file: Path, text: str) -> None:
-    """Two Zeldas may do this at the same time."""
-    if file.is_file() and file.read_text() == text:
-        return
-    with replacing(file, durable=False) as new:
-        new.write(text.encode())
+def _keep(file: Path, settings: Mapping[str, str]) -> None:
+    """Write a file with settings, unless it is there: two Zeldas may do this at the same time."""
+    text = configuration(settings)
+    if not file.is_file() or file.read_text() != text:
+        with replacing(file, durable=False) as new:
+            new.write(text.encode())
+
+
+def configuration(settings: Mapping[str, str]) -> str:
+    """Settings as git reads them in a file."""
+    text = ""
+    for setting, value in settings.items():
+        section, name = setting.split(".", 1)
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        text += f'[{section}]\n\t{name} = "{escaped}"\n'
+    return text
 
 
 def alternate(objects: Path) -> bytes:
@@ -240,20 +222,18 @@ async def ask(folder: Path, environ: Mapping[str, str], *question: str, stdin: b
     return None
 
 
-class Commit(NamedTuple):
+class CommitNames(NamedTuple):
     """A commit by its full name; its parents are those of its object, the only ones in a clone of depth 1."""
 
     sha: str
     parents: tuple[str, ...]
 
 
-async def read_commit(folder: Path, environ: Mapping[str, str], name: str = "HEAD") -> Commit | None:
+async def read_commit(folder: Path, environ: Mapping[str, str], name: str = "HEAD") -> CommitNames | None:
     """A commit; nothing where there is no repository, no such commit or no git."""
     answer = await ask(folder, environ, "cat-file", "--batch", stdin=os.fsencode(f"{name}^{{commit}}\n"))
-    about, *head = (answer or b"").partition(b"\n\n")[0].decode("utf-8", "replace").split("\n")
-    found = re.fullmatch(r"([0-9a-f]+) commit \d+", about)
-    parents = (line.removeprefix("parent ") for line in head if line.startswith("parent "))
-    return Commit(found[1], tuple(parents)) if found else None
+    found = re.match(r"(\w+) commit \d+\ntree \w+\n((parent \w+\n)*)", (answer or b"").decode("latin-1"))
+    return CommitNames(found[1], tuple(found[2].split()[1::2])) if found else None
 
 
 # Modes of entries that are no regular files, and of what is not there.
@@ -269,11 +249,6 @@ class TreeFile:
     mode: str
     content: str
     """Git's name for its content."""
-
-
-async def list_tree(git: Git, tree: str) -> list[TreeFile]:
-    """List all files of a tree or commit, submodules as one."""
-    return [*tree_files(await git("ls-tree", "-r", "-z", "--full-tree", tree))]
 
 
 def tree_files(listing: bytes) -> Iterator[TreeFile]:

@@ -1,16 +1,16 @@
 """Bare repositories of Zelda's own, which may borrow the objects of others."""
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from zelda_ci.workspace.git import Git, alternate
+from zelda_ci.workspace.git import Git, alternate, configuration
 
 SETTINGS = {
     "core.repositoryformatversion": "0", "core.filemode": "true", "core.logallrefupdates": "true",
     "core.hookspath": "/dev/null", "core.bare": "true", "gc.auto": "0", "maintenance.auto": "false",
 }  # fmt: skip
+SHA256 = {"core.repositoryformatversion": "1", "extensions.objectformat": "sha256"}
 
 
 def create(
@@ -34,7 +34,8 @@ def create(
     (folder / "objects" / "info").mkdir(parents=True)
     (folder / "info").mkdir()
     (folder / "HEAD").write_text("ref: refs/heads/main\n")
-    (folder / "config").write_text(_configuration(commit, settings or {}))
+    format_of_names = SHA256 if len(commit) == 64 else {}
+    (folder / "config").write_text(configuration({**SETTINGS, **(settings or {}), **format_of_names}))
     if borrow is not None:
         borrow_from(folder, borrow)
     if shallow:
@@ -50,12 +51,3 @@ def borrowing(git: Git, *repositories: Path) -> Git:
     """Git on a repository of ours that also finds the objects of others: their settings and hooks are nothing to it."""
     folders = dict.fromkeys(alternate(repository / "objects") for repository in repositories)
     return git.within(git.cwd, GIT_ALTERNATE_OBJECT_DIRECTORIES=os.fsdecode(b":".join(folders)))
-
-
-def _configuration(commit: str, settings: Mapping[str, str]) -> str:
-    values = {**SETTINGS, **settings}
-    if len(commit) == 64:
-        values |= {"core.repositoryformatversion": "1", "extensions.objectformat": "sha256"}
-    escaped = ((name, re.sub(r'[\\"]', r"\\\g<0>", value).replace("\n", "\\n")) for name, value in values.items())
-    sections = ((*name.split(".", 1), value) for name, value in escaped)
-    return "".join(f'[{section}]\n\t{name} = "{value}"\n' for section, name, value in sections)

@@ -30,8 +30,7 @@ from zelda_ci.domain.workspace import (
     WorkspaceSource,
 )
 from zelda_ci.errors import WorkspaceError, ZeldaError
-from zelda_ci.process import OutputBuffer, launches
-from zelda_ci.process.launches import Launch
+from zelda_ci.process import Launch, OutputBuffer, followed
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox import confine, levels, readable_paths, run_folder, users
 from zelda_ci.sandbox.confine import Isolation, Needs
@@ -344,7 +343,7 @@ class Workspaces:
             return done
         argv = confine.arguments(command, self._open[workspace.base].suite, workspace.confinement.environment)
         status_file = workspace.status_file(phase)
-        with explained(), launches.followed(status_file) as read_status:
+        with explained(), followed(status_file) as read_status:
             protected = self._open[workspace.base].protected
             restored = await anyio.to_thread.run_sync(protected.restore) if protected else []
             printed, started = buffer or OutputBuffer(KEPT_BYTES), time.monotonic()

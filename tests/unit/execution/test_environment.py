@@ -5,13 +5,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from zelda_ci.domain.suite import ExecutionSettings
 from zelda_ci.domain.workspace import Confinement, Workspace, WorkspaceSource
 from zelda_ci.execution import launch
 from zelda_ci.execution.agent import Pins, SessionRequest
+from zelda_ci.model_proxy.meter import Meter
+from zelda_ci.model_proxy.wire import CassetteState
 
 BASE = Path("/runs/one")
 
@@ -29,8 +30,8 @@ def request(**settings: Any) -> SessionRequest:
         source=WorkspaceSource(kind="copy", commit=None, branch=None, dirty=False),
         confinement=Confinement(("supervise",), {"PATH": "/usr/bin", "TZ": "UTC"}),
     )
-    model = ("http://127.0.0.1:4711", "token-of-the-run")
-    return SessionRequest("an-id", "Work.", workspace, ExecutionSettings(**settings), *model, anyio.Event())
+    meter = Meter("http://127.0.0.1:4711", "token-of-the-run", None, CassetteState())
+    return SessionRequest("an-id", "Work.", workspace, ExecutionSettings(**settings), meter)
 
 
 def complete(asked: SessionRequest, *, as_root: bool = False) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Messages of the real Agent SDK, as its own parser makes them, become records."""
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,7 +9,6 @@ from claude_agent_sdk import (
     AssistantMessage,
     HookEventMessage,
     ResultMessage,
-    StreamEvent,
     SystemMessage,
     TextBlock,
     ThinkingBlock,
@@ -17,8 +17,10 @@ from claude_agent_sdk import (
     UserMessage,
 )
 
+from tests.support.scripted_replies import Message, Tokens
+from tests.unit.execution.test_environment import request
+from tests.unit.model_proxy.test_meter import begin, stream
 from zelda_ci.domain.session import (
-    AssistantSaid,
     Denied,
     Ended,
     HookRan,
@@ -54,7 +56,9 @@ class Conversation:
 
     def __init__(self) -> None:
         ticks: Iterator[float] = iter(range(1, 1000))
-        self._translator = Translator(Redactor([Secret(SECRET)]), lambda: next(ticks))
+        asked = request()
+        self.meter = asked.meter
+        self._translator = Translator(asked, Redactor([Secret(SECRET)]), lambda: next(ticks))
 
     def __call__(self, *messages: object) -> list[SessionRecord]:
         return [record for message in messages for record in self._translator.translate(message)]
@@ -67,10 +71,6 @@ def hear() -> Conversation:
 
 def assistant(*blocks: Any, **fields: Any) -> AssistantMessage:
     return AssistantMessage(content=list(blocks), **{"model": MODEL, "message_id": "msg_1", **fields})
-
-
-def event(kind: str, **fields: Any) -> StreamEvent:
-    return StreamEvent(uuid="u", session_id="s", event={"type": kind, **fields})
 
 
 def system(subtype: str, **data: Any) -> SystemMessage:
@@ -114,18 +114,20 @@ def test_tool_results_become_text(hear: Conversation, content: Any, output: str)
     assert (returned.id, returned.output, returned.is_error) == ("toolu_1", output, False)
 
 
-def test_a_streamed_response_is_recorded_once_with_its_final_counts(hear: Conversation) -> None:
-    start = {"id": "msg_1", "usage": {"input_tokens": 7, "cache_read_input_tokens": 90, "output_tokens": 1}}
-    records = hear(
-        event("message_start", message=start),
-        event("content_block_delta", delta={"type": "text_delta", "text": "fragment"}),
-        assistant(TextBlock("All."), usage={"output_tokens": 1}),
-        event("message_delta", usage={"input_tokens": 0, "output_tokens": 42, "cache_creation_input_tokens": None}),
-        event("message_stop"),
-    )
-    assert [type(record) for record in records] == [AssistantSaid, ResponseEnded]
-    assert isinstance(records[1], ResponseEnded)
-    assert records[1].usage == Usage(input_tokens=7, output_tokens=42, cache_read_tokens=90)
+def test_a_response_is_recorded_once_with_the_tokens_that_the_meter_has_of_it(hear: Conversation) -> None:
+    words = Message(({"type": "text", "text": "All."},), tokens=Tokens(7, 42, cache_read=90), id="msg_1")
+    first, *rest = stream(words)
+    exchange = begin(hear.meter)
+    exchange.chunk(first)
+    back = UserMessage(content=[ToolResultBlock("toolu_1", "ok")])
+    records = hear(assistant(TextBlock("All."), usage={"output_tokens": 1}), back)
+    for chunk in rest:
+        exchange.chunk(chunk)
+    records += hear(back, assistant(TextBlock("Other."), message_id="msg_2"), result())
+    names = [type(record).__name__ for record in records]
+    assert names == ["AssistantSaid", "ToolReturned", "ResponseEnded", "ToolReturned", "AssistantSaid", "Ended"]
+    assert isinstance(records[2], ResponseEnded)
+    assert records[2].usage == Usage(input_tokens=7, output_tokens=42, cache_read_tokens=90)
 
 
 def test_the_init_message_says_what_was_loaded_and_is_repeated_only_with_news(hear: Conversation) -> None:
@@ -242,7 +244,7 @@ def test_all_else_but_what_drives_a_display_is_noted_and_never_fatal(
 ) -> None:
     silent = [system("session_state_changed", state="idle"), system("status", status="requesting")]
     silent += [system("thinking_tokens", estimated_tokens=3), system("background_tasks_changed", tasks=[])]
-    (noticed,) = hear(*silent, event("content_block_start"), message)
+    (noticed,) = hear(*silent, message)
     assert isinstance(noticed, Noticed)
     assert (noticed.kind, noticed.text) == (kind, text)
 
@@ -275,7 +277,7 @@ def test_images_of_a_result_are_kept_and_named_in_order() -> None:
         given.append(encoded)
         return IMAGE if encoded == "AAAA" else "its base64 is damaged"
 
-    translator = Translator(Redactor(), lambda: 1, keep)
+    translator = Translator(dataclasses.replace(request(), keep_image=keep), Redactor(), lambda: 1)
     content = [{"type": "text", "text": "Seen:"}, image("AAAA"), image("broken"), image(7), image("AAAA")]
     (returned,) = translator.translate(UserMessage(content=[ToolResultBlock("toolu_1", content)]))
     assert isinstance(returned, ToolReturned)

@@ -5,7 +5,7 @@ from collections import deque
 import pytest
 
 from zelda_ci.domain.session import Ended, SessionStatus
-from zelda_ci.execution.outcome import BUDGET, SessionFacts, SessionOutcome, failed, judge
+from zelda_ci.execution.outcome import BUDGET, SessionFacts, SessionOutcome, judge
 from zelda_ci.redact import Redactor
 
 redact = Redactor()
@@ -36,7 +36,7 @@ def erroneous(terminal: str = "api_error", **fields: object) -> Ended:
 
 
 def test_a_session_is_complete_if_the_result_says_so_in_every_way_and_a_model_was_asked() -> None:
-    verdict = judge(SessionFacts(ended=ended(), idle=True, responses={"msg_1"}, prompted=True))
+    verdict = judge(SessionFacts(ended=ended(), idle=True, has_response=True, prompted=True))
     assert (verdict.status, verdict.code, verdict.reason) == (SessionStatus.COMPLETED, None, None)
     unasked = judge(SessionFacts(ended=ended(), idle=True, prompted=True))
     assert (unasked.status, unasked.code) == (SessionStatus.FAILED, "NO_MODEL_CALL")
@@ -71,7 +71,7 @@ def test_a_session_is_complete_if_the_result_says_so_in_every_way_and_a_model_wa
     ],
 )
 def test_every_known_end_has_a_status_and_a_code(result: Ended, api_error: str | None, status: str, code: str) -> None:
-    verdict = judge(SessionFacts(ended=result, idle=True, responses={"msg_1"}, api_error=api_error, prompted=True))
+    verdict = judge(SessionFacts(ended=result, idle=True, has_response=True, api_error=api_error, prompted=True))
     assert (verdict.status, verdict.code) == (status, code)
 
 
@@ -83,7 +83,7 @@ def test_a_failure_quotes_the_cli_in_one_line() -> None:
 
 @pytest.mark.parametrize("result", [None, ended(), erroneous(status=529)])
 def test_what_zelda_did_weighs_more_than_what_the_cli_said(result: Ended | None) -> None:
-    facts = SessionFacts(ended=result, idle=True, responses={"msg_1"}, stopped=BUDGET, exit_code=143)
+    facts = SessionFacts(ended=result, idle=True, has_response=True, stopped=BUDGET, exit_code=143)
     assert judge(facts) is BUDGET
 
 
@@ -97,7 +97,7 @@ CRASHES = [
     (3, "one two", "CLI_CRASHED", "ended with exit code 3 before the session was over: one two"),
     (0, None, "CLI_CRASHED", "ended with exit code 0 before the session was over."),
     (None, "oh", "CLI_START_FAILED", "ended while starting: oh"),
-    (failed("SESSION_FAILED", "It broke\noff."), "oh", "SESSION_FAILED", "It broke off. oh"),
+    (SessionOutcome("SESSION_FAILED", "It broke\noff."), "oh", "SESSION_FAILED", "It broke off. oh"),
 ]
 
 
@@ -115,7 +115,7 @@ def test_every_breakdown_has_a_code_and_a_sentence(
     assert str(verdict.reason).removeprefix("Claude Code ") == reason
 
 
-@pytest.mark.parametrize("broken", [None, failed("CLI_START_TIMED_OUT", "It is silent.")])
+@pytest.mark.parametrize("broken", [None, SessionOutcome("CLI_START_TIMED_OUT", "It is silent.")])
 def test_a_cli_that_never_began_was_not_confined(broken: SessionOutcome | None) -> None:
     verdict = judge(SessionFacts(broken=broken, begun=False, exit_code=125))
     assert (verdict.status, verdict.code) == (SessionStatus.FAILED, "SESSION_NOT_CONFINED")
@@ -123,5 +123,5 @@ def test_a_cli_that_never_began_was_not_confined(broken: SessionOutcome | None) 
 
 def test_a_cli_that_exits_on_its_own_error_result_is_judged_by_the_result() -> None:
     result = ended("error_max_turns", "max_turns", error=True)
-    verdict = judge(SessionFacts(ended=result, responses={"msg_1"}, exit_code=1, prompted=True))
+    verdict = judge(SessionFacts(ended=result, has_response=True, exit_code=1, prompted=True))
     assert verdict.status is SessionStatus.MAX_TURNS

@@ -9,10 +9,10 @@ from claude_agent_sdk import AssistantMessage, ProcessError, ResultMessage, Syst
 
 from tests.unit.execution.test_environment import request
 from zelda_ci.domain.session import ServersReported, SessionRecord, SessionStatus
-from zelda_ci.execution import claude_code, session_runner
+from zelda_ci.execution import claude_code
+from zelda_ci.execution.claude_code import SessionRunner
 from zelda_ci.execution.outcome import SessionFacts, judge
-from zelda_ci.execution.session_runner import SessionRunner
-from zelda_ci.process.launches import Launch
+from zelda_ci.process import Launch
 from zelda_ci.redact import Redactor
 
 SAID = AssistantMessage(content=[TextBlock("Done.")], model="claude-sonnet-5-5", message_id="msg_1")
@@ -84,8 +84,8 @@ def lead(client: PaperClient) -> tuple[SessionFacts, list[SessionRecord]]:
     records: list[SessionRecord] = []
 
     async def through() -> SessionFacts:
-        runner = SessionRunner(request(timeout_seconds=60), records.append, Redactor())
-        await runner.run(client, claude_code.explain, lambda: Launch(begun=True))
+        runner = SessionRunner(request(timeout_seconds=60), records.append, Redactor(), lambda: Launch(begun=True))
+        await runner.run(client)
         return runner.facts
 
     return anyio.run(through), records
@@ -100,7 +100,7 @@ def test_a_session_is_closed_once_it_is_idle_after_a_result_and_not_before() -> 
 
 
 def test_shells_that_run_on_and_on_are_stopped_before_the_input_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_runner, "BACKGROUND_SECONDS", 0.01)
+    monkeypatch.setattr(claude_code, "BACKGROUND_SECONDS", 0.01)
     tasks = [{"task_id": "b1"}, {"task_id": "b2"}]
     earlier = system("background_tasks_changed", tasks=[{"task_id": "b0"}, *tasks])
     client = PaperClient([SAID, earlier, system("background_tasks_changed", tasks=tasks), RESULT, IDLE])
@@ -120,10 +120,10 @@ def test_lines_on_standard_error_are_recorded_in_order_and_a_flood_is_cut() -> N
     records: list[SessionRecord] = []
 
     async def through() -> SessionFacts:
-        runner = SessionRunner(request(timeout_seconds=60), records.append, Redactor())
+        runner = SessionRunner(request(timeout_seconds=60), records.append, Redactor(), lambda: Launch(begun=True))
         for number in range(205):
             runner.record_stderr(f"line {number}")
-        await runner.run(PaperClient([SAID, RESULT, IDLE]), claude_code.explain, lambda: Launch(begun=True))
+        await runner.run(PaperClient([SAID, RESULT, IDLE]))
         return runner.facts
 
     facts = anyio.run(through)

@@ -35,7 +35,7 @@ def test_only_our_own_kinds_and_real_nonces_make_a_fence(kind, nonce):
 
 @pytest.mark.parametrize("hostile", [*HOSTILE, "a\u2028b\x85c\rd"])
 def test_a_repeated_question_holds_what_was_wrong_in_one_line_each_of_a_fence(hostile: str) -> None:
-    again = repeated(JudgeQuestion("q", "1", "", (), "Which one?"), [hostile, "Another."], NONCE)
+    again = repeated(JudgeQuestion("", (), "Which one?"), [hostile, "Another."], NONCE)
     before, _, rest = again.body.partition(f'<evidence-{NONCE} kind="problems">\n')
     problems, end, after = rest.partition(f"\n</evidence-{NONCE}>")
     assert before.startswith("Which one?\n\nYou have answered this before")

@@ -62,7 +62,7 @@ def images_of(transcript: SessionTranscript, folder: Path | None, context_tokens
 def talk(images: SessionImages) -> Conversation[Answer]:
     told = fence("transcript", "\n\n".join(units(images.transcript, MARK)), NONCE)
     common = common_prefix((told,), NONCE, images)
-    question = JudgeQuestion("q", "1", "Judge.", (), "Which colour?", None, common)
+    question = JudgeQuestion("Judge.", (), "Which colour?", None, common)
     return Conversation(question, Answer, {Answer: {}}, JudgeSettings(), Redactor())
 
 

@@ -132,7 +132,7 @@ def query(transcript: SessionTranscript, *, can_look_up: bool, context_tokens: i
     asked = TranscriptQuery(
         nonce=NONCE,
         fixed_tokens=100,
-        question=lambda part: JudgeQuestion("part", "1", "", (), part.text),
+        question=lambda part: JudgeQuestion("", (), part.text),
         finding=Finding,
         finish=finish,
         merge=lambda _: "",
@@ -186,7 +186,7 @@ def test_both_judges_are_told_the_same_and_all_where_they_may_not_look_up(max_lo
     judge = ScriptedJudge(lambda _: {"criteria": [], "findings": []})
     for kind in (RequirementFulfillment, ToolUsage):
         anyio.run(run_evaluator, kind(JudgeServices(judge, NONCE, Redactor())), context, Redactor())
-    assert {question.name for question in judge.asked} == {"requirement-fulfillment", "tool-usage"}
+    assert len({question.system for question in judge.asked}) == 2
     (blocks,) = {question.common.blocks for question in judge.asked}
     assert bool(LEFT_OUT.search("".join(blocks))) is bool(max_lookups)
     assert {question.lookups is not None for question in judge.asked} == {bool(max_lookups)}

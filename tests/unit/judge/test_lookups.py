@@ -176,7 +176,6 @@ def test_the_decisive_line_of_a_long_output_is_found_and_read() -> None:
 @pytest.mark.parametrize(
     ("name", "values", "why"),
     [
-        ("write_file", {"path": "x"}, "no tool"),
         ("read_file", {}, "path: Field required"),
         ("read_file", {"path": "README.md", "top": "/"}, "Extra inputs"),
         ("read_file", {"path": "README.md", "first_line": -1}, "first_line"),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from zelda_ci.judge.workspace import MAX_PATTERN_LENGTH, FinalTree, InvalidPatternError, expression
+from zelda_ci.judge.workspace import MAX_PATTERN_LENGTH, FinalTree, LookupFailedError, expression
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_why_a_file_is_not_read_is_said(tree: FinalTree, path: str, why: str) ->
 
 @pytest.mark.parametrize("pattern", ["(", r"(?=a)", "a" * (MAX_PATTERN_LENGTH + 1)])
 def test_what_re2_cannot_search_for_is_refused(pattern: str) -> None:
-    with pytest.raises(InvalidPatternError, match="pattern is"):
+    with pytest.raises(LookupFailedError, match="pattern is"):
         expression(pattern)
 
 

@@ -14,7 +14,7 @@ from zelda_ci.domain.session import ApiUsage
 from zelda_ci.domain.suite import MetricSwitches
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import LateJudge
+from zelda_ci.judge.base import JudgePanel
 from zelda_ci.metrics import ask_judge, forms, judged, unjudged, versions
 from zelda_ci.metrics.base import CommandRequest, JudgeServices, Outcome, Ran, Scored, Services, Unscored, run_evaluator
 from zelda_ci.redact import MASK, Redactor, Secret
@@ -98,7 +98,7 @@ def test_cancellation_is_no_failure_of_the_evaluator() -> None:
 
 
 def test_every_metric_has_an_evaluator_and_the_switches_of_a_suite_choose() -> None:
-    services = JudgeServices(LateJudge("model", 1000, lambda: pytest.fail("asked")), "nonce", redact)
+    services = JudgeServices(JudgePanel(("model",), 1000, lambda _: pytest.fail("asked")), "nonce", redact)
     switches = MetricSwitches()
     made = [unjudged(switches, SERVICES), judged(switches, services)]
     assert [[METRICS[evaluator.metric].judged for evaluator in group] for group in made] == [[False] * 2, [True] * 2]

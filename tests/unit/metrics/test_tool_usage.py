@@ -335,11 +335,14 @@ def seen(number: int, finding: str, facts: str, *places: tuple[str, str]) -> dic
     return {"number": number, **use(finding, *places, reasoning=facts)}
 
 
+PART = "This is part "
+
+
 def by_part(observe: Callable[[str], list[dict[str, Any]]], conclude: Callable[[JudgeQuestion], Any]) -> ScriptedJudge:
     """A judge who observes something in each part, and concludes."""
 
     def say(question: JudgeQuestion) -> dict[str, Any]:
-        return {"findings": observe(question.body)} if question.name.endswith("-part") else conclude(question)
+        return {"findings": observe(question.body)} if question.body.startswith(PART) else conclude(question)
 
     return ScriptedJudge(say, context_tokens=30_000)
 
@@ -354,7 +357,7 @@ CALLED = {SKILL: use("USED_WELL", ("turn 41 call 1", "skill: changelog"))}
 def test_a_long_transcript_is_read_in_parts_that_know_task_and_offer_and_concluded_from_findings() -> None:
     judge = by_part(nothing, saying(CALLED))
     result, details = judged(judge, long_session())
-    parts = [question for question in judge.asked if question.name == "tool-usage-part"]
+    parts = [question for question in judge.asked if question.body.startswith(PART)]
     assert details.parts == len(parts) > 1
     assert result.score == 100
     read = "".join(block for question in parts for block in question.blocks)

@@ -52,8 +52,10 @@ def call(request: dict[str, Any], agent: str | None = None) -> Call:
     return Call("/v1/messages?beta=true", headers, json.dumps(request).encode(), request)
 
 
-def fingerprint(request: dict[str, Any], places: dict[str, str] | None = None) -> RecordedRequest:
-    return SessionTexts(places or PLACES, Redactor([Secret(SECRET)])).fingerprint(call(request))
+def fingerprint(
+    request: dict[str, Any], places: dict[str, str] | None = None, agent: str | None = None
+) -> RecordedRequest:
+    return SessionTexts(places or PLACES, Redactor([Secret(SECRET)])).fingerprint(call(request, agent))
 
 
 def answered(status: int, **headers: str) -> ApiAnswer:

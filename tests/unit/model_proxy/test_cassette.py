@@ -20,6 +20,7 @@ from zelda_ci.redact import Redactor
 
 SAFE = Redactor()
 REQUEST = RecordedRequest(
+    thread="main",
     turn=0,
     model=SAFE("claude-sonnet-5-5"),
     context={"tools": "1"},
@@ -35,8 +36,8 @@ CASSETTE = Cassette(
     cli=SAFE("claude-cli/2"),
     label="a",
     exchanges=(
-        Exchange(thread="main", request=REQUEST, response=RecordedResponse(status=200, content=EVENTS, cut=True)),
-        Exchange(thread="main", request=REQUEST, response=RecordedResponse(status=529, content=ERROR)),
+        Exchange(request=REQUEST, response=RecordedResponse(status=200, content=EVENTS, cut=True)),
+        Exchange(request=REQUEST, response=RecordedResponse(status=529, content=ERROR)),
     ),
 )
 
@@ -54,9 +55,9 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
         (b"\xff\xfe\x00", "the file: Invalid JSON"),
         (b"[" * 100_000, "the file: Invalid JSON"),
         (b"[]", "the file"),
-        (b'{"format": 1}', "format: Input should be 4"),
-        (b'{"format": 4, "zelda": "1", "cli": "x", "label": "a", "exchanges": [{}]}', r"exchanges\.0"),
-        (b'{"format": 4, "zelda": "1", "cli": "x", "label": "a", "exchanges": 5}', r"exchanges"),
+        (b'{"format": 1}', "format: Input should be 5"),
+        (b'{"format": 5, "zelda": "1", "cli": "x", "label": "a", "exchanges": [{}]}', r"exchanges\.0"),
+        (b'{"format": 5, "zelda": "1", "cli": "x", "label": "a", "exchanges": 5}', r"exchanges"),
     ],
 )
 def test_a_damaged_recording_is_one_sentence(tmp_path: Path, content: bytes, words: str) -> None:

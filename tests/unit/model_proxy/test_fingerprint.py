@@ -134,7 +134,7 @@ def test_what_a_tool_found_out_counts(one: str, other: str) -> None:
 
 
 def test_the_circumstances_of_a_prompt_do_count() -> None:
-    assert differing(body(said("Wait 5 seconds.")), body(said("Wait 9 seconds."))) == {"last message"}
+    assert differing(body(said("Wait 5 seconds.")), body(said("Wait 9 seconds."))) == {"prompt", "last message"}
 
 
 def test_parallel_results_are_the_same_in_any_order() -> None:

@@ -5,6 +5,7 @@ import pytest
 
 from tests.support.scripted_replies import ApiRequest, Message, Tokens, events, sse, text
 from tests.unit.model_proxy.requests import body, call, called, noted, returned, said
+from zelda_ci.domain.session import Usage
 from zelda_ci.model_proxy.meter import Meter, MeteredExchange
 from zelda_ci.model_proxy.wire import CassetteState
 
@@ -140,7 +141,8 @@ def test_a_stream_is_metered_and_checked_whatever_its_content_type_says(label: b
     counts.end(exchange)
     assert counts.cost_usd == pytest.approx(0.001)
     assert counts.is_spent
-    counts.transcript_check.began("msg_1")
+    assert counts.usage_of("msg_1") == Usage(output_tokens=100)
+    assert counts.usage_of("msg_2") is None
     counts.transcript_check.said("msg_1", "Done.", thinking=False)
     assert counts.transcript_check.differences() == ()
 

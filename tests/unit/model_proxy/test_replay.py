@@ -20,16 +20,14 @@ SECOND = body(PROMPT, CALL, returned("a.py"))
 SAFE = Redactor()
 
 
-def replay(*requests: dict[str, Any] | tuple[str, dict[str, Any]]) -> ReplaySource:
-    """A replay of requests, of threads where they have names, which answers with their numbers."""
-    threads = [request if isinstance(request, tuple) else ("main", request) for request in requests]
+def replay(*requests: dict[str, Any], agent: str | None = None) -> ReplaySource:
+    """A replay of requests, which answers with their numbers."""
     exchanges = tuple(
         Exchange(
-            thread=thread,
-            request=fingerprint(request),
+            request=fingerprint(request, agent=agent),
             response=RecordedResponse(status=200, content=SAFE(str(number))),
         )
-        for number, (thread, request) in enumerate(threads, start=1)
+        for number, request in enumerate(requests, start=1)
     )
     cassette = Cassette(zelda="1", cli=SAFE("unknown"), label="a", exchanges=exchanges)
     return ReplaySource(cassette, SessionTexts(PLACES, SAFE))
@@ -54,7 +52,7 @@ async def test_each_exchange_is_handed_out_once() -> None:
 async def test_repeated_requests_get_the_answers_in_recorded_order() -> None:
     source = replay(FIRST, FIRST, SECOND)
     assert [await answer(source, FIRST), await answer(source, FIRST)] == ["1", "2"]
-    assert source.remarks == [f"{NOT_EXACT}: not asked for: exchange 3 (main, after 1 model responses)"]
+    assert source.remarks == [f"{NOT_EXACT}: not asked for: exchange 3 (main after 1 model responses)"]
 
 
 @pytest.mark.parametrize(
@@ -77,8 +75,8 @@ async def test_the_same_words_suffice_and_the_difference_is_reported(options: di
     ("request_", "difference"),
     [
         (body(said("Add a page.")), "-Add a route.\n+Add a page."),
-        (body(PROMPT, model="claude-opus-5-5"), "\n+After 0 model responses, claude-opus-5-5 is told:"),
-        (body(PROMPT, CALL, PROMPT), "\n+After 1 model responses, claude-sonnet-5-5 is told:"),
+        (body(PROMPT, model="claude-opus-5-5"), "\n+main after 0 model responses, claude-opus-5-5 is told:"),
+        (body(PROMPT, CALL, PROMPT), "\n+main after 1 model responses, claude-sonnet-5-5 is told:"),
     ],
     ids=["other words", "other model", "other place"],
 )
@@ -86,7 +84,7 @@ async def test_other_words_another_model_or_another_place_never_match(
     request_: dict[str, Any], difference: str
 ) -> None:
     why = await answer(replay(FIRST), request_)
-    assert "the nearest is exchange 1 (main, after 0 model responses):\n--- recorded\n+++ now" in why
+    assert "the nearest is exchange 1 (main after 0 model responses):\n--- recorded\n+++ now" in why
     assert difference in why
 
 
@@ -101,9 +99,9 @@ async def test_the_nearest_exchange_is_shown_as_a_short_difference() -> None:
     assert max(map(len, everything_else.splitlines()[1:])) < 200
 
 
-async def test_a_sub_agent_is_recognised_by_its_first_request_not_by_its_arrival() -> None:
+async def test_a_sub_agent_is_recognised_by_its_prompt_not_by_its_arrival() -> None:
     alpha, beta = body(said("alpha")), body(said("beta"))
     alpha_later, beta_later = (body(said(name), CALL, returned("ok")) for name in ("alpha", "beta"))
-    source = replay(("agent-1", alpha), ("agent-2", beta), ("agent-1", alpha_later), ("agent-2", beta_later))
+    source = replay(alpha, beta, alpha_later, beta_later, agent="z")
     asked = [(beta, "x"), (alpha, "y"), (beta_later, "x"), (alpha_later, "y")]
     assert [await answer(source, request, agent) for request, agent in asked] == ["2", "1", "4", "3"]

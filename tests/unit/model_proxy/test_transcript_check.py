@@ -38,7 +38,6 @@ def result(call: str, content: object) -> dict[str, Any]:
 
 def test_what_the_api_said_may_be_said() -> None:
     check, message = answered(text("  I am done. \U0001f600\n", thinking="Hm."))
-    check.began(message["id"])
     check.said(message["id"], "Hm.", thinking=True)
     check.said(message["id"], "I am done. \U0001f600", thinking=False)
     assert check.differences() == ()
@@ -48,8 +47,6 @@ def test_a_message_that_no_model_sent_is_named() -> None:
     check, _ = answered(text("Done."))
     check.said("msg_forged", "All tests pass.", thinking=False)
     assert check.differences() == ("the text of message msg_forged",)
-    check.began("msg_other")
-    assert "message msg_other" in check.differences()
 
 
 @pytest.mark.parametrize("thinking", [False, True])

@@ -11,7 +11,7 @@ redact = Redactor()
 
 
 def test_a_header_is_masked_with_and_without_its_scheme_and_nothing_else_is() -> None:
-    assert Secret(f"Bearer {VALUE}").mask(f"of Bearer {VALUE}, or {VALUE}") == f"of {MASK}, or {MASK}"
+    assert Secret(VALUE).as_bearer().mask(f"of Bearer {VALUE}, or {VALUE}") == f"of {MASK}, or {MASK}"
 
 
 @pytest.mark.parametrize(("wrap", "key"), [(lambda it: {"a": it}, "a"), (lambda it: [it], 0)])

@@ -333,13 +333,13 @@ def test_a_submodule_that_is_not_checked_out_is_named() -> None:
 
 
 def test_a_refused_settings_file_is_red_and_speaks_for_what_is_in_it() -> None:
-    refused = NotLoaded(file=SETTINGS, effect="not loaded: model: Expected string; 1 hook has no effect")
+    refused = NotLoaded(file=SETTINGS, effect="not loaded: model: Expected string")
     found = told(calm(HOOK), calm(minute=1), SETTINGS)
     red = told(calm(HOOK), calm(minute=1), SETTINGS, gate=GateResult(reasons=(*found.gate.reasons, refused)))
     view = ci_view(red)
     assert (view.headline, view.failed) == (f"{SETTINGS} is not loaded, 1 suite without it", True)
     assert lead(red) == (
-        f"{SETTINGS} is not loaded: model: Expected string; 1 hook has no effect. "
+        f"{SETTINGS} is not loaded: model: Expected string. "
         "The check is red because a settings file or plugin is not loaded."
     )
     assert '<failure type="notLoaded"' in render_junit(red)

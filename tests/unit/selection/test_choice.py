@@ -12,8 +12,8 @@ from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.steering import SteeringChange, Unit, UnitUse
-from zelda_ci.selection.choice import NOTHING, choose, line_changes, reasons, steering_changes
-from zelda_ci.selection.effects import ChangeSet, FileChange, FileText, ProjectFiles, SuiteEvidence
+from zelda_ci.selection.choice import NOTHING, SuiteEvidence, choose, line_changes, reasons, steering_changes
+from zelda_ci.selection.effects import ChangeSet, FileChange, FileText, ProjectFiles
 
 PROJECT = ProjectFiles(folder="", config="zelda.config.yaml", test_dir="zelda")
 DEPLOY, CRITIC = ".claude/skills/deploy/SKILL.md", ".claude/agents/critic.md"

@@ -44,7 +44,7 @@ def test_a_closing_summary_is_read_as_its_runner_means_it_whatever_a_log_puts_ar
     for around in (text, f"some log\n{text}\n", f"compiling\n\n{text}\n\nnpm ERR! code 1\nDone.\n", *stamped):
         summary = read(around, exit_code=1)
         found = [(one.passed, one.failed, one.errored, one.skipped) for one in summary.runners]
-        assert found == [wanted], (around, summary.formats, summary.unclear)
+        assert found == [wanted], (around, {it.format for it in summary.runners}, summary.unclear)
 
 
 def test_a_failing_test_is_named_with_its_own_run() -> None:

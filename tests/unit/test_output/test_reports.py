@@ -44,10 +44,10 @@ def test_a_report_that_should_not_be_parsed_gives_no_number_and_is_named(attack:
 def test_a_report_without_tests_does_not_hide_what_was_printed() -> None:
     output = Output("== test session starts ==\ncollected 2 items\n\n== 2 passed in 0.1s ==\n")
     assert read(("r.xml", "<testsuites/>"), output=output).total == 2
-    assert read(("r.xml", "<testsuites/>")).formats == ("JUnit XML",)
+    assert [it.format for it in read(("r.xml", "<testsuites/>")).runners] == ["JUnit XML"]
     # Nor does one that cannot be read, and it is named.
     summary = read(("r.xml", "<broken"), output=output)
-    assert summary.formats == ("pytest",)
+    assert [it.format for it in summary.runners] == ["pytest"]
     assert "r.xml" in str(summary.note)
 
 

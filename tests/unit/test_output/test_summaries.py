@@ -51,7 +51,7 @@ PYTEST = "=== test session starts ===\ncollected {n} items\n\n{log}\na.py . [100
 )
 def test_a_log_that_looks_like_a_summary_before_the_real_one_is_not_counted(log: str) -> None:
     found = read(PYTEST.format(n=3, log=log))
-    assert found.formats == ("pytest",)
+    assert [it.format for it in found.runners] == ["pytest"]
     assert (found.passed, found.failed) == (3, 0)
 
 

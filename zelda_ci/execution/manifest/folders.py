@@ -7,6 +7,7 @@ itself and adds to requests. Whatever cannot be read is taken for one.
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from posixpath import basename, dirname, join, normpath
 from typing import Any
@@ -26,6 +27,7 @@ NESTED_ONLY = "Claude Code loads {}s only from the .claude folder of the project
 WITHOUT_MEMORY = "it does not see CLAUDE.md files and rules (omitClaudeMd)"
 HOOKS_OFF = "the project's settings switch all hooks off (disableAllHooks)"
 SKILLS_DIR = "skills-dir"
+SKILLS_FOLDER = f"{CLAUDE}/{KINDS[ItemKind.SKILL].folder}"
 MARKETPLACE_FILE = ".claude-plugin/marketplace.json"
 HOOKS_FILE = "hooks/hooks.json"
 MODS_KEY = "isolation.mods"
@@ -233,7 +235,7 @@ def find_plugins(findings: ScanFindings) -> Iterator[Plugin]:
     """Yield those in the skills folder of the session, and those that its settings enable."""
     tree, wanted = findings.tree, table(findings.settings.values, "enabledPlugins")
     off = {key.lower() for key, value in wanted.items() if value is False}
-    for entry in tree.entries(skills_folder(findings.start)):
+    for entry in tree.entries(join(findings.start, SKILLS_FOLDER)):
         file = f"{entry.path}/{PLUGIN_MANIFEST}"
         if entry.is_folder and tree.exists(file):
             about = findings.json_object(file)
@@ -246,11 +248,6 @@ def find_plugins(findings: ScanFindings) -> Iterator[Plugin]:
     for plugin, value in wanted.items():
         if value and not plugin.lower().endswith(f"@{SKILLS_DIR}"):
             yield _of_marketplace(findings, plugin, join(findings.start, SETTINGS_FILE))
-
-
-def skills_folder(start: str) -> str:
-    """Return the folder of skills, and plugins, of a session that works in a folder."""
-    return join(start, CLAUDE, KINDS[ItemKind.SKILL].folder)
 
 
 def _of_marketplace(findings: ScanFindings, plugin: str, file: str) -> Plugin:
@@ -293,32 +290,25 @@ def _inside(path: str) -> str | None:
 def _mod_file(tree: Tree, root: str, *manifests: Mapping[str, Any]) -> str | None:
     """Return the file in which a plugin names JavaScript to run, or that cannot be read: nobody knows what it names."""
     named = (path for each in manifests for path in texts(each.get("hooks")))
-    for path in (PLUGIN_MANIFEST, HOOKS_FILE, *named):
-        file = normpath(join(root, path))
-        try:
-            content = json.loads(tree.read(file))
-        except Missing:
-            continue
-        except (Unfit, ValueError, RecursionError):
-            return file
-        if _names_modules(content):
-            return file
-    return join(root, PLUGIN_MANIFEST) if any(map(_names_modules, manifests)) else None
-
-
-def _names_modules(value: object) -> bool:
-    """Return whether some key of JSON is `modules`; of what is nested too deep nobody knows."""
+    file = join(root, PLUGIN_MANIFEST)
     try:
-        return '"modules": ' in json.dumps(value)
-    except RecursionError:
-        return True
+        if any('"modules": ' in json.dumps(each) for each in manifests):
+            return file
+        for path in (PLUGIN_MANIFEST, HOOKS_FILE, *named):
+            file = normpath(join(root, path))
+            with suppress(Missing):
+                if '"modules": ' in json.dumps(json.loads(tree.read(file))):
+                    return file
+    except (Unfit, ValueError, RecursionError):
+        return file
+    return None
 
 
 def add_plugins(findings: ScanFindings) -> None:
     """Add all plugins and what is in them."""
     for plugin in find_plugins(findings):
         problem = plugin.problem or (IS_MOD if plugin.mod_file else None)
-        description = next(iter(texts(plugin.about.get("description"))), None)
+        (description, *_) = (*texts(plugin.about.get("description")), None)
         findings.add(ItemKind.PLUGIN, plugin.id, plugin.file, description=description, problem=problem)
         if plugin.root is None or plugin.problem:
             continue

@@ -70,33 +70,25 @@ class Memory:
             if document := self.findings.document(ItemKind.RULE, file, file):
                 problem = TWICE if self.findings.tree.real(file) in self._visited else None
                 facts: dict[str, Any] = {"description": document.first_line, "paths": document.paths, "base": base}
-                self._add_document(ItemKind.RULE, file, document, below, problem, **facts)
+                self._add_document(ItemKind.RULE, file, document, below=below, problem=problem, **facts)
 
-    def _add(self, files: Iterable[str], *, below: str = "", problem: str | None = None) -> None:
+    def _add(self, files: Iterable[str], **facts: Any) -> None:
         tree = self.findings.tree
         for file in files:
             is_new = tree.exists(file) and tree.real(file) not in self._visited
             if is_new and (document := self.findings.document(ItemKind.MEMORY, file, file)):
-                self._add_document(ItemKind.MEMORY, file, document, below, problem)
+                self._add_document(ItemKind.MEMORY, file, document, **facts)
 
     def _add_document(
-        self,
-        kind: ItemKind,
-        file: str,
-        document: MarkdownDocument,
-        below: str,
-        problem: str | None,
-        depth: int = 0,
-        **facts: Any,
+        self, kind: ItemKind, file: str, document: MarkdownDocument, depth: int = 0, **facts: Any
     ) -> None:
         """Add a file that was read, and what it imports; `depth` files import each other up to it."""
         self._visited.add(self.findings.tree.real(file))
         if globs.matches(self.findings.settings.memory_excluded, file):
-            problem = EXCLUDED
-        facts |= {"text": document.shown, "below": below, "announced": False, "problem": problem}
-        self.findings.add(kind, file, file, **facts)
-        if not problem:
-            self._imports(file, document.body, below, depth + 1)
+            facts["problem"] = EXCLUDED
+        self.findings.add(kind, file, file, text=document.shown, announced=False, **facts)
+        if not facts.get("problem"):
+            self._imports(file, document.body, facts.get("below", ""), depth + 1)
 
     def _imports(self, importer: str, text: str, below: str, depth: int) -> None:
         # They begin where the file really lies.
@@ -118,7 +110,8 @@ class Memory:
                     problem = "Claude Code imports no files with this ending"
                 elif depth > MAX_IMPORT_DEPTH:
                     problem = f"it is imported more than {MAX_IMPORT_DEPTH} files deep"
-                self._add_document(ItemKind.MEMORY, file, parse(content), below, problem, depth, description=described)
+                facts = {"description": described, "below": below, "problem": problem}
+                self._add_document(ItemKind.MEMORY, file, parse(content), depth, **facts)
             # An @ begins many words that are no import: only what is surely meant as a file is worth a finding.
             elif problem and path.endswith(".md"):
                 self._visited.add(file)

@@ -1,7 +1,6 @@
 """What Zelda sets above a project's settings, so that they change neither its requests nor its confinement."""
 
 import posixpath
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -9,9 +8,9 @@ from zelda_ci.domain.kinds import CLAUDE, PLUGIN_MANIFEST
 from zelda_ci.domain.workspace import SettingFinding, Workspace
 from zelda_ci.execution.agent import Pins
 from zelda_ci.execution.manifest.findings import ScanFindings
-from zelda_ci.execution.manifest.folders import MODS_KEY, NAMELESS, OUTSIDE, find_plugins, market_folder, skills_folder
+from zelda_ci.execution.manifest.folders import MODS_KEY, NAMELESS, OUTSIDE, SKILLS_FOLDER, find_plugins, market_folder
 from zelda_ci.execution.manifest.settings import SETTINGS_FILE, ClaudeSettings, parse_object, table
-from zelda_ci.execution.manifest.tree import Tree, Unfit
+from zelda_ci.execution.manifest.tree import Missing, Tree, Unfit
 from zelda_ci.redact import Redactor
 
 # The second is never loaded; who keeps one may wonder why it does nothing.
@@ -49,10 +48,7 @@ EFFECT = f"It could have changed model requests, credentials or what confines th
 def find_pins(workspace: Workspace, redact: Redactor, *, mods: bool) -> Pins:
     """Return what is set above the settings that the session will meet: a setup command may have changed them.
 
-    Args:
-        workspace: Of the session.
-        redact: For what is found.
-        mods: Whether code of plugins may run inside Claude Code.
+    `mods` says whether code of plugins may run inside Claude Code.
 
     Raises:
         ExecutionError: Claude Code reads settings that Zelda cannot read.
@@ -63,7 +59,9 @@ def find_pins(workspace: Workspace, redact: Redactor, *, mods: bool) -> Pins:
         parse_object(files[0], scan.tree.read(files[0]))
     values = {file: scan.json_object(file) for file in files}
     scan.settings = ClaudeSettings(values[files[0]])
-    overruled = [(file, name, EFFECT) for file in files for name in _not_the_projects(values[file])]
+    overruled = [(file, key, EFFECT) for file in files for key in KEYS if values[file].get(key)]
+    variables = [(file, name) for file in files for name in table(values[file], "env") if is_ours(name)]
+    overruled += [(file, f"env.{name}", EFFECT) for file, name in variables]
     del overruled[MAX_FINDINGS:]
     enabled, markets = dict[str, bool](), dict[str, Any]()
     plugins = list(find_plugins(scan))
@@ -91,7 +89,7 @@ def find_pins(workspace: Workspace, redact: Redactor, *, mods: bool) -> Pins:
     installed = (it.id for it in plugins if it.root is not None and it.file == files[0])
     return Pins(
         settings={key: value for key, value in set_above.items() if value},
-        variables=tuple(sorted({name for each in values.values() for name in filter(is_ours, table(each, "env"))})),
+        variables=tuple(sorted({name for _, name in variables})),
         installs=any(plugin not in enabled for plugin in installed),
         findings=tuple(
             SettingFinding(file=redact(file), setting=redact(name[:MAX_NAME_LENGTH]), effect=effect)
@@ -106,14 +104,9 @@ def is_ours(variable: str) -> bool:
     return name in OURS_TOO or (name.startswith(OURS) and name not in STEERING)
 
 
-def _not_the_projects(settings: dict[str, Any]) -> Iterator[str]:
-    """Yield names of settings and variables that are not the project's to set."""
-    yield from (key for key in KEYS if settings.get(key))
-    yield from (f"env.{name}" for name in table(settings, "env") if is_ours(name))
-
-
 def _unknown_place(tree: Tree, start: str) -> str | None:
     """Return where a plugin may lie that cannot be looked at, behind a link out of the tree."""
-    skills = skills_folder(start)
+    skills = posixpath.join(start, SKILLS_FOLDER)
     plugins = (place for entry in tree.entries(skills) for place in (entry.path, f"{entry.path}/{PLUGIN_MANIFEST}"))
-    return next((place for place in (posixpath.dirname(skills), skills, *plugins) if not tree.is_inside(place)), None)
+    places = (posixpath.dirname(skills), skills, *plugins)
+    return next((it for it in places if not isinstance(tree.problem(it), Missing | None)), None)

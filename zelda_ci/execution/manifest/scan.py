@@ -30,23 +30,22 @@ Ask = Callable[[Mapping[str, str], str, Redactor], Sequence[RefusedSetting]]
 
 
 def scan(top: Path, folder: Path, redact: Redactor, ask: Ask | None = None) -> ToolsManifest:
-    """Return what the files of a tree offer a session that works in one of its folders; nothing is loaded yet.
+    """Return what the files of a tree, `top`, offer a session that works in one of its folders; nothing is loaded yet.
 
-    Args:
-        top: Of the tree.
-        folder: Of the session.
-        redact: For everything that is found.
-        ask: Asks Claude Code itself; without it only the rules of its files are known.
+    Without `ask`, which asks Claude Code itself, only the rules of its files are known.
     """
     findings = ScanFindings(top, folder, redact)
     if ask:
         _ask(findings, ask)
+    memory = _add_own(findings)
+    for below, inside in _below(findings):
+        if CLAUDE in inside:
+            SteeringFolder(findings, posixpath.join(below, CLAUDE), below, below).add_documents()
+            memory.add_rules(below, below=below)
+        if inside & MEMORY_NAMES:
+            memory.add_below(below)
     file = posixpath.join(findings.start, settings.SETTINGS_FILE)
-    values = findings.json_object(file)
-    # Of a file that Claude Code drops only the hooks are named, to say that they are not there.
-    findings.settings = settings.ClaudeSettings({} if findings.refused(file, "") else values)
-    _add_loaded(findings)
-    folders.add_hooks(findings, file, values.get("hooks"))
+    folders.add_hooks(findings, file, findings.settings.values.get("hooks"))
     return ToolsManifest(
         items=tuple(findings.items),
         refused=findings.refusals,
@@ -61,11 +60,12 @@ def memory_lines(workspace: Workspace, redact: Redactor) -> frozenset[str]:
 
     It reads what the session meets: a setup command may have changed what was tested.
     """
-    items = scan(workspace.root, workspace.path, redact).items
-    is_without = any(it.is_main and it.note == folders.WITHOUT_MEMORY for it in items)
+    findings = ScanFindings(workspace.root, workspace.path, redact)
+    _add_own(findings)
+    is_without = any(it.is_main and it.note == folders.WITHOUT_MEMORY for it in findings.items)
     if is_without or workspace.confinement.environment.get(settings.NO_MEMORY):
         return frozenset()
-    own = [it for it in items if it.kind is ItemKind.MEMORY and not (it.problem or it.below or it.description)]
+    own = [it for it in findings.items if it.kind is ItemKind.MEMORY and not (it.problem or it.description)]
     lines = (line.strip() for it in own for line in (it.text or "").splitlines())
     return frozenset(line for line in lines if len(line) >= MIN_LINE_LENGTH)
 
@@ -84,7 +84,13 @@ def _ask(findings: ScanFindings, ask: Ask) -> None:
         findings.note(f"{each.file} is {each.effect}.")
 
 
-def _add_loaded(findings: ScanFindings) -> None:
+def _add_own(findings: ScanFindings) -> Memory:
+    """Add what the session has by its own folder and those above it; the CLAUDE.md files that are read are returned."""
+    file = posixpath.join(findings.start, settings.SETTINGS_FILE)
+    values = findings.json_object(file)
+    # Of a file that Claude Code drops only the hooks are named, to say that they are not there.
+    is_dropped = findings.refused(file, "")
+    findings.settings = settings.ClaudeSettings({"hooks": values.get("hooks")} if is_dropped else values)
     # From the session's folder upwards, since of several servers of one name the nearest wins.
     chain, memory = globs.upwards(findings.start), Memory(findings)
     for folder in chain:
@@ -94,12 +100,7 @@ def _add_loaded(findings: ScanFindings) -> None:
         folders.add_servers(findings, file, settings.table(findings.json_object(file), "mcpServers"))
     folders.add_plugins(findings)
     memory.add_chain(chain)
-    for folder, inside in _below(findings):
-        if CLAUDE in inside:
-            SteeringFolder(findings, posixpath.join(folder, CLAUDE), folder, folder).add_documents()
-            memory.add_rules(folder, below=folder)
-        if inside & MEMORY_NAMES:
-            memory.add_below(folder)
+    return memory
 
 
 def _below(findings: ScanFindings) -> Iterator[tuple[str, set[str]]]:

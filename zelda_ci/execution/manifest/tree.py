@@ -55,17 +55,21 @@ class Tree:
         except Unfit:
             return []
 
+    def problem(self, path: str) -> Unfit | None:
+        """Return why a path leads to nothing in the tree."""
+        try:
+            self._real(path)
+        except Unfit as problem:
+            return problem
+        return None
+
     def exists(self, path: str) -> bool:
         """Return whether something is there, whatever it is."""
-        return not isinstance(self._problem(path), Missing)
-
-    def is_inside(self, path: str) -> bool:
-        """Return whether it lies in the tree, or is not there: no link leads elsewhere."""
-        return isinstance(self._problem(path), Missing | None)
+        return not isinstance(self.problem(path), Missing)
 
     def real(self, path: str) -> str:
         """Return the path without links; as it is where they lead nowhere."""
-        return path if self._problem(path) else self._real(path).relative_to(self._root).as_posix()
+        return path if self.problem(path) else self._real(path).relative_to(self._root).as_posix()
 
     def files(self, folder: str, suffix: str) -> Iterator[str]:
         """Yield paths of the files below a folder whose names end so; no folder is entered twice."""
@@ -80,15 +84,8 @@ class Tree:
 
     def _entry(self, folder: str, entry: os.DirEntry[str]) -> TreeEntry:
         path, is_link = posixpath.join(folder, entry.name), entry.is_symlink()
-        is_folder = not self._problem(path) and posixpath.isdir(entry.path) if is_link else entry.is_dir()
+        is_folder = not self.problem(path) and posixpath.isdir(entry.path) if is_link else entry.is_dir()
         return TreeEntry(entry.name, path, is_folder, is_link)
-
-    def _problem(self, path: str) -> Unfit | None:
-        try:
-            self._real(path)
-        except Unfit as problem:
-            return problem
-        return None
 
     def _real(self, path: str) -> Path:
         """Return the path without links; raise `Missing` where nothing is there, `Unfit` where it leads out."""

@@ -21,17 +21,24 @@ MAX_RECORDING_BYTES = 256 << 20
 class RecordedRequest(Record):
     """A request, reduced to what two runs of the same session have in common; see `SessionTexts`."""
 
+    thread: str
+    """`main` or `sub-agent`."""
     turn: int
     """Number of assistant messages in the conversation."""
     model: SafeText
     last_message: SafeText
     context: dict[str, str]
-    """Digests of system prompt, tools and the like, by name."""
+    """Digests of the conversation's prompt, of tools and the like, by name."""
 
     @property
     def asked(self) -> str:
         """What a recorded request must have word for word in common with one that gets its answer."""
-        return f"After {self.turn} model responses, {self.model} is told:\n{self.last_message}"
+        return f"{self.place}, {self.model} is told:\n{self.last_message}"
+
+    @property
+    def place(self) -> str:
+        """Where in the session it is asked, in words."""
+        return f"{self.thread} after {self.turn} model responses"
 
     def differences(self, other: "RecordedRequest") -> list[str]:
         """Return in what two requests differ beside what they ask."""
@@ -51,8 +58,6 @@ class RecordedResponse(Record):
 class Exchange(Record):
     """One request with its answer."""
 
-    thread: str
-    """`main`, or `agent-1` and so on by first appearance."""
     request: RecordedRequest
     response: RecordedResponse
 
@@ -60,7 +65,7 @@ class Exchange(Record):
 class Cassette(Record):
     """One run; exchanges in the order in which their answers ended."""
 
-    format: Literal[4] = 4
+    format: Literal[5] = 5
     """Raised also when requests are compared in another way: recordings of before would fit nothing."""
     zelda: str
     cli: SafeText

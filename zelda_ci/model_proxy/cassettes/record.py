@@ -13,7 +13,6 @@ from zelda_ci.model_proxy.answer import AnswerEvents
 from zelda_ci.model_proxy.cassettes.cassette import Cassette, Exchange, RecordedResponse, joined, write
 from zelda_ci.model_proxy.cassettes.session_texts import SessionTexts
 from zelda_ci.model_proxy.wire import Call, CassetteState, Headers
-from zelda_ci.redact import SafeText
 
 log = logging.getLogger(__name__)
 
@@ -25,57 +24,47 @@ KEPT_HEADERS = ("content-type", "request-id", "retry-after", "retry-after-ms", "
 def recording(file: Path, label: str, texts: SessionTexts) -> Iterator["Recording"]:
     """Record what a run asks and is answered.
 
-    The answers are read and masked in a thread, one after the other. The file appears at the end, whole, unless the
-    block fails: a run that is interrupted or killed leaves none, and never replaces a good one.
+    The file appears at the end, whole, unless nothing was asked or the block fails: a run that is interrupted or killed
+    leaves none, and never replaces a good one. What goes wrong costs the recording, and not the session.
     """
     with ThreadPoolExecutor(1) as thread:
         made = Recording(texts, thread)
         yield made
-        made.write(file, label)
+        try:
+            if exchanges := tuple(exchange.result() for exchange in made.exchanges):
+                cli = texts.redact(made.cli)
+                write(file, Cassette(zelda=__version__, cli=cli, label=label, exchanges=exchanges))
+        except Exception as exc:  # noqa: BLE001 - see above
+            said = getattr(exc, "strerror", None) or getattr(exc, "message", None) or repr(exc)
+            why = f"the recording {file} cannot be written: {said}"
+            log.warning("%s", why)
+            made.failure = texts.redact(why)
 
 
 class Recording(CassetteState):
-    """The recording of one run, which sees its requests and answers pass."""
+    """The recording of one run, which sees its requests and answers pass; they are read in a thread, in their order."""
 
     def __init__(self, texts: SessionTexts, thread: Executor) -> None:
-        self._texts = texts
-        self._thread = thread
-        self._cli = "unknown"
-        self._threads: dict[str | None, str] = {None: "main"}
-        self._exchanges: list[Future[Exchange]] = []
+        self._texts, self._thread = texts, thread
+        self.cli = "unknown"
+        self.exchanges: list[Future[Exchange]] = []
 
     def begin(self, call: Call) -> "RecordedAnswer":
         """Return an observer of the answer to a request that is sent now."""
-        self._cli = call.header("user-agent") or self._cli
-        return RecordedAnswer(self._threads.setdefault(call.agent_id, f"agent-{len(self._threads)}"), call)
+        self.cli = call.header("user-agent") or self.cli
+        return RecordedAnswer(call)
 
     def end(self, answer: "RecordedAnswer", *, cut: bool) -> None:
         """Keep an answer as far as it came."""
         if answer.status:
-            self._exchanges.append(self._thread.submit(answer.exchange, self._texts, cut=cut))
-
-    def write(self, file: Path, label: str) -> None:
-        """Write the recording, unless it is empty; what goes wrong costs the recording, and not the session."""
-        redact = self._texts.redact
-        try:
-            exchanges = tuple(exchange.result() for exchange in self._exchanges)
-            if exchanges:
-                write(file, Cassette(zelda=__version__, cli=redact(self._cli), label=label, exchanges=exchanges))
-        except Exception as exc:  # noqa: BLE001 - see above
-            why = f"the recording {file} cannot be written: {getattr(exc, 'strerror', None) or repr(exc)}"
-            log.warning("%s", why)
-            self.failure = redact(why)
-
-    @property
-    def remarks(self) -> tuple[SafeText, ...]:
-        return (self.failure,) if self.failure else ()
+            self.exchanges.append(self._thread.submit(answer.exchange, self._texts, cut=cut))
 
 
 class RecordedAnswer:
     """Observes one answer until it is complete or cut."""
 
-    def __init__(self, thread: str, call: Call) -> None:
-        self._thread, self._call = thread, call
+    def __init__(self, call: Call) -> None:
+        self._call = call
         self.status = 0
         self._headers: Headers = []
         self._body = bytearray()
@@ -95,7 +84,7 @@ class RecordedAnswer:
         kept = {name: headers[name] for name in KEPT_HEADERS if name in headers}
         safe = texts.redact.known_only().json({"headers": kept, "content": texts.blank(self._content())})
         response = RecordedResponse.model_validate({"status": self.status, "cut": cut or None, **safe})
-        return Exchange(thread=self._thread, request=request, response=response)
+        return Exchange(request=request, response=response)
 
     def _content(self) -> dict[str, Any] | list[dict[str, Any]] | str:
         """Return the object or the events, or the text where it is neither."""

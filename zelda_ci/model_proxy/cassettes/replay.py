@@ -22,16 +22,10 @@ DIFF_WIDTH = 160
 
 
 class ReplaySource(CassetteState):
-    """Answers each request with the recorded exchange that belongs to it, and hands each of them out once.
-
-    A sub-agent is recognised by its first request: which of several parallel ones asks first is chance. From then on
-    it gets the answers of that recorded thread only.
-    """
+    """Answers each request with the recorded exchange that belongs to it, and hands each of them out once."""
 
     def __init__(self, cassette: Cassette, texts: SessionTexts) -> None:
         self._unused = dict(enumerate(cassette.exchanges, start=1))
-        self._threads: dict[str | None, str] = {None: "main"}
-        """Recorded threads by the id of the sub-agent that was recognised as one."""
         self._cli: str | None = cassette.cli
         self._texts = texts
         self._lock = anyio.Lock()
@@ -58,27 +52,19 @@ class ReplaySource(CassetteState):
         # In a thread: other runs go on meanwhile. One after the other: each may name what the next one says.
         async with self._lock:
             request = await anyio.to_thread.run_sync(self._texts.fingerprint, call)
-        candidates = self._candidates(call.agent_id)
-        fitting = [number for number in candidates if self._unused[number].request.asked == request.asked]
-        if not fitting:
-            yield await self._refusal(self._threads.get(call.agent_id, "a new sub-agent"), candidates, request)
+        different = {
+            number: exchange.request.differences(request)
+            for number, exchange in self._unused.items()
+            if exchange.request.asked == request.asked
+        }
+        if not different:
+            yield await self._refusal(request)
             return
-        number = min(fitting, key=lambda number: len(self._unused[number].request.differences(request)))
-        exchange = self._unused.pop(number)
-        if different := exchange.request.differences(request):
-            self._divergences.append(f"exchange {number} was used although these differ: {', '.join(different)}")
-        self._threads[call.agent_id] = exchange.thread
-        yield self._played(exchange.response)
-
-    def _candidates(self, agent_id: str | None) -> list[int]:
-        """Return the exchanges left of the recorded thread, or the first ones of those that nobody is yet."""
-        if thread := self._threads.get(agent_id):
-            return [number for number, exchange in self._unused.items() if exchange.thread == thread]
-        firsts: dict[str, int] = {}
-        for number, exchange in self._unused.items():
-            if exchange.thread not in self._threads.values():
-                firsts.setdefault(exchange.thread, number)
-        return list(firsts.values())
+        number = min(different, key=lambda number: len(different[number]))
+        if different[number]:
+            names = ", ".join(different[number])
+            self._divergences.append(f"exchange {number} was used although these differ: {names}")
+        yield self._played(self._unused.pop(number).response)
 
     def _played(self, response: RecordedResponse) -> ApiAnswer:
         content = self._texts.fill(response.content)
@@ -95,20 +81,21 @@ class ReplaySource(CassetteState):
         headers = [(name.encode(), value.encode()) for name, value in response.headers.items()]
         return ApiAnswer(response.status, headers, chunks())
 
-    async def _refusal(self, thread: str, candidates: list[int], request: RecordedRequest) -> ApiAnswer:
-        why = f"the recording has no answer for the request of {thread} after {request.turn} model responses"
-        if candidates:
-            nearest = min(candidates, key=lambda number: abs(self._unused[number].request.turn - request.turn))
-            why = f"{why}; the nearest is {self._name(nearest)}:"
+    async def _refusal(self, request: RecordedRequest) -> ApiAnswer:
+        why = f"the recording has no answer for the request of {request.place}"
+        if self._unused:
+            others = {number: exchange.request for number, exchange in self._unused.items()}
+            far = {n: (it.thread != request.thread, abs(it.turn - request.turn)) for n, it in others.items()}
+            nearest = min(far, key=lambda number: far[number])
             # In a thread: texts that have nothing in common take long.
-            why = f"{why}\n{await anyio.to_thread.run_sync(_diff, self._unused[nearest].request.asked, request.asked)}"
+            shown = await anyio.to_thread.run_sync(_diff, others[nearest].asked, request.asked)
+            why = f"{why}; the nearest is {self._name(nearest)}:\n{shown}"
         self.failure = self.failure or self._texts.redact(why)
         message = self._texts.redact(f"Zelda's replay stops here: {why}")
         return ApiAnswer(409, [JSON, *DO_NOT_RETRY], once(error_body("invalid_request_error", message)))
 
     def _name(self, number: int) -> str:
-        exchange = self._unused[number]
-        return f"exchange {number} ({exchange.thread}, after {exchange.request.turn} model responses)"
+        return f"exchange {number} ({self._unused[number].request.place})"
 
 
 def _diff(recorded: str, asked: str) -> str:

@@ -4,7 +4,7 @@ import hashlib
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from zelda_ci.judge.prompts import OPENING
@@ -12,7 +12,7 @@ from zelda_ci.model_proxy.answer import blocks, dicts, texts
 from zelda_ci.model_proxy.cassettes.cassette import RecordedRequest
 from zelda_ci.model_proxy.cassettes.normalise import without_circumstances, without_identifiers
 from zelda_ci.model_proxy.wire import Call
-from zelda_ci.redact import Redactor
+from zelda_ci.redact import Redactor, SafeText
 
 # Parts of their own; and ids, and what the CLI changes when it repeats a request without streaming.
 NO_OPTIONS = frozenset({"model", "messages", "system", "tools", "metadata", "stream", "max_tokens"})
@@ -61,7 +61,8 @@ class SessionTexts:
             self._values.setdefault(name, value)
             if value.startswith("/"):
                 self._values.setdefault(f"{name}-slug", "/" + re.sub(r"[^A-Za-z0-9]", "-", value))
-        self._marks = {value: f"{{{{zelda:{name}}}}}" for name, value in reversed(self._values.items())}
+        spelled = ((name, _json(value)[1:-1]) for name, value in reversed(self._values.items()))
+        self._marks = {value: f"{{{{zelda:{name}}}}}" for name, value in spelled}
         # A regular expression takes the first alternative that fits, and one path may begin with another.
         longest_first = sorted(self._marks, key=len, reverse=True)
         # A value ends where a word ends.
@@ -69,21 +70,23 @@ class SessionTexts:
 
     def blank(self, value: Any) -> Any:
         """Take the values out of every string of a JSON value, keys included."""
-        return mapped(lambda text: self._pattern.sub(lambda match: self._marks[match[0]], text), value)
+        return json.loads(self._pattern.sub(lambda match: self._marks[match[0]], _json(value)))
 
     def fill(self, value: Any) -> Any:
         """Put the values back into every string of a JSON value."""
-        return mapped(lambda text: _MARK.sub(lambda match: self._values.get(match[1], match[0]), text), value)
+        values = self._values
+        return json.loads(_MARK.sub(lambda match: _json(values.get(match[1], match[0]))[1:-1], _json(value)))
 
     def fingerprint(self, call: Call) -> RecordedRequest:
         """Reduce a request to what two runs of the same session have in common; its generated ids are added."""
         self.add(generated_ids(call))
         body, messages = call.body, dicts(call.body.get("messages"))
         notes = [message for message in messages if message.get("role") == "system"]
+        spoken = [message for message in messages if message.get("role") != "system"]
         # What is before the model's last response was the last message of earlier requests.
-        since = itertools.takewhile(lambda message: message.get("role") != "assistant", reversed(messages))
-        last = [block for message in since if message not in notes for block in blocks(message.get("content"))]
+        last = itertools.takewhile(lambda message: message.get("role") != "assistant", reversed(spoken))
         context = {
+            "prompt": self._said(spoken[:1]),
             "system prompt": [text for text in texts(body.get("system")) if not text.startswith(BILLING)],
             "notes": self._notes(notes),
             # Servers bring their tools in an order that is chance.
@@ -91,12 +94,17 @@ class SessionTexts:
             "options": {key: value for key, value in body.items() if key not in NO_OPTIONS},
         }
         return RecordedRequest(
+            thread="sub-agent" if call.agent_id else "main",
             turn=sum(message.get("role") == "assistant" for message in messages),
             model=self.redact(str(body.get("model", ""))),
-            # Results come in the order in which the tools ended.
-            last_message=self.redact("\n".join(sorted(map(self._readable, last))).strip()),
+            last_message=self._said(last),
             context={name: self._digest(part) for name, part in context.items()},
         )
+
+    def _said(self, messages: Iterable[Mapping[str, Any]]) -> SafeText:
+        """Return the text of messages; results come in the order in which the tools ended."""
+        told = (block for message in messages for block in blocks(message.get("content")))
+        return self.redact("\n".join(sorted(map(self._readable, told))).strip())
 
     def _notes(self, messages: Iterable[Mapping[str, Any]]) -> list[str]:
         """Return the lines of the CLI's notes: when each of them comes, and in which list, is a matter of time."""
@@ -122,7 +130,7 @@ class SessionTexts:
         if isinstance(value, dict):
             # Where the cache begins changes from request to request.
             value = {key: item for key, item in value.items() if key != "cache_control"}
-        plain = json.dumps(mapped(self._plain, value), sort_keys=True)
+        plain = self.redact(without_identifiers(json.dumps(self.blank(value), sort_keys=True)))
         # Short: a recording has a hundred requests, not millions, and people compare them by eye.
         return hashlib.sha256(plain.encode()).hexdigest()[:16]
 
@@ -141,12 +149,5 @@ def generated_ids(call: Call) -> dict[str, str]:
     return found
 
 
-def mapped(change: Callable[[str], str], value: Any) -> Any:
-    """Return a JSON value with every string in it changed."""
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, dict):
-        return {change(key): mapped(change, item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [mapped(change, item) for item in value]
-    return value
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

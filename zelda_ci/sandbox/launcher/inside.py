@@ -12,6 +12,7 @@ import marshal
 import os
 import resource
 import stat
+import struct
 
 from zelda_ci.sandbox.launcher import shared, world
 from zelda_ci.sandbox.launcher.shared import LIBC, call, prctl
@@ -39,13 +40,6 @@ CLONE_NEWNS = 0x20000
 MS_RDONLY, MS_REC, MS_PRIVATE = 1, 1 << 14, 1 << 18
 MS_SAFE = 2 | 4 | 8  # no setuid programs, no devices, no programs
 SIGKILL = 9
-
-
-class Beneath(ctypes.Structure):
-    """`struct landlock_path_beneath_attr`."""
-
-    _pack_ = 1
-    _fields_ = (("rights", ctypes.c_uint64), ("parent", ctypes.c_int32))
 
 
 class Program(ctypes.Structure):
@@ -147,27 +141,21 @@ def _drop_privileges(uid: int | None) -> None:
 
 def _landlock(policy: "dict[str, Any]") -> None:
     # A kernel that knows fewer takes what it does not know, as long as that is zero.
-    handled = (ctypes.c_uint64 * 3)(policy["files"], policy["tcp"], policy["scoped"])
-    size = ctypes.c_size_t(ctypes.sizeof(handled))
-    ruleset = call("landlock_create_ruleset", LIBC.syscall, CREATE_RULESET, ctypes.byref(handled), size, 0)
-    for rights, paths in policy["rules"]:
-        for path in paths:
-            _allow(ruleset, rights, path)
+    handled = struct.pack("=3Q", policy["files"], policy["tcp"], policy["scoped"])
+    size = ctypes.c_size_t(len(handled))
+    ruleset = call("landlock_create_ruleset", LIBC.syscall, CREATE_RULESET, handled, size, 0)
+    for rights, path in ((rights, path) for rights, paths in policy["rules"] for path in paths):
+        try:
+            # By descriptor: the rule is about the file that is there now, whatever lies at the path later.
+            place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno in ABSENT:
+                continue
+            raise
+        # The kernel refuses a rule for a file that speaks of what only folders have.
+        allowed = rights if stat.S_ISDIR(os.fstat(place).st_mode) else rights & FILE_RIGHTS
+        rule = struct.pack("=Qi", allowed, place)
+        call("landlock_add_rule", LIBC.syscall, ADD_RULE, ruleset, PATH_BENEATH, rule, 0)
+        os.close(place)
     call("landlock_restrict_self", LIBC.syscall, RESTRICT_SELF, ruleset, 0)
     os.close(ruleset)
-
-
-def _allow(ruleset: int, rights: int, path: str) -> None:
-    try:
-        # By descriptor: the rule is about the file that is there now, whatever lies at the path later.
-        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    except OSError as error:
-        if error.errno in ABSENT:
-            return
-        raise
-    if not stat.S_ISDIR(os.fstat(place).st_mode):
-        # The kernel refuses a rule for a file that speaks of what only folders have.
-        rights &= FILE_RIGHTS
-    rule = Beneath(rights, place)
-    call("landlock_add_rule", LIBC.syscall, ADD_RULE, ruleset, PATH_BENEATH, ctypes.byref(rule), 0)
-    os.close(place)

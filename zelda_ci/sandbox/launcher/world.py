@@ -26,6 +26,12 @@ PLACE = "/tmp"  # noqa: S108  # nothing is written there
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 LINKS = {"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2",
          "core": "/proc/kcore", "ptmx": "pts/ptmx"}  # fmt: skip
+# Type, flags and data of what is mounted anew.
+MOUNTS = {
+    "--proc": ("proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, ""),
+    "tmpfs": ("tmpfs", MS_NOSUID | MS_NOEXEC, "mode=755"),
+    "devpts": ("devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620"),
+}
 
 
 def enter(options: "list[str]") -> None:
@@ -81,7 +87,18 @@ def _steps(options: list[str]) -> "list[tuple[str, ...]]":
             found.append((word,))
         else:
             found[-1] = (*found[-1], word)
-    return found
+    return [part for step in found for part in (_devices(step[1]) if step[0] == "--dev" else [step])]
+
+
+def _devices(place: str) -> "list[tuple[str, ...]]":
+    """What `--dev` consists of."""
+    return [
+        ("tmpfs", place),
+        *(("--dev-bind", f"/dev/{name}", f"{place}/{name}") for name in DEVICES),
+        *(("--symlink", target, f"{place}/{name}") for name, target in LINKS.items()),
+        ("--dir", f"{place}/shm"),
+        ("devpts", f"{place}/pts"),
+    ]
 
 
 def _map(uid: int, outer_uid: int, gid: int, outer_gid: int) -> None:
@@ -96,29 +113,27 @@ def _build(steps: "list[tuple[str, ...]]", here: str) -> None:
         _loopback()
     mask = os.umask(0o022)
     _mount("none", "/", None, MS_REC | MS_PRIVATE)
-    binds = [step for step in steps if step[0] in ("--bind", "--ro-bind", "--ro-bind-try")]
     # All of them first, since the new world may hide them.
-    trees = {step: _tree(step[1], is_optional=step[0] == "--ro-bind-try") for step in binds}
-    devices = {name: _tree(f"/dev/{name}") for name in DEVICES}
+    trees = {step: _tree(step[1], is_optional=step[0].endswith("-try")) for step in steps if "bind" in step[0]}
     _mount("tmpfs", PLACE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755")
     os.chdir(PLACE)
     for step in steps:
-        match step:
-            case ("--proc", place):
-                _make_folder(_within(place))
-                _mount("proc", _within(place), "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
-            case ("--dev", place):
-                _devices(_within(place), devices)
-            case ("--dir", place):
-                _make_folder(_within(place))
-            case ("--symlink", target, place):
-                _make_folder(os.path.dirname(_within(place)))
-                os.symlink(target, _within(place))
-            case ("--remount-ro", place):
-                _set(AT_FDCWD, _within(place), READ_ONLY, 0)
-            case (kind, _, place) if step in trees and trees[step] >= 0:
-                _set(trees[step], "", NO_SETUID | NO_DEVICES | (READ_ONLY if kind != "--bind" else 0))
-                _attach(trees[step], _within(place))
+        kind, place = step[0], f".{step[-1]}"  # from where the new world is put together
+        match kind:
+            case "--dir":
+                os.makedirs(place, exist_ok=True)
+            case "--proc" | "tmpfs" | "devpts":
+                os.makedirs(place, exist_ok=True)
+                _mount(kind, place, *MOUNTS[kind])
+            case "--symlink":
+                os.makedirs(os.path.dirname(place), exist_ok=True)
+                os.symlink(step[1], place)
+            case "--remount-ro":
+                _set(AT_FDCWD, place, READ_ONLY, 0)
+            case _ if trees.get(step, -1) >= 0:
+                if kind != "--dev-bind":
+                    _set(trees[step], "", NO_SETUID | NO_DEVICES | (READ_ONLY if kind != "--bind" else 0))
+                _attach(trees[step], place)
                 # On what lies there now, which may be a root of another's.
                 os.chdir(PLACE)
             case _:
@@ -130,23 +145,6 @@ def _build(steps: "list[tuple[str, ...]]", here: str) -> None:
     if os.path.isdir(here):
         os.chdir(here)
     os.umask(mask)
-
-
-def _within(path: str) -> str:
-    """A place of the new world, from where it is put together."""
-    return f".{path}"
-
-
-def _devices(place: str, devices: "dict[str, int]") -> None:
-    _make_folder(place)
-    _mount("tmpfs", place, "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=755")
-    for name, tree in devices.items():
-        _attach(tree, f"{place}/{name}")
-    for name, target in LINKS.items():
-        os.symlink(target, f"{place}/{name}")
-    for name in ("pts", "shm"):
-        _make_folder(f"{place}/{name}")
-    _mount("devpts", f"{place}/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620")
 
 
 def _tree(path: str, *, is_optional: bool = False) -> int:
@@ -167,16 +165,12 @@ def _set(place: int, path: str, attributes: int, flags: int = AT_EMPTY_PATH | AT
 
 def _attach(tree: int, path: str) -> None:
     if stat.S_ISDIR(os.fstat(tree).st_mode):
-        _make_folder(path)
+        os.makedirs(path, exist_ok=True)
     elif not os.path.lexists(path):
-        _make_folder(os.path.dirname(path))
+        os.makedirs(os.path.dirname(path), exist_ok=True)
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC))
     call(path, LIBC.syscall, MOVE_MOUNT, tree, b"", AT_FDCWD, os.fsencode(path), MOVE_MOUNT_F_EMPTY_PATH)
     os.close(tree)
-
-
-def _make_folder(path: str) -> None:
-    os.makedirs(path, exist_ok=True)
 
 
 def _mount(source: str, place: str, kind: "str | None", flags: int, data: str = "") -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.support.steered import named, problems, scanned, workspace_in, write
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.errors import ExecutionError
-from zelda_ci.execution.agent import NO_PINS, Pins
+from zelda_ci.execution.agent import Pins
 from zelda_ci.execution.manifest.pins import find_pins
 from zelda_ci.redact import Redactor, Secret
 
@@ -129,7 +129,7 @@ def test_variables_on_the_way_to_the_model_are_found_and_pinned(tmp_path: Path) 
     ],
 )
 def test_what_steers_or_means_nothing_is_the_projects_own(tmp_path: Path, settings: Any) -> None:
-    assert find(tmp_path, settings) == NO_PINS
+    assert find(tmp_path, settings) == Pins()
 
 
 @pytest.mark.parametrize("value", ["[" * 2000 + "]" * 2000, "1" * 5000])
