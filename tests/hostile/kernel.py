@@ -16,7 +16,6 @@ def _mounted(after, _):
 
 
 def _nice(after, _):
-    """Against the priority of this test, from which the process has its own."""
     return os.getpriority(os.PRIO_PROCESS, after.world.services.process) != os.getpriority(os.PRIO_PROCESS, 0)
 
 
@@ -162,11 +161,7 @@ if address not in (None, ctypes.c_void_p(-1).value):
         "n29",
         "slow the developer's programs down (setpriority)",
         _nice,
-        python="""\
-from prelude import *
-pid = int(FACTS["process"])
-os.setpriority(os.PRIO_PROCESS, pid, os.getpriority(os.PRIO_PROCESS, pid) + 7)
-""",
+        python='from prelude import *\npid = int(FACTS["process"])\nos.setpriority(os.PRIO_PROCESS, pid, os.getpriority(os.PRIO_PROCESS, pid) + 7)\n',
     ),
     Action(
         "n30",
