@@ -13,7 +13,7 @@ from anyio import AsyncContextManagerMixin
 
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.model_proxy import pricing, wire
-from zelda_ci.model_proxy.cassettes.cassette import cassette_file, load
+from zelda_ci.model_proxy.cassettes.cassette import load
 from zelda_ci.model_proxy.cassettes.record import recording
 from zelda_ci.model_proxy.cassettes.replay import ReplaySource
 from zelda_ci.model_proxy.cassettes.session_texts import SessionTexts
@@ -126,7 +126,7 @@ class ModelProxy(AsyncContextManagerMixin):
         cassette = CassetteState()
         source: AnswerSource
         async with AsyncExitStack() as stack:
-            file = cassette_file(self._cassettes, run_label) if self._cassettes else None
+            file = self._cassettes / f"{run_label}.json" if self._cassettes else None
             if file and not self._upstream:
                 cassette = replay = ReplaySource(load(file), texts)
                 source = replay.answer
