@@ -6,13 +6,13 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from subprocess import DEVNULL
 from typing import cast
 
 import anyio
 from anyio.abc import ByteReceiveStream, ByteSendStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
+from zelda_ci import process
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.workspace.git import Git, TreeFile
 
@@ -82,9 +82,9 @@ class Objects(AsyncExitStack):
 
     async def _load(self, names: list[str], max_bytes: int) -> None:
         if self._pipes is None:
-            git, argv = self._git, [self._git.program, "cat-file", "--batch"]
-            started = anyio.open_process(argv, cwd=git.cwd, env=git.environment, stderr=DEVNULL, start_new_session=True)
-            child = await self.enter_async_context(await started)
+            argv, environment = [self._git.program, "cat-file", "--batch"], self._git.environment
+            started = process.conversing(argv, cwd=self._git.cwd, environment=environment)
+            child = await self.enter_async_context(started)
             stdin, stdout = cast("ByteSendStream", child.stdin), cast("ByteReceiveStream", child.stdout)
             self._pipes = stdin, BufferedByteReceiveStream(stdout)
         questions, answers = self._pipes
