@@ -87,12 +87,12 @@ class ModelProxy(AsyncContextManagerMixin):
             ProxyError: The API's address, the HTTP proxy or the certificates cannot be used.
         """
         preload(live=self._upstream is not None)
-        from zelda_ci.model_proxy.server import serving  # noqa: PLC0415
-
+        with one_at_a_time("h11"):
+            from zelda_ci.model_proxy.server import serving  # noqa: PLC0415 - see `preload`
         async with AsyncExitStack() as stack:
             if self._upstream:
-                from zelda_ci.model_proxy.live import live_source  # noqa: PLC0415
-
+                with one_at_a_time("httpx2"):
+                    from zelda_ci.model_proxy.live import live_source  # noqa: PLC0415 - see `preload`
                 self._live = await stack.enter_async_context(live_source(self._upstream))
             self._base_url, self.socket = await stack.enter_async_context(serving(self._runs))
             yield self
