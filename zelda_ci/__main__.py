@@ -1,6 +1,7 @@
 """The `zelda` command; also `python -m zelda_ci`."""
 
 # Nothing else may be imported before `_leave_the_tree`: these are there before any folder is searched.
+import atexit
 import gc
 import os
 import sys
@@ -29,8 +30,12 @@ def main() -> int:
     except BaseException as exc:  # noqa: BLE001 - an installation that is broken ends like any other failure
         os.write(2, f"error: Zelda could not start ({type(exc).__name__}: {exc}).\n".encode("utf-8", "replace"))
     finally:
-        # Taking a thousand modules apart costs a tenth of a second, and nobody sees it.
-        os._exit(code)
+        try:
+            # Removes the folders that a command needs to its end.
+            atexit._run_exitfuncs()  # noqa: SLF001 - as multiprocessing does it
+        finally:
+            # Taking a thousand modules apart costs a tenth of a second, and nobody sees it.
+            os._exit(code)
 
 
 def _leave_the_tree() -> None:

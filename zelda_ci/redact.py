@@ -129,9 +129,9 @@ class Redactor:
             hint = "Pass large ones as files instead of environment variables."
             raise ConfigError("The secrets together are too large to be masked.", hint=hint, code="SECRETS_TOO_LARGE")
         # The longest first, so that of secrets starting at the same place the whole of the longer one goes.
-        longest_first = sorted(forms, key=len, reverse=True)
-        self._secrets = _compile(map(re2.escape, longest_first)) if forms else None
-        self._shapes = _compile(KEY_SHAPES)
+        pattern = "|".join(map(re2.escape, sorted(forms, key=len, reverse=True)))
+        self._secrets = named_secrets.compile_pattern(pattern, case_sensitive=True) if forms else None
+        self._shapes = named_secrets.compile_pattern("|".join(KEY_SHAPES), case_sensitive=True)
 
     def __call__(self, text: str) -> SafeText:
         """Mask what must not be stored. Lone surrogates, which cannot be written as UTF-8, are replaced."""
@@ -140,8 +140,11 @@ class Redactor:
         if len(data) < MIN_SECRET_LENGTH:  # most keys and numbers of JSON
             return SafeText(data.decode())
         spans = [match.span() for match in self._shapes.finditer(data)]
-        if self._secrets:
-            spans += _overlapping(self._secrets, data)
+        position = 0
+        while self._secrets and (match := self._secrets.search(data, position)):
+            spans.append(match.span())
+            # Not from its end: the tail of one secret can be the head of another.
+            position = match.start() + 1
         if self._by_name:
             spans += named_secrets.spans(data)
         pieces: list[bytes] = []
@@ -199,23 +202,6 @@ class Redactor:
 def joined(separator: LiteralString, parts: Iterable[SafeText]) -> SafeText:
     """Safe parts with our own text between them are safe."""
     return SafeText(separator.join(parts))
-
-
-def _compile(alternatives: Iterable[str]) -> Any:
-    options = re2.Options()
-    options.log_errors = False
-    # Hundreds of secrets in several spellings need more than the 8 MB that RE2 takes by default.
-    options.max_mem = 256 << 20
-    return re2.compile("|".join(alternatives).encode(), options)
-
-
-def _overlapping(pattern: Any, data: bytes) -> Iterator[tuple[int, int]]:
-    """Matches that may overlap: the tail of one secret can be the head of another."""
-    start = 0
-    while match := pattern.search(data, start):
-        yield match.span()
-        # Not from the end of the match, where the head of the second secret would be gone.
-        start = match.start() + 1
 
 
 def spellings(value: str) -> Iterator[str]:

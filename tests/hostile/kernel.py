@@ -1,5 +1,6 @@
 """n: through the kernel, past files and names."""
 
+import os
 from pathlib import Path
 
 from tests.hostile.action import Action, claimed, exists, learned
@@ -15,8 +16,7 @@ def _mounted(after, _):
 
 
 def _nice(after, _):
-    fields = Path(f"/proc/{after.world.services.process}/stat").read_text().rpartition(")")[2].split()
-    return fields[16] != "0"
+    return os.getpriority(os.PRIO_PROCESS, after.world.services.process) != os.getpriority(os.PRIO_PROCESS, 0)
 
 
 def _limited(after, _):
@@ -161,7 +161,7 @@ if address not in (None, ctypes.c_void_p(-1).value):
         "n29",
         "slow the developer's programs down (setpriority)",
         _nice,
-        python='from prelude import *\nos.setpriority(os.PRIO_PROCESS, int(FACTS["process"]), 7)\n',
+        python='from prelude import *\npid = int(FACTS["process"])\nos.setpriority(os.PRIO_PROCESS, pid, os.getpriority(os.PRIO_PROCESS, pid) + 7)\n',
     ),
     Action(
         "n30",

@@ -54,7 +54,7 @@ def by_descriptor(pid):
 first = set() if zelda() else {{1}}
 for pid in {{*ancestors(), *first}} - set(zelda()):
     environ = read(f"/proc/{{pid}}/environ") + read(f"/proc/{{pid}}/cmdline")
-    session = re.search(rb"(?:ZELDA_SESSION=|--session-id=)([0-9a-f-]{{36}})", environ)
+    session = re.search(rb"--session-id=([0-9a-f-]{{36}})", environ)
     number = session[1].decode() if session else "00000000-0000-4000-8000-000000000000"
     said = [{{"type": kind, "message": content, "parent_tool_use_id": None, "uuid": "11111111-1111-4111-8111-111111111111",
              "session_id": number}} for kind, content in lines]

@@ -89,7 +89,7 @@ def test_a_session_and_its_judge_are_paid_with_it_and_the_session_never_sees_it(
     assert result["api"]["models"][model]["costUsd"] > 0
     stored = "".join(file.read_text("utf-8", "replace") for file in project.results.rglob("*") if file.is_file())
     assert TOKEN not in stored + done.stdout + done.stderr
-    assert "ZELDA_SESSION" in stored
+    assert "ZELDA_RUN" in stored
 
 
 REFUSED = {

@@ -77,6 +77,12 @@ async def test_a_malformed_stream_is_replayed_as_it_was(tmp_path: Path, body: by
         assert (await ask(meter, "Look into /here/ws.")).content == body
 
 
+async def test_a_stream_whose_lines_end_in_bare_returns_is_recorded_to_its_last_event(tmp_path: Path) -> None:
+    await record(tmp_path, raw(b'data: {"type": "message_start"}\r\rdata: {"type": "message_stop"}\r\r'))
+    (exchange,) = load(tmp_path / "run.json").exchanges
+    assert exchange.content == ({"type": "message_start"}, {"type": "message_stop"})
+
+
 async def test_a_cassette_holds_no_path_no_secret_and_no_token(tmp_path: Path) -> None:
     with ScriptedApi([text(f"Your key is {KEY}, you are in /here/ws.")]) as api:
         async with open_run(upstream(api.url), cassettes=tmp_path, places=HERE) as meter:
@@ -138,7 +144,7 @@ async def test_a_full_disk_fails_the_recording_and_not_the_session(tmp_path: Pat
 
 def edit(folder: Path, response: dict[str, Any]) -> None:
     value = json.loads((folder / "run.json").read_text())
-    value["exchanges"][0]["response"] = {"status": 200, **response}
+    value["exchanges"][0] = {"request": value["exchanges"][0]["request"], "status": 200, **response}
     (folder / "run.json").write_text(json.dumps(value))
 
 
@@ -164,5 +170,5 @@ async def test_a_recording_edited_into_nonsense_is_an_error_before_the_session(
 ) -> None:
     await record(tmp_path, text("x"))
     edit(tmp_path, response)
-    with pytest.raises(ProxyError, match=r"is damaged: exchanges\.0\.response"):
+    with pytest.raises(ProxyError, match=r"is damaged: exchanges\.0\."):
         load(tmp_path / "run.json")

@@ -172,7 +172,7 @@ async def test_a_recording_has_neither_the_refusal_nor_the_waiting(tmp_path: Pat
             assert (await ask(meter)).status_code == 200
     assert meter.usage().throttled == 1
     (exchange,) = load(tmp_path / "run.json").exchanges
-    assert exchange.response.status == 200
+    assert exchange.status == 200
     async with open_run(None, cassettes=tmp_path) as meter:
         began = time.monotonic()
         replayed = await ask(meter)

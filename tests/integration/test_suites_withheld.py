@@ -112,7 +112,8 @@ def test_what_the_configuration_says_today_counts_and_what_it_said_then(tmp_path
 
 def test_the_same_commit_becomes_the_same_commit_on_another_machine(tmp_path: Path) -> None:
     project = repository(tmp_path, CODE)
-    # Without suites it stays what it is; with them the result names the user's own.
+    project.commit()
+    # Without suites it stays what it is, also where history is cut; with them the result names the user's own.
     assert seen(project, "git rev-parse HEAD") == project.git("rev-parse", "HEAD") + "\n"
     project.write(ARRANGEMENTS["the default"])
     theirs = project.commit()

@@ -54,7 +54,8 @@ async def differences(
             outcome = await session.lead()
             assert outcome.status is SessionStatus.COMPLETED, outcome
             said = {said.message_id for said in session.of(AssistantSaid)}
-            assert said <= {response.message_id for response in session.of(ResponseEnded)} | {"msg_forged"}
+            # All but what broke off, or is forged.
+            assert len(said - {response.message_id for response in session.of(ResponseEnded)}) <= 1
             return meter.transcript_check.differences()
 
 

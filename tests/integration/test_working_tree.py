@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 
 from tests.integration.test_workspace_submodules import files_of
-from tests.support.command import environment, run, the_result
+from tests.support.command import environment, run, run_cold, the_result
 from tests.support.named_contents import use_lfs
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import Reply, ScriptedApi, text, tool_call
@@ -53,11 +53,12 @@ def test_the_working_tree_is_tested_and_nothing_of_the_repository_changes(tmp_pa
     project = dirty(tmp_path)
     before = project.fingerprint()
     with ScriptedApi(look()) as api:
-        done = run(["run"], project.path, environment(project, api.url))
+        done = run_cold(["run"], project.path, environment(project, api.url))
     assert done.returncode == 0, done.stdout + done.stderr
     assert project.fingerprint() == before
     assert not (tmp_path / "hook-ran").exists()
     assert not (tmp_path / "filter-ran").exists()
+    assert not [*project.base.glob("*/trees/*")]
     (seen,) = [result["content"] for result in api.requests[1].tool_results]
     printed = seen if isinstance(seen, str) else json.dumps(seen)
     for there in ("as it is now", "staged.txt", "renamed.txt", "tool.sh", "echo new", "The files as they were found"):

@@ -18,7 +18,7 @@ from zelda_ci.domain.suite import ExecutionSettings, IsolationLevel, IsolationSe
 from zelda_ci.domain.workspace import Confinement, Workspace, WorkspaceSource
 from zelda_ci.execution.agent import Listen, Pins, SessionRequest
 from zelda_ci.execution.claude_code import run_session
-from zelda_ci.execution.launch import MARKER, find_cli
+from zelda_ci.execution.launch import find_cli
 from zelda_ci.execution.outcome import SessionOutcome
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.wire import CassetteState
@@ -31,6 +31,7 @@ from zelda_ci.sandbox.run_folder import WorkspaceFolder
 R = TypeVar("R")
 
 TOKEN = "sk-ant-fake-token-of-this-run"
+MARKER = "TEST_WORKSPACE"
 IDENTITY = {
     f"GIT_{role}_{what}": value
     for role in ("AUTHOR", "COMMITTER")
@@ -143,7 +144,7 @@ class Session:
     def survivors(self) -> list[str]:
         """Living processes that the session started: all of them inherit its marker."""
         processes = (process for process in Path("/proc").iterdir() if process.name.isdigit())
-        return [process.name for process in processes if _is_of(process, self.session_id)]
+        return [process.name for process in processes if _is_of(process, self)]
 
 
 def lead(session: Session) -> SessionOutcome:
@@ -158,17 +159,19 @@ def with_more_time(attempt: Callable[[Path, int], bool], place: Path, *seconds: 
     assert any(attempt(place / str(limit), limit) for limit in seconds)
 
 
-def _is_of(process: Path, session: str) -> bool:
+def _is_of(process: Path, session: Session) -> bool:
     try:
         # Claude Code itself closes its environment to all but root.
-        is_cli = f"--session-id={session}".encode() in (process / "cmdline").read_bytes().split(b"\0")
-        return is_cli or f"{MARKER}={session}".encode() in (process / "environ").read_bytes().split(b"\0")
+        is_cli = f"--session-id={session.session_id}".encode() in (process / "cmdline").read_bytes().split(b"\0")
+        mark = os.fsencode(f"{MARKER}={session.workspace.base}")
+        return is_cli or mark in (process / "environ").read_bytes().split(b"\0")
     except OSError:
         return False
 
 
 def _environment(home: Path) -> dict[str, str]:
     return {
+        MARKER: str(home.parent),
         "PATH": os.environ["PATH"],
         "HOME": str(home),
         "LANG": "C.UTF-8",

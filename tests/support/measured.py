@@ -39,8 +39,5 @@ def count_supervisors() -> None:
     file, usual = folder / "supervisor.py", programs.supervisor
     file.write_text(SUPERVISOR.format(path=path, entries=len(path), environ=measured()))
 
-    def supervisor(parent: int) -> list[str]:
-        python, *flags, start, name, option, number = usual(parent)
-        return [python, *flags, str(file), start, name, option, number]
-
-    programs.supervisor = supervisor
+    at = len(programs.python())
+    programs.supervisor = lambda parent: [*programs.python(), str(file), *usual(parent)[at:]]

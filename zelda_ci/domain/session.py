@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from enum import StrEnum
+from operator import not_
 from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeInt
@@ -86,10 +87,6 @@ class ModelUsage(Usage):
         return ModelUsage(**dict(self + other), cost_usd=self.cost_usd + other.cost_usd, cost_known=known)
 
 
-def _is_empty(values: tuple[object, ...]) -> bool:
-    return not values
-
-
 class _Happened(Record):
     at: float
     """Seconds since the session was started."""
@@ -138,9 +135,9 @@ class Started(_Happened):
     skills: tuple[SafeText, ...] = ()
     agents: tuple[SafeText, ...] = ()
     slash_commands: tuple[SafeText, ...] = ()
-    plugins: tuple[SafeText, ...] = Field(default=(), exclude_if=_is_empty)
+    plugins: tuple[SafeText, ...] = Field(default=(), exclude_if=not_)
     """Plugins as settings name them: `name@marketplace`."""
-    plugin_errors: tuple[PluginError, ...] = Field(default=(), exclude_if=_is_empty)
+    plugin_errors: tuple[PluginError, ...] = Field(default=(), exclude_if=not_)
 
 
 class _InThread(_Happened):
@@ -176,7 +173,7 @@ class ToolReturned(_InThread):
     id: SafeText
     output: SafeText
     is_error: bool = False
-    images: tuple[SessionImage, ...] = Field(default=(), exclude_if=_is_empty)
+    images: tuple[SessionImage, ...] = Field(default=(), exclude_if=not_)
 
 
 class UserSaid(_InThread):
@@ -276,7 +273,7 @@ class ToolCall(Record):
     input: SafeJson
     output: SafeText | None = None
     is_error: bool = False
-    images: tuple[SessionImage, ...] = Field(default=(), exclude_if=_is_empty)
+    images: tuple[SessionImage, ...] = Field(default=(), exclude_if=not_)
     """Returned images that were kept, in order."""
     denied: bool = False
     started_at: float

@@ -27,8 +27,6 @@ CLI_MCP_SECONDS = 30
 TOKEN = "ANTHROPIC_API_KEY"  # noqa: S105  # the name of its variable
 # Variables of the CLI's environment that a project's settings cannot change, or not to any effect.
 OWN = frozenset({TOKEN, "CLAUDE_AGENT_SDK_VERSION", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CONFIG_DIR"})
-# Variable with the session's id: whatever the session starts can be recognised by it.
-MARKER = "ZELDA_SESSION"
 
 # Tools that a session gets only where the suite names them in `allowedTools`.
 UNWANTED_TOOLS = (
@@ -84,7 +82,6 @@ def complete_environment(request: SessionRequest, *, sdk_version: str, as_root: 
         "PWD": str(workspace.path),
         "HOME": str(workspace.home),
         "TMPDIR": str(workspace.tmp),
-        MARKER: request.session_id,
         TOKEN: request.meter.token,
         "CLAUDE_CONFIG_DIR": str(workspace.home / ".claude"),
         "CLAUDE_CODE_ENTRYPOINT": "sdk-py",
@@ -103,7 +100,7 @@ def settings(request: SessionRequest) -> str:
     What the project sets and may not is pinned to what the session's environment says, or else to nothing. The token
     is not: settings are seen on the command line, and Claude Code's own guard keeps the project from it.
     """
-    environment = {**request.workspace.confinement.environment, MARKER: request.session_id}
+    environment = request.workspace.confinement.environment
     pinned = {name: environment.get(name, "") for name in request.pins.variables if name not in OWN}
     variables = {**dict.fromkeys(UNSET, ""), **pinned, **_session_variables(request)}
     return json.dumps({"env": variables, **GUARDS, **request.pins.settings})

@@ -73,14 +73,16 @@ class Translator:
         """Yield the records of one message; none for those that say nothing worth keeping."""
         self._at = round(self._clock(), 3)
         # By name, so that the SDK need not be imported, which takes long.
-        match type(message).__name__:
+        name = type(message).__name__
+        # The blocks of one response come one by one.
+        if name != "AssistantMessage":
+            yield from self._counts()
+        match name:
             case "AssistantMessage":
                 yield from self._assistant(message)
             case "UserMessage":
-                yield from self._counts()
                 yield from self._user(message)
             case "ResultMessage":
-                yield from self._counts()
                 yield from self._result(message)
             case _ if hasattr(message, "data"):
                 yield from self._system(message)

@@ -137,12 +137,6 @@ class JudgePanel:
 MODEL_SEPARATOR = " + "
 
 
-def voter(model: str, vote: int) -> str:
-    """The model that casts a vote, of all that `model` names."""
-    models = model.split(MODEL_SEPARATOR)
-    return models[vote % len(models)]
-
-
 def estimated_tokens(*texts: str) -> int:
     """Size of texts, estimated from their length."""
     return math.ceil(sum(map(len, texts)) / CHARS_PER_TOKEN)

@@ -22,7 +22,6 @@ from zelda_ci.judge.base import (
     JudgeQuestion,
     PromptTooLongError,
     all_of,
-    voter,
 )
 from zelda_ci.judge.lookups import lookups_of
 from zelda_ci.judge.prompts import render, repeated
@@ -247,10 +246,11 @@ class Panel(ABC, Generic[Item, V]):
                 else:
                     votes[vote][number] = new
         self._notes += [f"The judge could not be asked again: {message}" for message in errors]
-        for number in self.items if MODEL_SEPARATOR in self.judge.model else ():
+        models = self.judge.model.split(MODEL_SEPARATOR)
+        for number in self.items if len(models) > 1 else ():
             words = [str(vote[number].verdict or NOT_JUDGED) for vote in votes]
             if len(set(words)) > 1:
-                said = "; ".join(f"{voter(self.judge.model, vote)} says {word}" for vote, word in enumerate(words))
+                said = "; ".join(f"{models[vote % len(models)]} says {word}" for vote, word in enumerate(words))
                 self._notes.append(f"The models disagree on {number}: {said}.")
         return {number: self._decided([vote[number] for vote in votes]) for number in self.items}
 

@@ -13,7 +13,7 @@ from anyio import AsyncContextManagerMixin
 
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.model_proxy import pricing, wire
-from zelda_ci.model_proxy.cassettes.cassette import cassette_file, load
+from zelda_ci.model_proxy.cassettes.cassette import load
 from zelda_ci.model_proxy.cassettes.record import recording
 from zelda_ci.model_proxy.cassettes.replay import ReplaySource
 from zelda_ci.model_proxy.cassettes.session_texts import SessionTexts
@@ -87,12 +87,12 @@ class ModelProxy(AsyncContextManagerMixin):
             ProxyError: The API's address, the HTTP proxy or the certificates cannot be used.
         """
         preload(live=self._upstream is not None)
-        from zelda_ci.model_proxy.server import serving  # noqa: PLC0415
-
+        with one_at_a_time("h11"):
+            from zelda_ci.model_proxy.server import serving  # noqa: PLC0415 - see `preload`
         async with AsyncExitStack() as stack:
             if self._upstream:
-                from zelda_ci.model_proxy.live import live_source  # noqa: PLC0415
-
+                with one_at_a_time("httpx2"):
+                    from zelda_ci.model_proxy.live import live_source  # noqa: PLC0415 - see `preload`
                 self._live = await stack.enter_async_context(live_source(self._upstream))
             self._base_url, self.socket = await stack.enter_async_context(serving(self._runs))
             yield self
@@ -126,7 +126,7 @@ class ModelProxy(AsyncContextManagerMixin):
         cassette = CassetteState()
         source: AnswerSource
         async with AsyncExitStack() as stack:
-            file = cassette_file(self._cassettes, run_label) if self._cassettes else None
+            file = self._cassettes / f"{run_label}.json" if self._cassettes else None
             if file and not self._upstream:
                 cassette = replay = ReplaySource(load(file), texts)
                 source = replay.answer

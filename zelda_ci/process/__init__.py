@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO
 
 import anyio
+from anyio.abc import Process
 
 from zelda_ci.redact import Redactor, SafeText, joined
 
@@ -172,6 +173,18 @@ async def capture(
             with anyio.fail_after(timeout_seconds):
                 await _drain(child, partial(write, 0), partial(write, 1))
     return Captured(child.returncode, streams[0].getvalue(), streams[1].getvalue(), max(sizes) > max_bytes)
+
+
+@asynccontextmanager
+async def conversing(argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str]) -> AsyncIterator[Process]:
+    """Start a program of ours that answers as long as it is asked, and end it on leaving.
+
+    Raises:
+        OSError: It could not be started.
+    """
+    started = anyio.open_process(argv, cwd=cwd, env=environment, stderr=subprocess.DEVNULL, start_new_session=True)
+    async with await started as child:
+        yield child
 
 
 @asynccontextmanager

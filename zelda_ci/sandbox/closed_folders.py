@@ -2,22 +2,19 @@
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 
 def barrier(path: Path) -> Path | None:
     """The first folder on the way to a path, links followed, that other users may not enter."""
     real = Path(os.path.realpath(path))
-    way = [*reversed(path.parents), path, *reversed(real.parents), real]
-    return next(filter(_is_closed, way), None)
-
-
-def _is_closed(folder: Path) -> bool:
-    try:
-        mode = folder.stat().st_mode
-    except OSError:
-        return False
-    return stat.S_ISDIR(mode) and not mode & stat.S_IXOTH
+    for folder in (*reversed(path.parents), path, *reversed(real.parents), real):
+        with suppress(OSError):
+            mode = folder.stat().st_mode
+            if stat.S_ISDIR(mode) and not mode & stat.S_IXOTH:
+                return folder
+    return None
 
 
 def is_within_reach(path: Path, base: Path) -> bool:

@@ -143,7 +143,7 @@ def _probed(path: str, cli: Path | None) -> Offered:
 
 @cache
 def namespace_maker(path: str) -> str | None:
-    """What makes namespaces here: bubblewrap, which some systems allow more, or "own" for Zelda itself; tried."""
+    """What makes namespaces here: bubblewrap, which some systems allow more, or Zelda itself (`OWN`); tried."""
     bwrap = shutil.which("bwrap", path=path) or shutil.which("bwrap", path=os.defpath)
     if bwrap and _tried([bwrap, *bubblewrap.TRIAL, "--", "true"]) is None:
         return bwrap
@@ -159,13 +159,13 @@ def _refused() -> str | None:
 
 def _remedy(refused: str) -> str | None:
     label = _content("/proc/self/attr/apparmor/current") or _content("/proc/self/attr/current")
-    options = {
-        "seccomp": "\nSeccomp:\t2\n" in _content("/proc/self/status"),
-        "apparmor": label.strip("\0\n") not in {"", "unconfined"},
-        "systempaths": " /proc/" in _content("/proc/self/mountinfo"),
-    }
+    options = [
+        *(["seccomp"] if "\nSeccomp:\t2\n" in _content("/proc/self/status") else []),
+        *(["apparmor"] if label.strip("\0\n") not in {"", "unconfined"} else []),
+        *(["systempaths"] if " /proc/" in _content("/proc/self/mountinfo") else []),
+    ]
     settings = {name: _content(f"/proc/sys/{name.replace('.', '/')}").strip() for name in FORBIDDING}
-    return remedy(refused, settings, [name for name, is_set in options.items() if is_set], is_root=os.geteuid() == 0)
+    return remedy(refused, settings, options, is_root=os.geteuid() == 0)
 
 
 def remedy(refused: str, settings: Mapping[str, str], options: Sequence[str], *, is_root: bool) -> str | None:
@@ -222,7 +222,5 @@ def _tried(argv: Sequence[str]) -> str | None:
         outcome = process.answer(argv, timeout_seconds=PROBE_SECONDS)
     except (OSError, TimeoutError) as error:
         return str(error)
-    if outcome.exit_code == 0:
-        return None
-    words = outcome.stderr.decode("utf-8", "replace").strip().splitlines()
-    return words[-1] if words else f"exit code {outcome.exit_code}"
+    *_, last = ("", *outcome.stderr.decode("utf-8", "replace").strip().splitlines())
+    return None if outcome.exit_code == 0 else last or f"exit code {outcome.exit_code}"

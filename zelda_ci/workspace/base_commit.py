@@ -47,7 +47,7 @@ async def at(project: Project, order: BaseOrder, folder: Path, git: Git) -> Proj
     commit = await _resolve(order, here)
     source = project.source.replace(commit=commit, branch=None, dirty=False, changed=(), parent=None, left_out=())
     based = replace(project, source=source, commit=commit)
-    if await repositories.is_whole(here, commit):
+    if await _is_whole(here, commit):
         return based
     if order.fetch is None:
         hint = "`git fetch` it, or `git fetch --unshallow` in a shallow clone."
@@ -57,9 +57,14 @@ async def at(project: Project, order: BaseOrder, folder: Path, git: Git) -> Proj
     there = git.within(folder, GIT_DIR=str(folder))
     await order.fetch(there, commit)
     # A server may have handed over less than all.
-    if not await repositories.is_whole(there, commit):
+    if not await _is_whole(there, commit):
         raise WorkspaceError(f"What was fetched of {commit[:12]} is not whole.", code=UNAVAILABLE)
     return replace(based, objects=folder)
+
+
+async def _is_whole(git: Git, commit: str) -> bool:
+    """Whether all files of a commit are there: a shallow or partial clone may know of it and lack them."""
+    return (await git.attempt("rev-list", "--objects", "--quiet", "--no-walk", commit)).exit_code == 0
 
 
 async def _resolve(order: BaseOrder, git: Git) -> str:

@@ -46,7 +46,7 @@ CONFIGURATION = {
     **git_settings.SETTINGS,
     **dict.fromkeys(("core.attributesFile", "core.excludesFile"), os.devnull),
     **dict.fromkeys(("core.safecrlf", "core.protectHFS", "core.protectNTFS", "maintenance.auto"), "false"),
-    **dict.fromkeys(("checkout.workers", "gc.auto", "pack.window"), "0"),
+    **dict.fromkeys(("gc.auto", "pack.window"), "0"),
     "fetch.unpackLimit": "1",
     "protocol.version": "2",
 }

@@ -67,13 +67,12 @@ def _problem(base: Path, project: Path, *, passable: bool) -> str | None:
     real = Path(os.path.realpath(project))
     if base.is_relative_to(real) or real.is_relative_to(base):
         return f"{base} and the project lie in one another"
-    for folder in base.parents:
-        for name in STEERING:
-            if os.path.lexists(folder / name):
-                return f"Claude Code would read {folder / name} in every workspace below {folder}"
-    closed = next((folder for folder in base.parents if folder.exists() and not folder.stat().st_mode & 0o001), None)
-    if passable and closed:
-        return f"{closed} is closed to other users, and runs are other users' here"
+    steering = (folder / name for folder in base.parents for name in STEERING)
+    if found := next(filter(os.path.lexists, steering), None):
+        return f"Claude Code would read {found} in every workspace in {base}"
+    closed = (folder for folder in base.parents if folder.exists() and not folder.stat().st_mode & 0o001)
+    if passable and (folder := next(closed, None)):
+        return f"{folder} is closed to other users, and runs are other users' here"
     try:
         base.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = base.lstat()

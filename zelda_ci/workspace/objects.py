@@ -6,14 +6,13 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from subprocess import DEVNULL
-from types import TracebackType
-from typing import Self, cast
+from typing import cast
 
 import anyio
 from anyio.abc import ByteReceiveStream, ByteSendStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
+from zelda_ci import process
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.workspace.git import Git, TreeFile
 
@@ -47,23 +46,16 @@ def lacking(name: str) -> WorkspaceError:
     return WorkspaceError(f"The repository lacks {name[:12]} of what is tested.", code="GIT_FAILED")
 
 
-class Objects:
+class Objects(AsyncExitStack):
     """Reads objects of a repository, each once; its git runs from the first that is not known to the context's end."""
 
     def __init__(self, git: Git, known: dict[str, bytes] | None = None) -> None:
         """Take what others have read, by name, and add to it."""
-        self._git, self.known, self._stack = git, {} if known is None else known, AsyncExitStack()
+        super().__init__()
+        self._git, self.known = git, {} if known is None else known
         self.missing = set[str]()
         """What the repository lacks."""
         self._pipes: tuple[ByteSendStream, BufferedByteReceiveStream] | None = None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
-    ) -> None:
-        await self._stack.aclose()
 
     async def read(
         self, names: Iterable[str], max_bytes: int = MAX_TEXT_BYTES, max_total_bytes: int = MAX_TOTAL_BYTES
@@ -90,15 +82,9 @@ class Objects:
 
     async def _load(self, names: list[str], max_bytes: int) -> None:
         if self._pipes is None:
-            git = self._git
-            started = anyio.open_process(
-                [git.program, "cat-file", "--batch"],
-                cwd=git.cwd,
-                env=git.environment,
-                stderr=DEVNULL,
-                start_new_session=True,
-            )
-            child = await self._stack.enter_async_context(await started)
+            argv, environment = [self._git.program, "cat-file", "--batch"], self._git.environment
+            started = process.conversing(argv, cwd=self._git.cwd, environment=environment)
+            child = await self.enter_async_context(started)
             stdin, stdout = cast("ByteSendStream", child.stdin), cast("ByteReceiveStream", child.stdout)
             self._pipes = stdin, BufferedByteReceiveStream(stdout)
         questions, answers = self._pipes
@@ -127,13 +113,11 @@ class Objects:
         if content is None:
             raise lacking(name)
         header, _, message = content.partition(b"\n\n")
-        lines = [line.partition(b" ") for line in header.split(b"\n")]
-        told = {key: b"%b %b\n" % (key, value) for key, _, value in lines}
-        head = b"".join(told.get(key, b"") for key in (b"author", b"committer", b"encoding"))
-        trees, parents = [
-            [value.decode() for key, _, value in lines if key == wanted] for wanted in (b"tree", b"parent")
-        ]
-        return Commit(name, trees[0], tuple(parents), head, message)
+        # Signatures, and lines of further ones, count no more once a tree is another.
+        kept = re.findall(rb"^(?:author|committer|encoding) .*$", header, re.MULTILINE)
+        tree, *parents = re.findall(rb"^(?:tree|parent) (.*)$", header, re.MULTILINE)
+        head = b"".join(line + b"\n" for line in kept)
+        return Commit(name, tree.decode(), tuple(parent.decode() for parent in parents), head, message)
 
     async def files(self, tree: str, seen: set[tuple[str, str]] | None = None) -> list[TreeFile]:
         """List all files of a tree, submodules as one; a folder that was `seen` at the same place is passed over.

@@ -6,6 +6,12 @@ from pathlib import Path
 
 from zelda_ci.workspace.git import Git, alternate, configuration
 
+SETTINGS = {
+    "core.repositoryformatversion": "0", "core.filemode": "true", "core.logallrefupdates": "true",
+    "core.hookspath": "/dev/null", "core.bare": "true", "gc.auto": "0", "maintenance.auto": "false",
+}  # fmt: skip
+SHA256 = {"core.repositoryformatversion": "1", "extensions.objectformat": "sha256"}
+
 
 def create(
     folder: Path,
@@ -28,7 +34,8 @@ def create(
     (folder / "objects" / "info").mkdir(parents=True)
     (folder / "info").mkdir()
     (folder / "HEAD").write_text("ref: refs/heads/main\n")
-    (folder / "config").write_text(_configuration(commit, settings or {}))
+    format_of_names = SHA256 if len(commit) == 64 else {}
+    (folder / "config").write_text(configuration({**SETTINGS, **(settings or {}), **format_of_names}))
     if borrow is not None:
         borrow_from(folder, borrow)
     if shallow:
@@ -44,24 +51,3 @@ def borrowing(git: Git, *repositories: Path) -> Git:
     """Git on a repository of ours that also finds the objects of others: their settings and hooks are nothing to it."""
     folders = dict.fromkeys(alternate(repository / "objects") for repository in repositories)
     return git.within(git.cwd, GIT_ALTERNATE_OBJECT_DIRECTORIES=os.fsdecode(b":".join(folders)))
-
-
-async def is_whole(git: Git, commit: str) -> bool:
-    """Whether all files of a commit are there: a shallow or partial clone may know of it and lack them."""
-    return (await git.attempt("rev-list", "--objects", "--quiet", "--no-walk", commit)).exit_code == 0
-
-
-def _configuration(commit: str, settings: Mapping[str, str]) -> str:
-    values = {
-        "core.repositoryformatversion": "0",
-        "core.filemode": "true",
-        "core.logallrefupdates": "true",
-        "core.hookspath": "/dev/null",
-        "gc.auto": "0",
-        "maintenance.auto": "false",
-        "core.bare": "true",
-        **settings,
-    }
-    if len(commit) == 64:
-        values |= {"core.repositoryformatversion": "1", "extensions.objectformat": "sha256"}
-    return configuration(values)

@@ -185,9 +185,8 @@ async def _retire(stores: Path) -> None:
 
 def _outdated(stores: Path) -> list[Path]:
     folders = sorted(filter(Path.is_dir, stores.iterdir()), key=lambda folder: _time_of(folder / "used"))
-    limit = time.time() - KEPT_SECONDS
-    old = {folder for folder in folders if _time_of(folder / "about.json") < limit}
-    return [folder for folder in folders if folder in old or folder in folders[:-KEPT]]
+    limit, more = time.time() - KEPT_SECONDS, folders[:-KEPT]
+    return [folder for folder in folders if folder in more or _time_of(folder / "about.json") < limit]
 
 
 def _time_of(file: Path) -> float:
@@ -251,7 +250,7 @@ class Start:
 
 
 async def check_out(folder: WorkspaceFolder, project: Project, store: Store, whole: Store | None, git: Git) -> Start:
-    """Make the repository, borrowing from the store, and check the commit out.
+    """Make the repository of a run, and check the commit out.
 
     Raises:
         WorkspaceError: There is no room, or a name that this file system cannot hold.

@@ -53,7 +53,6 @@ def test_the_environment_is_the_workspaces_and_what_a_hermetic_session_needs() -
             "ANTHROPIC_API_KEY": "token-of-the-run",
             "CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST": "1",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "ZELDA_SESSION": "an-id",
         }.items()
     )
 
@@ -78,10 +77,10 @@ def test_settings_pin_what_zelda_relies_on_and_hold_no_token() -> None:
 
 
 def test_what_a_project_sets_and_may_not_is_pinned_to_what_the_session_has_and_never_to_the_token() -> None:
-    names = ("CLAUDE_NEW", "ZELDA_SESSION", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "TZ")
+    names = ("CLAUDE_NEW", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "TZ")
     asked = dataclasses.replace(request(), pins=Pins(variables=names))
     pinned = json.loads(launch.settings(asked))["env"]
-    assert (pinned["CLAUDE_NEW"], pinned["ZELDA_SESSION"], pinned["TZ"]) == ("", "an-id", "UTC")
+    assert (pinned["CLAUDE_NEW"], pinned["TZ"]) == ("", "UTC")
     assert pinned["ANTHROPIC_BASE_URL"] == "http://127.0.0.1:4711"
     assert "token-of-the-run" not in launch.settings(asked)
 

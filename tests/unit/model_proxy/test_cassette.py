@@ -10,7 +10,6 @@ from zelda_ci.model_proxy.cassettes.cassette import (
     Cassette,
     Exchange,
     RecordedRequest,
-    RecordedResponse,
     joined,
     load,
     played,
@@ -36,8 +35,8 @@ CASSETTE = Cassette(
     cli=SAFE("claude-cli/2"),
     label="a",
     exchanges=(
-        Exchange(request=REQUEST, response=RecordedResponse(status=200, content=EVENTS, cut=True)),
-        Exchange(request=REQUEST, response=RecordedResponse(status=529, content=ERROR)),
+        Exchange(request=REQUEST, status=200, content=EVENTS, cut=True),
+        Exchange(request=REQUEST, status=529, content=ERROR),
     ),
 )
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.model_proxy.requests import PLACES, body, call, called, fingerprint, returned, said
-from zelda_ci.model_proxy.cassettes.cassette import Cassette, Exchange, RecordedResponse
+from zelda_ci.model_proxy.cassettes.cassette import Cassette, Exchange
 from zelda_ci.model_proxy.cassettes.replay import NOT_EXACT, ReplaySource
 from zelda_ci.model_proxy.cassettes.session_texts import SessionTexts
 from zelda_ci.redact import Redactor
@@ -25,7 +25,8 @@ def replay(*requests: dict[str, Any], agent: str | None = None) -> ReplaySource:
     exchanges = tuple(
         Exchange(
             request=fingerprint(request, agent=agent),
-            response=RecordedResponse(status=200, content=SAFE(str(number))),
+            status=200,
+            content=SAFE(str(number)),
         )
         for number, request in enumerate(requests, start=1)
     )

@@ -11,8 +11,8 @@ from pydantic import Field, ValidationError
 
 from zelda_ci.domain.base import Record
 from zelda_ci.errors import ProxyError
-from zelda_ci.files import ownership, untrusted
-from zelda_ci.files.atomic import replacing
+from zelda_ci.files import untrusted
+from zelda_ci.files.atomic import write_whole
 from zelda_ci.redact import SafeJson, SafeText
 
 MAX_RECORDING_BYTES = 256 << 20
@@ -45,21 +45,15 @@ class RecordedRequest(Record):
         return [name for name, digest in other.context.items() if self.context.get(name) != digest]
 
 
-class RecordedResponse(Record):
-    """One answer: the events of a stream, a JSON object, or any other text."""
+class Exchange(Record):
+    """One request with its answer: the events of a stream, a JSON object, or any other text."""
 
+    request: RecordedRequest
     status: int = Field(ge=100, le=599)
     headers: dict[str, SafeText] = Field(default_factory=dict)
     content: tuple[SafeJson, ...] | SafeJson | SafeText
     cut: Literal[True] | None = None
     """Present where the answer broke off."""
-
-
-class Exchange(Record):
-    """One request with its answer."""
-
-    request: RecordedRequest
-    response: RecordedResponse
 
 
 class Cassette(Record):
@@ -71,11 +65,6 @@ class Cassette(Record):
     cli: SafeText
     label: str
     exchanges: tuple[Exchange, ...] = ()
-
-
-def cassette_file(folder: Path, label: str) -> Path:
-    """The file of the run with this label, which is fit for a file name."""
-    return folder / f"{label}.json"
 
 
 def load(file: Path) -> Cassette:
@@ -101,10 +90,8 @@ def load(file: Path) -> Cassette:
 def write(file: Path, cassette: Cassette) -> None:
     """Write a cassette whole: readers see the old file or the new one, never half of either."""
     text = json.dumps(cassette.model_dump(mode="json", by_alias=True, exclude_none=True), ensure_ascii=False, indent=1)
-    ownership.make_folder(file.parent)
-    with replacing(file) as new:
-        # Halves of characters become question marks.
-        new.write(f"{text}\n".encode(errors="replace"))
+    # Halves of characters become question marks.
+    write_whole(file, [f"{text}\n".encode(errors="replace")])
 
 
 # Deltas that grow a text, and the field that holds the next piece.

@@ -10,7 +10,7 @@ from typing import Any
 from zelda_ci import __version__
 from zelda_ci.model_proxy import wire
 from zelda_ci.model_proxy.answer import AnswerEvents
-from zelda_ci.model_proxy.cassettes.cassette import Cassette, Exchange, RecordedResponse, joined, write
+from zelda_ci.model_proxy.cassettes.cassette import Cassette, Exchange, joined, write
 from zelda_ci.model_proxy.cassettes.session_texts import SessionTexts
 from zelda_ci.model_proxy.wire import Call, CassetteState, Headers
 
@@ -35,8 +35,7 @@ def recording(file: Path, label: str, texts: SessionTexts) -> Iterator["Recordin
                 cli = texts.redact(made.cli)
                 write(file, Cassette(zelda=__version__, cli=cli, label=label, exchanges=exchanges))
         except Exception as exc:  # noqa: BLE001 - see above
-            said = getattr(exc, "strerror", None) or getattr(exc, "message", None) or repr(exc)
-            why = f"the recording {file} cannot be written: {said}"
+            why = f"the recording {file} cannot be written: {str(exc) or repr(exc)}"
             log.warning("%s", why)
             made.failure = texts.redact(why)
 
@@ -83,13 +82,13 @@ class RecordedAnswer:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in self._headers}
         kept = {name: headers[name] for name in KEPT_HEADERS if name in headers}
         safe = texts.redact.known_only().json({"headers": kept, "content": texts.blank(self._content())})
-        response = RecordedResponse.model_validate({"status": self.status, "cut": cut or None, **safe})
-        return Exchange(request=request, response=response)
+        return Exchange.model_validate({"request": request, "status": self.status, "cut": cut or None, **safe})
 
     def _content(self) -> dict[str, Any] | list[dict[str, Any]] | str:
         """Return the object or the events, or the text where it is neither."""
         body = bytes(self._body)
         if (value := wire.read_object(body)) is not None:
             return value
-        events = list(AnswerEvents().feed(body))
+        reader = AnswerEvents()
+        events = [*reader.feed(body), *reader.end()]
         return joined(events) if events and all(events) else body.decode("utf-8", "replace")

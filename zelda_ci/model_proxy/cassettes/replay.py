@@ -8,7 +8,7 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci.model_proxy import wire
-from zelda_ci.model_proxy.cassettes.cassette import Cassette, RecordedRequest, RecordedResponse, played
+from zelda_ci.model_proxy.cassettes.cassette import Cassette, Exchange, RecordedRequest, played
 from zelda_ci.model_proxy.cassettes.session_texts import SessionTexts
 from zelda_ci.model_proxy.wire import DO_NOT_RETRY, JSON, ApiAnswer, BrokenOff, Call, CassetteState, error_body, once
 from zelda_ci.redact import SafeText
@@ -64,10 +64,10 @@ class ReplaySource(CassetteState):
         if different[number]:
             names = ", ".join(different[number])
             self._divergences.append(f"exchange {number} was used although these differ: {names}")
-        yield self._played(self._unused.pop(number).response)
+        yield self._played(self._unused.pop(number))
 
-    def _played(self, response: RecordedResponse) -> ApiAnswer:
-        content = self._texts.fill(response.content)
+    def _played(self, exchange: Exchange) -> ApiAnswer:
+        content = self._texts.fill(exchange.content)
 
         async def chunks() -> AsyncGenerator[bytes, None]:
             if isinstance(content, list):
@@ -75,11 +75,11 @@ class ReplaySource(CassetteState):
                     yield wire.written(event)
             else:
                 yield content.encode() if isinstance(content, str) else wire.write(content)
-            if response.cut:
+            if exchange.cut:
                 raise BrokenOff
 
-        headers = [(name.encode(), value.encode()) for name, value in response.headers.items()]
-        return ApiAnswer(response.status, headers, chunks())
+        headers = [(name.encode(), value.encode()) for name, value in exchange.headers.items()]
+        return ApiAnswer(exchange.status, headers, chunks())
 
     async def _refusal(self, request: RecordedRequest) -> ApiAnswer:
         why = f"the recording has no answer for the request of {request.place}"

@@ -74,14 +74,13 @@ def _resident(pid: int) -> int:
     return 0
 
 
-def _available() -> int:
-    """Bytes of memory that are to be had on the machine; 0 where the kernel does not tell."""
-    return _field("/proc/meminfo", "MemAvailable:") or 0
-
-
 def _share(pid: int) -> int:
     found = _field(f"/proc/{pid}/smaps_rollup", "Pss:")
     return _resident(pid) if found is None else found
+
+
+def _available() -> int:
+    return _field("/proc/meminfo", "MemAvailable:") or 0
 
 
 def _field(path: str, name: str) -> int | None:

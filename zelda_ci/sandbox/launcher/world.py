@@ -19,7 +19,7 @@ NEW_USER, NEW_NETWORK, NEW_CGROUP = 0x10000000, 0x40000000, 0x2000000
 NEW = 0x20000 | 0x4000000 | 0x8000000 | NEW_USER | 0x20000000
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE, DETACH = 2, 4, 8, 1 << 14, 1 << 18, 2
 PR_SET_DUMPABLE, SIGKILL = 4, 9
-SIOCSIFFLAGS, IFF_UP = 0x8914, 1
+AF_INET, SOCK_DGRAM, SIOCSIFFLAGS, IFF_UP = 2, 2, 0x8914, 1
 
 # Where the new world is put together: a folder that every system has. What lies there is reached by descriptors.
 PLACE = "/tmp"  # noqa: S108  # nothing is written there
@@ -110,7 +110,11 @@ def _map(uid: int, outer_uid: int, gid: int, outer_gid: int) -> None:
 def _build(steps: "list[tuple[str, ...]]", here: str) -> None:
     """Put together what the program shall see, and leave everything else."""
     if ("--unshare-net",) in steps:
-        _loopback()
+        # Without a loopback nothing in a network of its own could be reached, not even by itself.
+        any_socket = call("loopback", LIBC.socket, AF_INET, SOCK_DGRAM, 0)
+        request = ctypes.create_string_buffer(struct.pack("16sH14x", b"lo", IFF_UP))
+        call("loopback", LIBC.ioctl, any_socket, ctypes.c_ulong(SIOCSIFFLAGS), request)
+        os.close(any_socket)
     mask = os.umask(0o022)
     _mount("none", "/", None, MS_REC | MS_PRIVATE)
     # All of them first, since the new world may hide them.
@@ -176,12 +180,3 @@ def _attach(tree: int, path: str) -> None:
 def _mount(source: str, place: str, kind: "str | None", flags: int, data: str = "") -> None:
     words = (source.encode(), os.fsencode(place), kind.encode() if kind else None)
     call(f"{kind or 'mounts'} at {place}", LIBC.mount, *words, ctypes.c_ulong(flags), data.encode() or None)
-
-
-def _loopback() -> None:
-    """Without it nothing in a network of its own could be reached, not even by itself."""
-    import socket
-
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        request = ctypes.create_string_buffer(struct.pack("16sH14x", b"lo", IFF_UP))
-        call("loopback", LIBC.ioctl, any_socket.fileno(), ctypes.c_ulong(SIOCSIFFLAGS), request)
