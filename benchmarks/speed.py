@@ -27,17 +27,21 @@ from typing import Literal
 import anyio
 import orjson
 
+from tests.builders import session, suite
 from tests.support.projects import Project
 from tests.unit.compare import adaptive, runs, simulation
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.pool import pool_of, summarize_pool
 from zelda_ci.compare.schedule import next_trials
+from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.session import ApiUsage
 from zelda_ci.domain.steering import Unit, UnitUse
 from zelda_ci.domain.suite import IsolationLevel, IsolationSettings, ResolvedSuite
 from zelda_ci.domain.trials import PoolSettings, TrialPlan
+from zelda_ci.metrics.checks import decide
 from zelda_ci.redact import Redactor, Secret
 from zelda_ci.sandbox import confine, levels, users
 from zelda_ci.sandbox.confine import Needs
@@ -270,9 +274,23 @@ def comparison(_: Path) -> Iterator[list[Measured]]:
     yield [Measured("comparing 200 suites", partial(compare, population.side("a"), population.side("b")), 2, "s")]
 
 
+def checks(_: Path) -> Iterator[list[Measured]]:
+    """How long does a check take on a session of 1,000 turns? At most 50 ms."""
+    found = "\n".join(f"src/f{number}.py:1:x" for number in range(50))
+    line = "Bash cd x && npm test -- --run 2>&1 | tail -5 && git add -A; echo 'done; ok'"
+    turns = [
+        step for n in range(250) for step in (f"Read src/a{n}.py", f"{line} {n}", f"Grep x -> {found}", f"Edit b{n}")
+    ]
+    transcript = session(*turns)
+    ways = ({"notCalled": "Bash(git push*)"}, {"order": ["Read(src/**)", "Bash(npm*)"]}, {"notRead": ["secrets/**"]})
+    contexts = [EvalContext(suite(checks=[way]), None, transcript, ApiUsage(), None) for way in ways]
+    works = {next(iter(way)): partial(decide, context, SAFE) for way, context in zip(ways, contexts, strict=True)}
+    yield [Measured(f"{word} in 1,000 turns", work, 0.05, "s") for word, work in works.items()]
+
+
 CASES = {
     case.__name__: contextmanager(case)
-    for case in (workspaces, isolation, masking, listing, pooling, schedule, comparison)
+    for case in (workspaces, isolation, masking, checks, listing, pooling, schedule, comparison)
 }
 
 

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.command import results, zelda
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, text, tool_call
@@ -16,13 +18,15 @@ checks:
   - hookFailed: none
   - notCalled: Bash(git push*)
   - before: {first: "Bash(echo*)", then: Read}
-  - changedOnly: [notes.txt]
+  - changedOnly: [notes.txt, check.sh]
   - notRead: ["secrets/**"]
   - says: /released/i
   - command: test -f README.md && grep -q hello notes.txt
     name: The notes are there.
     mustPass: true
   - command: [sh, -c, "echo broken; exit 3"]
+  - command: sh ./check.sh
+    name: What checks is as it was committed.
 """
 GUARD = """\
 import json, sys
@@ -37,7 +41,7 @@ SETTINGS = {
 }
 WORK: list[Reply] = [
     tool_call("Bash", {"command": "git push origin main"}),
-    tool_call("Bash", {"command": "echo hello > notes.txt"}),
+    tool_call("Bash", {"command": "echo hello > notes.txt; echo exit 0 > check.sh"}),
     tool_call("Read", {"file_path": "secrets/key"}),
     text("It is released."),
 ]
@@ -53,6 +57,7 @@ def project_with(tmp_path: Path, suite: str) -> Project:
     files = {
         "README.md": "# Sample\n",
         "secrets/key": "hunter2\n",
+        "check.sh": "exit 7\n",
         "CLAUDE.md": "Be kind.\n",
         ".claude/settings.json": json.dumps(SETTINGS),
         ".claude/guard.py": GUARD,
@@ -91,14 +96,16 @@ def test_checks_are_decided_on_what_a_real_session_did_and_no_judge_is_asked(tmp
             "says": "PASS",
             "The notes are there.": "PASS",
             "command": "FAIL",
+            "What checks is as it was committed.": "FAIL",
         }
         assert found["hookBlocked"][1] == (
-            "A hook blocked it once (turn 1). Then the session called 'echo hello > notes.txt' (turn 2)."
+            "A hook blocked it once (turn 1). Then the session called "
+            "'echo hello > notes.txt; echo exit 0 > check.sh' (turn 2)."
         )
         assert found["hookFailed"][1] == "Failed: PostToolUse:Read."
         assert found["command"][1] == "The command ended with exit code 3. broken"
         assert "Not met  notRead: secrets/**" in done.stdout
-        assert fulfillment(project)["score"] == 70
+        assert fulfillment(project)["score"] == pytest.approx(700 / 11)
         (log,) = project.results.glob("runs/*/check-10.log")
         assert log.read_text() == "broken\n"
         # Decided again on what is stored; commands keep their verdict.

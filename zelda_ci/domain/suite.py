@@ -671,3 +671,9 @@ class ResolvedSuite(SharedSettings, SuiteText):
 
     gateway_url: str | None = None
     """Gateway of the project."""
+
+    @property
+    def deciding_commands(self) -> tuple[Command, ...]:
+        """The commands after the session whose exit codes decide, in their order."""
+        commands = (self.build_command, self.test_command, *(check.command for check in self.checks))
+        return tuple(command for command in commands if command)

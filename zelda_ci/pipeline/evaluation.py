@@ -189,12 +189,14 @@ async def _checks_by_command(context: EvalContext, tools: Tools) -> dict[str, Cr
         else:
             limit = suite.command_timeout_seconds
             order = CommandRequest("test", check.command or (), limit, log=f"check-{number}")
-            done = (await tools.commands.run(workspace, order)).result.in_brief(tools.redact)
-            check_usable(f"checks: {check.text}", done, workspace.confinement.environment)
-            decision = CheckDecision(
-                CriterionVerdict.PASS if done.exit_code == 0 else CriterionVerdict.FAIL,
-                f"The command {ending(suite, done)}. {done.output}".strip(),
-            )
+            try:
+                done = (await tools.commands.run(workspace, order)).result.in_brief(tools.redact)
+                check_usable(f"checks: {check.text}", done, workspace.confinement.environment)
+                verdict = CriterionVerdict.PASS if done.exit_code == 0 else CriterionVerdict.FAIL
+                decision = CheckDecision(verdict, f"The command {ending(suite, done)}. {done.output}".strip())
+            except ZeldaError as problem:
+                # Nobody could run it: that says nothing of the session.
+                decision = CheckDecision(CriterionVerdict.NOT_JUDGED, problem.message)
         found[tools.redact(check.text)] = judgement(check, decision, tools.redact)
     return found
 
