@@ -18,16 +18,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from random import Random
 from statistics import median
-from typing import Literal
+from typing import Any, Literal
 
 import anyio
 import orjson
 
-from tests.builders import session, suite
+from tests.builders import session
 from tests.support.projects import Project
 from tests.unit.compare import adaptive, runs, simulation
 from zelda_ci.compare.comparison import compare
@@ -278,14 +278,18 @@ def checks(_: Path) -> Iterator[list[Measured]]:
     """How long does a check take on a session of 1,000 turns? At most 50 ms."""
     found = "\n".join(f"src/f{number}.py:1:x" for number in range(50))
     line = "Bash cd x && npm test -- --run 2>&1 | tail -5 && git add -A; echo 'done; ok'"
-    turns = [
-        step for n in range(250) for step in (f"Read src/a{n}.py", f"{line} {n}", f"Grep x -> {found}", f"Edit b{n}")
-    ]
-    transcript = session(*turns)
-    ways = ({"notCalled": "Bash(git push*)"}, {"order": ["Read(src/**)", "Bash(npm*)"]}, {"notRead": ["secrets/**"]})
-    contexts = [EvalContext(suite(checks=[way]), None, transcript, ApiUsage(), None) for way in ways]
-    works = {next(iter(way)): partial(decide, context, SAFE) for way, context in zip(ways, contexts, strict=True)}
-    yield [Measured(f"{word} in 1,000 turns", work, 0.05, "s") for word, work in works.items()]
+    turns = ([f"Read src/a{n}.py", f"{line} {n}", f"Grep x -> {found}", f"Edit b{n}"] for n in range(250))
+    transcript = session(*chain(*turns))
+    ways: dict[str, Any] = {
+        "notCalled": "Bash(git push*)",
+        "order": ["Read(src/**)", "Bash(npm*)"],
+        "notRead": ["s/**"],
+    }
+    found_by: dict[str, Work] = {}
+    for word, value in ways.items():
+        asked = ResolvedSuite.model_validate({"name": "s", "file": "f", "prompt": "p", "checks": [{word: value}]})
+        found_by[word] = partial(decide, EvalContext(asked, None, transcript, ApiUsage(), None), SAFE)
+    yield [Measured(f"{word} in 1,000 turns", work, 0.05, "s") for word, work in found_by.items()]
 
 
 CASES = {
