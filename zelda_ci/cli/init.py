@@ -179,7 +179,7 @@ def _agreed(draft: FileDraft, *, asks: bool, force: bool) -> list[FileDraft]:
     epilog="Examples: `zelda import plugins/docs/evals`; `zelda import skills/pdf/evals/evals.json`; "
     "`zelda import promptfooconfig.yaml`.",
 )
-@click.argument("paths", metavar="PATH…", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument("paths", metavar="PATH…", nargs=-1, required=True, type=click.Path(path_type=Path))
 @options.project
 @click.option("--force", is_flag=True, help="Overwrite suites of the same name that say something else.")
 def import_(*, paths: Sequence[Path], project: Path, force: bool) -> None:

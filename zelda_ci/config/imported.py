@@ -141,6 +141,8 @@ class Importer:
         Raises:
             ConfigError: Nothing in it is of a kind that is known, or a file cannot be read.
         """
+        if not path.exists():
+            raise ConfigError(f"{path} does not exist.", code="IMPORT_FAILED")
         before = len(self.suites) + len(self.to_do)
         try:
             for file in [path] if path.is_file() else sorted(self._found(path)):

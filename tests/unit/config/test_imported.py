@@ -199,5 +199,7 @@ def test_cases_of_a_plugin_become_suites_with_their_graders(tmp_path: Path) -> N
 def test_a_folder_without_anything_known_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="holds nothing that can be imported"):
         imported(tmp_path, {"a.txt": "x"})
+    with pytest.raises(ConfigError, match="does not exist"):
+        imported(tmp_path, {}, "nowhere")
     with pytest.raises(ConfigError, match=r"evals.json:1:1"):
         imported(tmp_path, {"evals.json": "{nonsense"})
