@@ -18,26 +18,30 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from random import Random
 from statistics import median
-from typing import Literal
+from typing import Any, Literal
 
 import anyio
 import orjson
 
+from tests.builders import session
 from tests.support.projects import Project
 from tests.unit.compare import adaptive, runs, simulation
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.pool import pool_of, summarize_pool
 from zelda_ci.compare.schedule import next_trials
+from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.session import ApiUsage
 from zelda_ci.domain.steering import Unit, UnitUse
 from zelda_ci.domain.suite import IsolationLevel, IsolationSettings, ResolvedSuite
 from zelda_ci.domain.trials import PoolSettings, TrialPlan
+from zelda_ci.metrics.checks import decide
 from zelda_ci.redact import Redactor, Secret
 from zelda_ci.sandbox import confine, levels, users
 from zelda_ci.sandbox.confine import Needs
@@ -270,9 +274,27 @@ def comparison(_: Path) -> Iterator[list[Measured]]:
     yield [Measured("comparing 200 suites", partial(compare, population.side("a"), population.side("b")), 2, "s")]
 
 
+def checks(_: Path) -> Iterator[list[Measured]]:
+    """How long does a check take on a session of 1,000 turns? At most 50 ms."""
+    found = "\n".join(f"src/f{number}.py:1:x" for number in range(50))
+    line = "Bash cd x && npm test -- --run 2>&1 | tail -5 && git add -A; echo 'done; ok'"
+    turns = ([f"Read src/a{n}.py", f"{line} {n}", f"Grep x -> {found}", f"Edit b{n}"] for n in range(250))
+    transcript = session(*chain(*turns))
+    ways: dict[str, Any] = {
+        "notCalled": "Bash(git push*)",
+        "order": ["Read(src/**)", "Bash(npm*)"],
+        "notRead": ["s/**"],
+    }
+    found_by: dict[str, Work] = {}
+    for word, value in ways.items():
+        asked = ResolvedSuite.model_validate({"name": "s", "file": "f", "prompt": "p", "checks": [{word: value}]})
+        found_by[word] = partial(decide, EvalContext(asked, None, transcript, ApiUsage(), None), SAFE)
+    yield [Measured(f"{word} in 1,000 turns", work, 0.05, "s") for word, work in found_by.items()]
+
+
 CASES = {
     case.__name__: contextmanager(case)
-    for case in (workspaces, isolation, masking, listing, pooling, schedule, comparison)
+    for case in (workspaces, isolation, masking, checks, listing, pooling, schedule, comparison)
 }
 
 

@@ -118,7 +118,7 @@ class Invocation(Prepared):
         return direct(self.settings, "a session")
 
     def _of_judges(self) -> Upstream:
-        suite = next((suite for suite in self.suites if metrics.ask_judge(suite.metrics)), None)
+        suite = next((suite for suite in self.suites if metrics.ask_judge(suite)), None)
         if suite is None:
             return self._of_sessions()
         origin = self.given.get("gatewayUrl") or self.loaded.layer.origin("gatewayUrl")

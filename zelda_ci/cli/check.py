@@ -132,7 +132,8 @@ def _asked(loaded: LoadedSuite) -> tuple[str, str]:
         return MEASURED, "yellow"
     commands = [word for word in ("build", "test") if getattr(suite, f"{word}_command")]
     criteria = [format_count(len(suite.criteria), "criterion", "criteria")] if suite.criteria else []
-    return ", ".join([*criteria, *commands]), ""
+    checks = [format_count(len(suite.checks), "check")] if suite.checks else []
+    return ", ".join([*criteria, *checks, *commands]), ""
 
 
 def _setting(key: str, value: Any, origin: object) -> tuple[tuple[str, str], ...]:
@@ -154,7 +155,7 @@ def _setting(key: str, value: Any, origin: object) -> tuple[tuple[str, str], ...
 
 def _only_measures(suite: ResolvedSuite) -> bool:
     """True where nothing is asked of a suite's runs that could pass or fail."""
-    judged = suite.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) and suite.criteria
+    judged = suite.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) and (suite.criteria or suite.checks)
     commands = suite.build_command or suite.test_command
     tested = suite.metrics.is_on(Metric.FUNCTIONAL_CORRECTNESS) and commands
     return not (judged or tested)

@@ -12,6 +12,7 @@ PAGES_URL = "https://github.com/zelda-ci/zelda-ci/blob/main"
 COMMANDS = {
     "init": ("Set up a project: configuration, a first suite, .gitignore.", "docs/your-first-suite.md"),
     "new": ("Add a suite, about a skill or rule if you like.", "docs/your-first-suite.md"),
+    "import": ("Make suites of cases for `claude plugin eval`, of evals.json, of promptfoo.", "docs/importing.md"),
     "check": ("Try everything that a run needs, without a session.", "docs/configuration.md#check-before-you-pay"),
     "run": ("Run suites, each in a real Claude Code session, and print a report.", "docs/your-first-suite.md"),
     "merge": ("Put the parts of a run that several machines shared together, and report it.", "docs/shards.md"),
@@ -33,7 +34,7 @@ COMMANDS = {
     "demo": ("Watch two suites run, replayed from a recording; no key needed.", "README.md"),
 }
 STORED = ("list", "show", "coverage", "rejudge", "prune")
-MODULES = {"new": "init", "merge": "run", "validate": "check", **dict.fromkeys(STORED, "stored")}
+MODULES = {"new": "init", "import": "init", "merge": "run", "validate": "check", **dict.fromkeys(STORED, "stored")}
 
 
 class _Table(click.Group):

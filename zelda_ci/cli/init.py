@@ -16,12 +16,15 @@ from zelda_ci.cli.output import echo
 from zelda_ci.config import init as scaffold
 from zelda_ci.config.environment import EnvironmentSettings, read_environment
 from zelda_ci.config.files import suite_files
-from zelda_ci.config.init import CommandLine, FileDraft, FirstSuite, about, first_suite, subjects
+from zelda_ci.config.imported import Importer
+from zelda_ci.config.init import CommandLine, FileDraft, FirstSuite, about, first_suite, printed, subjects
 from zelda_ci.config.messages import nearest
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestItem
+from zelda_ci.domain.numbers import some_of
 from zelda_ci.errors import ConfigError, ZeldaError
+from zelda_ci.files import untrusted
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.report import terminal
 from zelda_ci.survey.folder import Survey, survey
@@ -169,6 +172,42 @@ def _agreed(draft: FileDraft, *, asks: bool, force: bool) -> list[FileDraft]:
             echo(f"kept {draft.file}")
             return []
     return [draft]
+
+
+@click.command(
+    "import",
+    epilog="Examples: `zelda import plugins/docs/evals`; `zelda import skills/pdf/evals/evals.json`; "
+    "`zelda import promptfooconfig.yaml`.",
+)
+@click.argument("paths", metavar="PATH…", nargs=-1, required=True, type=click.Path(path_type=Path))
+@options.project
+@click.option("--force", is_flag=True, help="Overwrite suites of the same name that say something else.")
+def import_(*, paths: Sequence[Path], project: Path, force: bool) -> None:
+    """Make suites of what you have for other tools.
+
+    PATH is a folder of cases of `claude plugin eval`, the evals.json of a skill, or a promptfoo configuration. What has
+    an equivalent becomes a suite in the folder `imported` of your suites; the rest is printed as a list of things to
+    do, with file and line. To import again writes the same files.
+    """
+    root = Path(os.path.realpath(project))
+    importer = Importer(root)
+    for path in paths:
+        importer.read(Path(os.path.realpath(path)))
+    folder = f"{scaffold.kept_config(root).test_dir}/imported"
+    drafts = [scaffold.draft(root, f"{folder}/test-{suite.name}.yaml", suite.text) for suite in importer.suites]
+    others = [draft for draft in drafts if draft.exists and untrusted.read(draft.path) != draft.content]
+    if others and not force:
+        names = some_of([draft.file for draft in others], MAX_CHOICES)
+        hint = "Overwrite them with --force, or give yours another name."
+        raise ConfigError(f"These say something else already: {names}.", hint=hint, code="INIT_WOULD_OVERWRITE")
+    scaffold.write([draft for draft in drafts if not draft.exists or draft in others])
+    for draft in drafts:
+        echo(f"{'kept' if draft.exists and draft not in others else 'wrote'} {draft.file}")
+    if importer.to_do:
+        echo(f"\nTo do, since it has no equivalent ({len(importer.to_do)}):")
+        for each in importer.to_do:
+            echo(f"- [ ] {printed(str(each))}")
+    echo("\nNext: read the suites, then `zelda validate`.")
 
 
 NAME = re.compile(r"(?:[\w.-]+/)*[\w][\w.-]*")

@@ -63,6 +63,7 @@ EVALUATION: Mapping[Measure, Aspects] = {
         "treatments of undecided criteria": lambda run: run.config.undecided,
         "acceptance criteria": lambda run: tuple(sorted(run.config.must_pass + run.config.acceptance_criteria)),
         "answer criteria": lambda run: run.config.answer_criteria,
+        "checks": lambda run: tuple(sorted(check.text for check in run.config.checks)),
         **_judging(FulfillmentDetails),
     },
     Measure.TOOL_USAGE: _judging(ToolUsageDetails),

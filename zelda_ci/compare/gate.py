@@ -158,7 +158,7 @@ def _excuse(
         values = base.values(reason.measure) if reason.mean is not None else ()
         return on_base if values and mean(values) < reason.minimum else None
     if isinstance(reason, CriterionFailed):
-        if reason.criterion in head.readings[-1].run.config.must_pass:
+        if reason.criterion in head.readings[-1].run.config.required:
             return None
         old, new = (side.outcomes(reason.criterion) for side in (base, head))
     else:

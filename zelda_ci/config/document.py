@@ -193,10 +193,14 @@ def _is_about_key(errors: list[Any]) -> bool:
 
 
 def _sentence(model: type[BaseModel], source: Source, path: Steps, errors: list[Any], *, guesses: bool = True) -> str:
-    *level, last = map(str, path)
-    name = ".".join(step for step in path if isinstance(step, str))
+    level, last, name = [step for step in path[:-1] if isinstance(step, str)], str(path[-1]), ""
     for step in path:
-        name = f"item {step + 1} of {name}" if isinstance(step, int) else name
+        if isinstance(step, int):
+            name = f"item {step + 1} of {name}"
+        else:
+            name = f"{step} of {name}" if name.startswith("item ") else f"{name}.{step}".lstrip(".")
+    if errors[0]["type"] == "missing":
+        return f"{name} has no {errors[0]['loc'][-1]}"
     if errors[0]["loc"][-1] == "[key]":
         name = f"{'.'.join(level)}: {shown(last)}"
     if errors[0]["type"] == "extra_forbidden":

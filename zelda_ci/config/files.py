@@ -25,7 +25,9 @@ MAX_LOOKED_AT_BYTES = 100_000
 GIT_SECONDS = 60.0
 NEW_ONES = ("--cached", "--others", "--exclude-standard")
 _REGULAR = ("100644 ", "100755 ")
-_SUITE_KEYS = re.compile(rb"^(prompt|promptFile|acceptanceCriteria|mustPass|answerCriteria)[ \t]*:", re.MULTILINE)
+_SUITE_KEYS = re.compile(
+    rb"^(prompt|promptFile|acceptanceCriteria|mustPass|answerCriteria|checks)[ \t]*:", re.MULTILINE
+)
 _MISNAMED = re.compile(r"\.?zelda([-_.]config)?\.(ya?ml|json)", re.IGNORECASE)
 
 

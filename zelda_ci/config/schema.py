@@ -22,6 +22,7 @@ from zelda_ci.domain.suite import (
     RequestKey,
     SharedSettings,
     SourcePath,
+    SuiteCheck,
     Text,
     WebAddress,
 )
@@ -110,6 +111,11 @@ class SuiteKeys(Setting):
         (),
         description="What must be true of what the session says. Only for these are its own words evidence.",
         examples=[["It says what is left."]],
+    )
+    checks: Annotated[tuple[SuiteCheck, ...], HEAD] = Field(
+        (),
+        description="Criteria that need no judge: calls, hooks, changes and words of the session, and commands.",
+        examples=[[{"called": "Skill(changelog)"}, {"changedOnly": ["src/**"]}]],
     )
     tags: Annotated[tuple[Text, ...], HEAD] = Field(
         (), description="Words by which suites can be chosen.", examples=[["backend"]]
@@ -226,8 +232,9 @@ def choices(annotation: Any) -> list[Any]:
 
 
 def group_of(annotation: Any) -> type[BaseModel] | None:
-    """The model of a group of keys that a value may be."""
-    models = (kind for kind in kinds(annotation) if isinstance(kind, type) and issubclass(kind, BaseModel))
+    """The model of a group of keys that a value, or an item of a list, may be."""
+    every = [inner for kind in kinds(annotation) for inner in (kind, *get_args(kind))]
+    models = (kind for kind in every if isinstance(kind, type) and issubclass(kind, BaseModel))
     return next(models, None)
 
 

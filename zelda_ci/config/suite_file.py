@@ -1,5 +1,6 @@
 """One suite's file: read, checked, its prompt found and its name settled; its matrix makes several suites of it."""
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -7,6 +8,7 @@ from dataclasses import replace
 from itertools import product
 from math import prod
 from pathlib import Path
+from typing import Any
 
 from zelda_ci.config import document
 from zelda_ci.config.document import read_text
@@ -21,7 +23,7 @@ from zelda_ci.files import untrusted
 MAX_COMBINATIONS = 50
 MAX_NAME = 60
 Tracked = Callable[[], frozenset[Path] | None]
-_NEEDS = "it needs a prompt (or a promptFile), and acceptanceCriteria to be judged by"
+_NEEDS = "it needs a prompt (or a promptFile), and acceptanceCriteria or checks to be judged by"
 _UNTRACKED = "is not tracked by git, and what a session gets must be: commit it, or write the text under prompt"
 
 
@@ -44,12 +46,24 @@ def _with(suite: SuiteFile, values: Mapping[str, str]) -> SuiteFile:
 
     given, here = {key: values[key] for key in ("model", "effort") if key in values}, suite.layer.places["matrix"]
     dumped = suite.layer.values()
-    dumped |= {key: tuple(map(filled, dumped[key])) for key in SENTENCES if key in dumped}
+    dumped |= {key: _filled(dumped[key], filled) for key in (*SENTENCES, "checks") if key in dumped}
     dumped["execution"] = {**dumped.get("execution", {}), **given}
     places = {**suite.layer.places, **{f"execution.{key}": here for key in given}}
     layer = replace(suite.layer, config=SuiteConfig.model_validate(dumped), places=places)
     ends = [re.sub(r"[^A-Za-z0-9._-]+", "-", value).strip("-._") or "x" for value in values.values()]
     return replace(suite, name=".".join([suite.name, *ends]), prompt=filled(suite.prompt), layer=layer)
+
+
+def _filled(value: Any, fill: Callable[[str], str]) -> Any:
+    match value:
+        case str():
+            return fill(value)
+        case tuple():
+            return tuple(_filled(item, fill) for item in value)
+        case dict():
+            return {key: _filled(item, fill) for key, item in value.items()}
+        case _:
+            return value
 
 
 def _matrix_problems(suite: SuiteFile) -> Iterator[ConfigProblem]:
@@ -62,7 +76,8 @@ def _matrix_problems(suite: SuiteFile) -> Iterator[ConfigProblem]:
     if bad := next((name for name in names if not re.fullmatch(NAME, name) or names.count(name) > 1), None):
         why = "is too long" if len(bad) > MAX_NAME else "would be that of several suites"
         yield config_problem(layer.file, place, f"matrix: the name {bad} {why}")
-    texts = (suite.prompt, *config.acceptance_criteria, *config.must_pass, *config.answer_criteria)
+    checks = json.dumps([check.model_dump(mode="json") for check in config.checks], ensure_ascii=False)
+    texts = (suite.prompt, *config.acceptance_criteria, *config.must_pass, *config.answer_criteria, checks)
     for name, values in config.matrix.variables.items():
         slot = f"{{{{{name}}}}}"
         if not values or not any(slot in text for text in texts):

@@ -1,8 +1,10 @@
 """What evaluators receive."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from zelda_ci.domain.details import CriterionJudgement
 from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.session import ApiUsage, SessionTranscript
 from zelda_ci.domain.suite import ResolvedSuite
@@ -23,6 +25,8 @@ class EvalContext:
     """Absent where they are not known."""
     checks: tuple[SafeText, ...] = ()
     """Output of build and tests, each as one finished text that a judge can read."""
+    commands: Mapping[str, CriterionJudgement] = field(default_factory=dict)
+    """Judgements on those checks that are commands, by the check's text."""
     unready: SafeText | None = None
     """Reason why build and tests cannot be run, though it is the session's work that they would judge."""
     images: Path | None = None

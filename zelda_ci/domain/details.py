@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Any, Literal
 
-from pydantic import SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.manifest import ManifestEntry
@@ -110,6 +110,8 @@ class CriterionJudgement(_Judgement):
 
     criterion: SafeText
     verdict: CriterionVerdict
+    by: Literal["judge", "check"] = Field("judge", exclude_if=lambda by: by == "judge")
+    """Who decided: a judge, or Zelda itself where the suite has it under `checks`."""
 
 
 class JudgeIdentity(Record):

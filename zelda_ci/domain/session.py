@@ -218,6 +218,8 @@ class HookRan(_Happened):
     event: SafeText
     outcome: SafeText
     output: SafeText
+    exit_code: int | None = None
+    """Of its command: 2 blocks what it ran for; absent for hooks of other kinds."""
 
 
 class Noticed(_InThread):

@@ -5,11 +5,13 @@ Descriptions, limits and examples of the fields are the one source of the JSON S
 """
 
 import re
+import shlex
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal, LiteralString, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, LiteralString, Self, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, create_model
+import re2
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
 from zelda_ci.domain.base import Record, Setting
@@ -25,6 +27,9 @@ NO_BLANKS = r"^\S+$"
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 VALUE = r"^[^\x00]*$"
 SHELL = r"^(\S*/)?(ba)?sh$|^\S+ +\S"
+CALL = r"^[A-Za-z][A-Za-z0-9_*-]*(\([^\x00]*\S[^\x00]*\))?$"
+HOOK = r"^[A-Z][A-Za-z]+(\([^\x00]*\S[^\x00]*\))?$"
+TIMES = r"^([0-9]{1,6}\.\.([0-9]{1,6})?|\.\.[0-9]{1,6})$"
 WEB_ADDRESS = r"^https?://[A-Za-z0-9._-]+(:[0-9]{1,5})?(/[^\s?#@]*)?$"
 # What error messages and tables of keys call a text that matches.
 PATTERNS = {
@@ -36,6 +41,9 @@ PATTERNS = {
     VARIABLE: "the name of an environment variable, without a value",
     SHELL: "bash, sh, or a program with options to which the line is added, such as bash -c,",
     VALUE: "text",
+    CALL: "a tool, alone or with what it is called with in brackets as in permission rules, such as Bash(git push*),",
+    HOOK: "the event of a hook, alone or with a part of its command in brackets, such as PreToolUse(guard),",
+    TIMES: "a range such as 1.., ..3 or 2..4",
     WEB_ADDRESS: "an http:// or https:// address without user name, query and fragment",
 }
 _USER_AND_PASSWORD = re.compile(r"://[^\s/@:]*:[^\s/@$]+@")
@@ -491,6 +499,148 @@ class SharedSettings(Record):
     )
 
 
+CallRule = Annotated[str, Field(pattern=CALL)]
+CallRules = Annotated[tuple[CallRule, ...], Field(min_length=2)]
+HookRule = Annotated[str, Field(pattern=HOOK)]
+Times = Annotated[int, Field(ge=0, le=999_999)] | Annotated[str, Field(pattern=TIMES)]
+
+
+def _is_phrase(text: str) -> bool:
+    """True for text that is no expression between slashes, or for one that RE2 reads."""
+    if (expression := expression_of(text)) is None:
+        return True
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        re2.compile(expression, options)
+    except re2.error:
+        return False
+    return True
+
+
+Phrase = Annotated[Text, checked("is no regular expression that RE2 can read", _is_phrase)]
+
+
+def expression_of(phrase: str) -> str | None:
+    """The expression of a phrase that is written as `/expression/` or `/expression/i`; None for plain text."""
+    match = re.fullmatch(r"/(.+)/(i?)", phrase, re.DOTALL)
+    return None if match is None else f"(?{match[2]}m){match[1]}"
+
+
+def _with_one_word(schema: dict[str, Any]) -> None:
+    schema["oneOf"] = [{"required": [SuiteCheck.model_fields[word].alias]} for word in CHECK_WORDS]
+
+
+class Sequel(Setting):
+    """Two calls, of which one must come before the other."""
+
+    first: CallRule = Field(description="The call that comes first.", examples=["Bash(npm test*)"])
+    then: CallRule = Field(description="The call before each of which it must come.", examples=["Bash(git commit*)"])
+
+
+class SuiteCheck(Setting):
+    """A criterion that needs no judge: one of the words below, decided from the session's calls, hooks and changes."""
+
+    called: CallRule | None = Field(
+        None, description="A call that was made, as permission rules name it.", examples=["Skill(changelog)"]
+    )
+    not_called: CallRule | None = Field(None, description="A call that was not made.", examples=["Bash(git push*)"])
+    order: CallRules | None = Field(
+        None,
+        description="Calls that were made in this order, with others between them.",
+        examples=[["Read(CLAUDE.md)", "Edit(src/**)", "Bash(npm test*)"]],
+    )
+    before: Sequel | None = Field(
+        None,
+        description="A call that came before each one of another kind.",
+        examples=[{"first": "Bash(npm test*)", "then": "Bash(git commit*)"}],
+    )
+    not_read: Globs | None = Field(
+        None, description="Files that the session did not read, as far as its calls show.", examples=[["secrets/**"]]
+    )
+    changed: Globs | None = Field(
+        None, description="Files that the session changed: one at least for each pattern.", examples=[["CHANGELOG.md"]]
+    )
+    changed_only: Globs | None = Field(
+        None, description="The only files that the session changed.", examples=[["src/**", "tests/**"]]
+    )
+    says: Phrase | None = Field(
+        None,
+        description="Text in the last message, or an expression such as /rate limit/i.",
+        examples=["/rate limit/i"],
+    )
+    not_says: Phrase | None = Field(None, description="The same, not in the last message.", examples=["/as an AI/i"])
+    command: Command | None = Field(
+        None,
+        description="A command that ends with exit code 0, run where build and test commands are.",
+        examples=["./check.sh"],
+    )
+    hook_ran: HookRule | None = Field(None, description="A hook that ran.", examples=["PreToolUse(guard)"])
+    hook_blocked: CallRule | None = Field(
+        None, description="A call that was tried, and that a hook blocked each time.", examples=["Bash(git push*)"]
+    )
+    hook_failed: Literal["none"] | None = Field(None, description="No hook failed, other than by blocking a call.")
+    times: Times | None = Field(
+        None, description="With called: how often, as a number or a range such as 1.. or ..3.", examples=[2]
+    )
+    agent: Literal["any", "main"] = Field(
+        "any", description="With words for calls: whether those of sub-agents count, or the main thread's alone."
+    )
+    name: Text | None = Field(
+        None,
+        description="What reports call the criterion, in place of the check itself.",
+        examples=["Tests ran first."],
+    )
+    must_pass: bool = Field(
+        default=False, description="Whether the check is red where it fails, whatever the base does."
+    )
+
+    model_config = ConfigDict(json_schema_extra=_with_one_word)
+
+    @model_validator(mode="after")
+    def _has_one_word(self) -> Self:
+        given = [word for word in CHECK_WORDS if getattr(self, word) is not None]
+        names = {word: SuiteCheck.model_fields[word].alias for word in CHECK_WORDS}
+        if len(given) != 1:
+            found = " and ".join(str(names[word]) for word in given) or "none of them"
+            context = {"words": ", ".join(map(str, names.values())), "found": found}
+            raise PydanticCustomError("setting", "must have one of {words}; it has {found}", context)
+        if self.times is not None and self.called is None:
+            raise PydanticCustomError("setting", "has times, which goes with called only")
+        if self.agent == "main" and given[0] not in {"called", "not_called", "order", "before", "not_read"}:
+            raise PydanticCustomError("setting", "has agent, which goes with words for calls only")
+        return self
+
+    @property
+    def word(self) -> str:
+        """Its word, in Python's spelling."""
+        return next(word for word in CHECK_WORDS if getattr(self, word) is not None)
+
+    @property
+    def text(self) -> str:
+        """The criterion: its name, or what the suite's file says."""
+        if self.name:
+            return self.name
+        times = [] if self.times is None else [f"times: {self.times}"]
+        agent = [] if self.agent == "any" else [f"agent: {self.agent}"]
+        return ", ".join([f"{type(self).model_fields[self.word].alias}: {self._value()}", *times, *agent])
+
+    def _value(self) -> str:
+        match getattr(self, self.word):
+            case Sequel() as both:
+                return f"{both.first}, then {both.then}"
+            case tuple() as words if self.word == "command":
+                return shlex.join(words)
+            case tuple() as parts:
+                return ", ".join(parts)
+            case value:
+                return str(value)
+
+
+_OPTIONS = {"times", "agent", "name", "must_pass"}
+CHECK_WORDS = tuple(name for name in SuiteCheck.model_fields if name not in _OPTIONS)
+
+
 class SuiteText(Record):
     """Text of a suite."""
 
@@ -502,12 +652,18 @@ class SuiteText(Record):
     must_pass: tuple[str, ...] = ()
     acceptance_criteria: tuple[str, ...] = ()
     answer_criteria: tuple[str, ...] = ()
+    checks: tuple[SuiteCheck, ...] = ()
     tags: tuple[str, ...] = ()
 
     @property
     def criteria(self) -> tuple[str, ...]:
-        """All that a judge rates, as numbered from 1: those about the result first."""
+        """All that a judge rates, as numbered from 1: those about the result first. Checks come behind them."""
         return self.must_pass + self.acceptance_criteria + self.answer_criteria
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The criteria that turn the check red where they fail, whatever the base does."""
+        return self.must_pass + tuple(check.text for check in self.checks if check.must_pass)
 
 
 class ResolvedSuite(SharedSettings, SuiteText):
@@ -515,3 +671,9 @@ class ResolvedSuite(SharedSettings, SuiteText):
 
     gateway_url: str | None = None
     """Gateway of the project."""
+
+    @property
+    def deciding_commands(self) -> tuple[Command, ...]:
+        """The commands after the session whose exit codes decide, in their order."""
+        commands = (self.build_command, self.test_command, *(check.command for check in self.checks))
+        return tuple(command for command in commands if command)

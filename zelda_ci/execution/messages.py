@@ -216,6 +216,7 @@ class Translator:
                     event=text(data.get("hook_event")),
                     outcome=text(data.get("outcome")),
                     output=text(output or data.get("output")),
+                    exit_code=code if isinstance(code := data.get("exit_code"), int) else None,
                 )
             case "task_notification":
                 # The CLI also makes a task of every call that takes some seconds. It ends just before the call returns,

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from zelda_ci.domain.measures import METRICS, Metric
-from zelda_ci.domain.suite import MetricSwitches
+from zelda_ci.domain.suite import MetricSwitches, ResolvedSuite
 from zelda_ci.metrics.base import Evaluator, JudgeServices, Services
 from zelda_ci.metrics.efficiency import Efficiency
 from zelda_ci.metrics.functional_correctness import FunctionalCorrectness
@@ -36,9 +36,13 @@ def judged(switches: MetricSwitches, services: JudgeServices) -> tuple[Evaluator
     return tuple(kind(services) for kind in _switched_on(switches, judged=True))
 
 
-def ask_judge(switches: MetricSwitches) -> bool:
-    """Whether any of the metrics needs a judge."""
-    return bool(_switched_on(switches, judged=True))
+def ask_judge(suite: ResolvedSuite) -> bool:
+    """Whether any of a suite's metrics needs a judge. One that has checks and no criteria asks for none."""
+    if not suite.criteria and suite.checks:
+        return False
+    return any(
+        kind is not RequirementFulfillment or suite.criteria for kind in _switched_on(suite.metrics, judged=True)
+    )
 
 
 def forms(switches: MetricSwitches) -> tuple[type[BaseModel], ...]:

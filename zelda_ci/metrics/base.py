@@ -90,6 +90,8 @@ class CommandRequest:
     timeout_seconds: float
     reports: Mapping[str, Sequence[str]] = field(default_factory=dict)
     buffer: OutputBuffer | None = None
+    log: str | None = None
+    """Name of the file that keeps what it prints, where it is not the step's."""
 
 
 @dataclass(frozen=True)

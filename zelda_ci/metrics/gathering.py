@@ -87,7 +87,7 @@ def gather(context: EvalContext, redact: Redactor, *, nonce: str, context_tokens
         return fence(kind, windowed(text, budget), nonce)
 
     tree = FinalTree(context.workspace.root) if context.workspace else None
-    patch, task, checks = _patch(context), redact(context.suite.prompt), "\n\n".join(context.checks)
+    patch, task, checks = read_patch(context), redact(context.suite.prompt), "\n\n".join(context.checks)
     changed = context.changes.files if tree and context.changes else ()
     texts, left_out = read_files(tree, changed, redact) if tree else ({}, {})
     shown = _fitted(texts, int(chars * FILES_SHARE), notes)
@@ -118,7 +118,8 @@ def gather(context: EvalContext, redact: Redactor, *, nonce: str, context_tokens
     return JudgeEvidence(blocks, sources, images, tuple(notes))
 
 
-def _patch(context: EvalContext) -> str:
+def read_patch(context: EvalContext) -> str:
+    """The patch as it is shown, or what stands in its place."""
     if context.changes is None:
         return UNKNOWN
     try:

@@ -1,17 +1,22 @@
-"""Requirement fulfillment: whether the work meets the acceptance criteria, judged by vote and checked by citations."""
+"""Requirement fulfillment: whether the work meets the criteria.
+
+Acceptance criteria are judged by vote and checked by citations; checks are decided without a judge.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
+import anyio.to_thread
 from pydantic import BaseModel
 
 from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails
 from zelda_ci.domain.measures import Metric
 from zelda_ci.metrics.base import JudgeServices, Outcome, Scored, Unscored
+from zelda_ci.metrics.checks import decide
 from zelda_ci.metrics.citations import CitedPlace
 from zelda_ci.metrics.evidence import Citing, Criterion, look_up
-from zelda_ci.metrics.panel import NO_REASON, ItemAnswer, Panel, Word, unjudged
+from zelda_ci.metrics.panel import NO_REASON, Draft, ItemAnswer, Panel, Word, unjudged
 
 
 class CriterionAnswer(ItemAnswer):
@@ -74,16 +79,18 @@ class RequirementFulfillment:
         self._services = services
 
     async def evaluate(self, context: EvalContext) -> Outcome:
-        """Ask the judge, and check what it cites."""
-        criteria, redact = context.suite.criteria, self._services.redact
-        if not criteria:
-            return Unscored("Not configured: the suite has no acceptanceCriteria.")
+        """Ask the judge, check what it cites, and decide the checks."""
+        suite, criteria, redact = context.suite, context.suite.criteria, self._services.redact
+        if not criteria and not suite.checks:
+            return Unscored("Not configured: the suite has neither acceptanceCriteria nor checks.")
         if not context.transcript.status.is_valid:
             return Unscored("The session broke off, so its work was not judged.")
-        results = len(criteria) - len(context.suite.answer_criteria)
+        results = len(criteria) - len(suite.answer_criteria)
         numbered = {n: Criterion(text, n > results) for n, text in enumerate(criteria, start=1)}
-        panel = CriteriaPanel(context, self._services, numbered)
-        drafts, how = await panel.judged()
+        drafts: Mapping[int, Draft[CriterionVerdict]] = {}
+        how: dict[str, Any] = {"notes": ()}
+        if criteria:
+            drafts, how = await CriteriaPanel(context, self._services, numbered).judged()
         judgements = [
             CriterionJudgement(
                 criterion=redact(criteria[number - 1]),
@@ -92,6 +99,7 @@ class RequirementFulfillment:
             )
             for number, draft in drafts.items()
         ]
+        judgements += await anyio.to_thread.run_sync(decide, context, redact)
         dropped = (
             redact(f"Criterion {number}: a citation was left out. {' '.join(draft.dropped)}")
             for number, draft in drafts.items()
@@ -100,12 +108,14 @@ class RequirementFulfillment:
         details = FulfillmentDetails(**{**how, "criteria": judgements, "notes": (*how["notes"], *dropped)})
         verdicts = [judgement.verdict for judgement in judgements]
         if CriterionVerdict.NOT_JUDGED in verdicts:
-            reasons = (None if draft.verdict else draft.reasoning for draft in drafts.values())
-            names = (f"{number}. {text}" for number, text in enumerate(criteria, start=1))
-            return unjudged("criteria", list(zip(names, reasons, strict=True)), details)
+            named = [
+                (f"{number}. {it.criterion}", it.reasoning if it.verdict is CriterionVerdict.NOT_JUDGED else None)
+                for number, it in enumerate(judgements, start=1)
+            ]
+            return unjudged("criteria", named, details)
         passed, failed = verdicts.count(CriterionVerdict.PASS), verdicts.count(CriterionVerdict.FAIL)
         undecided = verdicts.count(CriterionVerdict.UNDECIDED)
-        counted = passed + failed + (undecided if context.suite.undecided == "fail" else 0)
+        counted = passed + failed + (undecided if suite.undecided == "fail" else 0)
         if not counted:
             why = "The evidence decides none of the criteria, and the suite ignores such."
             return Unscored(why, details, failed=True)

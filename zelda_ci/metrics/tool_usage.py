@@ -271,6 +271,7 @@ class ToolUsage:
         details = _counted(context, manifest, redact)
         steering = [item for item in manifest.items if item.kind in CALLED | FOLLOWED]
         is_valid = context.transcript.status.is_valid
+        ask_for_judge = bool(context.suite.criteria or not context.suite.checks)
         if context.manifest is None:
             # Nobody could look: silence about a session that ran its course would be taken for consent.
             return Unscored(
@@ -279,6 +280,7 @@ class ToolUsage:
         reasons = {
             NO_TOOLS: steering,
             "The session broke off, so its use of tools was not judged.": is_valid,
+            "The suite has checks and no criteria, so no judge was asked.": ask_for_judge,
             "The model gave no response.": not all(turn.synthetic for turn in context.transcript.turns),
             "Nothing of what the project offers was loaded.": any(item.loaded for item in steering),
         }

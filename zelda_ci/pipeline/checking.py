@@ -392,7 +392,7 @@ def commands_of(suite: ResolvedSuite) -> Mapping[str, Command]:
 
 def judge_models(suite: ResolvedSuite) -> Iterable[str]:
     """Models that judge the runs of a suite."""
-    return models_of(suite) if metrics.ask_judge(suite.metrics) else ()
+    return models_of(suite) if metrics.ask_judge(suite) else ()
 
 
 # Of the API's answers: what a wait may mend.

@@ -11,6 +11,7 @@ import anyio
 
 from zelda_ci import metrics
 from zelda_ci.domain.context import EvalContext
+from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails
 from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.numbers import some_of
@@ -24,8 +25,9 @@ from zelda_ci.execution.manifest.loading import resolve_loaded
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.judge.base import Judge, JudgePanel, models_of
 from zelda_ci.judge.prompts import mark_of, new_nonce
-from zelda_ci.metrics.base import Evaluator, JudgeServices, run_evaluator
-from zelda_ci.metrics.functional_correctness import ending
+from zelda_ci.metrics.base import CommandRequest, Evaluator, JudgeServices, run_evaluator
+from zelda_ci.metrics.checks import CheckDecision, commands_of_checks, judgement
+from zelda_ci.metrics.functional_correctness import check_usable, ending
 from zelda_ci.model_proxy import pricing
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.proxy import ModelProxy
@@ -125,10 +127,12 @@ async def evaluate(label: str, context: EvalContext, tools: Tools, state: RunSta
     checked = await _checked_out(context, tools, state)
     for evaluator in tools.evaluators(context.suite):
         state.known = with_results(state.known, [await run_evaluator(evaluator, checked, tools.redact)])
+    commands = await _checks_by_command(checked, tools)
     if state.known.status is SessionStatus.INTERRUPTED or context.changes is None:
         return
     # The judges read what the session left, not what was tested.
-    judging = JudgeRun(tools.judge_proxy, label, replace(context, checks=checks(state.known, tools.redact)))
+    context = replace(context, checks=checks(state.known, tools.redact), commands=commands)
+    judging = JudgeRun(tools.judge_proxy, label, context)
     try:
         await judging.run()
     finally:
@@ -146,7 +150,7 @@ async def _checked_out(context: EvalContext, tools: Tools, state: RunState) -> E
     """
     suite, workspace, run_id = context.suite, context.workspace, state.folder.run_id
     has_any = suite.build_command is not None or suite.test_command is not None
-    has_commands = has_any and suite.metrics.is_on(Metric.FUNCTIONAL_CORRECTNESS)
+    has_commands = (has_any and suite.metrics.is_on(Metric.FUNCTIONAL_CORRECTNESS)) or commands_of_checks(suite)
     is_wanted = has_commands or suite.protected_paths or suite.commands_see_suites
     if workspace is None or not is_wanted or not context.transcript.status.is_valid:
         return context
@@ -172,6 +176,29 @@ async def _checked_out(context: EvalContext, tools: Tools, state: RunState) -> E
             context = replace(context, unready=why)
     await tools.workspaces.bring_ignored(workspace, checked.workspace)
     return context
+
+
+async def _checks_by_command(context: EvalContext, tools: Tools) -> dict[str, CriterionJudgement]:
+    """Run the checks of a suite that are commands, where build and tests ran."""
+    suite, workspace, found = context.suite, context.workspace, dict[str, CriterionJudgement]()
+    if workspace is None or not context.transcript.status.is_valid:
+        return found
+    for number, check in commands_of_checks(suite):
+        if context.unready:
+            decision = CheckDecision(CriterionVerdict.FAIL, context.unready)
+        else:
+            limit = suite.command_timeout_seconds
+            order = CommandRequest("test", check.command or (), limit, log=f"check-{number}")
+            try:
+                done = (await tools.commands.run(workspace, order)).result.in_brief(tools.redact)
+                check_usable(f"checks: {check.text}", done, workspace.confinement.environment)
+                verdict = CriterionVerdict.PASS if done.exit_code == 0 else CriterionVerdict.FAIL
+                decision = CheckDecision(verdict, f"The command {ending(suite, done)}. {done.output}".strip())
+            except ZeldaError as problem:
+                # Nobody could run it: that says nothing of the session.
+                decision = CheckDecision(CriterionVerdict.NOT_JUDGED, problem.message)
+        found[tools.redact(check.text)] = judgement(check, decision, tools.redact)
+    return found
 
 
 def update_isolation(state: RunState, findings: Iterable[SettingFinding] = (), **facts: object) -> None:
@@ -245,7 +272,10 @@ async def _rejudge(stored: RunFolder, proxy: ModelProxy, emit: Emit, overrides: 
     had = resolve_loaded(offered, transcript, redact) if offered else None
     changes = Changes(**dict(run.changes) | {"patch": stored.patch_file}) if run.changes else None
     context = EvalContext(run.config, None, transcript, run.api, changes, images=stored.path / IMAGES, manifest=had)
-    judging = JudgeRun(proxy, run.run_id, replace(context, checks=checks(run, redact)))
+    earlier = run.details(FulfillmentDetails)
+    # Nobody can run them again: the workspace is gone.
+    commands = {str(each.criterion): each for each in earlier.criteria if each.by == "check"} if earlier else {}
+    judging = JudgeRun(proxy, run.run_id, replace(context, checks=checks(run, redact), commands=commands))
     await judging.run()
     for notice in judging.notices:
         emit(Warned(notice, run.run_id))

@@ -36,7 +36,7 @@ class WorkspaceCommandRunner:
         """Run a command that decides, and collect the reports it wrote."""
         self._emit(PhaseStarted(workspace.run_id, Phase(order.step)))
         watch = await anyio.to_thread.run_sync(Watch, workspace, order.reports, abandon_on_cancel=True)
-        result = await self._command(workspace, order, order.step)
+        result = await self._command(workspace, order, order.log or order.step)
         written = await anyio.to_thread.run_sync(watch.written, abandon_on_cancel=True)
         return Ran(result, written.files, written.notes)
 

@@ -221,7 +221,7 @@ def notes(suite: ResolvedSuite, environment: Mapping[str, str]) -> tuple[str, ..
     Raises:
         WorkspaceError: As in `arguments`.
     """
-    commands = (suite.setup_command, suite.build_command, suite.test_command)
+    commands = (suite.setup_command, *suite.deciding_commands)
     shell = _shell(suite, environment) if any(isinstance(command, str) for command in commands) else ["bash"]
     return () if suite.shell or PurePath(shell[0]).name == "bash" else (NO_PIPEFAIL,)
 

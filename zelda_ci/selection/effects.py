@@ -130,7 +130,7 @@ def own_places(suite: ResolvedSuite, folder: str, files: Iterable[str] = ()) -> 
     nor what lies outside is its own.
     """
     names = [*files, *_words(suite.setup_command)]
-    for command in (suite.build_command, suite.test_command):
+    for command in suite.deciding_commands:
         names += (word for word in _words(command) if "." in word or "/" in word)
     places = {posixpath.normpath(posixpath.join(folder, name)) for name in names if not name.startswith("/")}
     return frozenset(place for place in places if place not in (".", "..") and not _is_above(place, folder))

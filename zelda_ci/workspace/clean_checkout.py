@@ -262,8 +262,7 @@ def protection(suite: ResolvedSuite, prefix: str, is_committed: Callable[[str], 
     # What commands would start in place of the machine's programs.
     folders = map(posixpath.normpath, suite.execution.path)
     globs += [f"{folder}/**" for folder in folders if folder != "." and not folder.startswith("/")]
-    commands = [command for command in (suite.build_command, suite.test_command) if command]
-    named = {name for command in commands for name in named_files(command, prefix, is_committed)}
+    named = {name for command in suite.deciding_commands for name in named_files(command, prefix, is_committed)}
     return spec([*globs, *(own or ())], prefix, named)
 
 

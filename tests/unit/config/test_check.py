@@ -3,6 +3,7 @@
 import pytest
 
 from tests.unit.config.folder import GOOD, about_config, about_suite, loaded, make, only_suite, problems
+from zelda_ci.config.document import parse_document
 from zelda_ci.config.schema import ProjectConfig, SuiteConfig, keys
 from zelda_ci.named_secrets import is_secret_name
 
@@ -194,3 +195,26 @@ def test_a_suite_may_switch_the_tests_of_the_project_off_but_not_measure_them_th
     loaded(tmp_path / "a", config=config, test_a=GOOD + "testCommand: []\n")
     make(tmp_path / "b", config=config, test_a=GOOD + "testCommand: []\ntestReport: a.xml\n")
     assert problems(tmp_path / "b") == ["zelda/test-a.yaml:3:1: testReport has no effect: the suite has no testCommand"]
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("{called: Read, says: x}", "3:5: item 1 of checks must have one of called, notCalled, order, "),
+        ("{name: It reads.}", "it has none of them"),
+        ("{caled: Read}", "did you mean called?"),
+        ("{called: '(x)'}", "3:14: called of item 1 of checks must be a tool, alone or with what it is called with"),
+        ("{order: [Read]}", "order of item 1 of checks must be a list of at least 2"),
+        ("{called: Read, times: few}", "times of item 1 of checks must be "),
+        ("{notCalled: Read, times: 2}", "has times, which goes with called only"),
+        ("{says: x, agent: main}", "has agent, which goes with words for calls only"),
+        ("{says: '/(/'}", "says of item 1 of checks is no regular expression that RE2 can read"),
+        ("{before: {first: Read}}", "3:14: before of item 1 of checks has no then"),
+        ("{notRead: [/etc/passwd]}", "must be a path inside the project"),
+        ("{hookFailed: all}", "hookFailed of item 1 of checks must be none"),
+        ("{hookRan: guard}", "hookRan of item 1 of checks must be the event of a hook"),
+    ],
+)
+def test_a_check_that_says_nothing_or_too_much_is_named_with_its_place(written: str, message: str) -> None:
+    (problem,) = parse_document(f"prompt: x\nchecks:\n  - {written}\n", "test-a.yaml", SuiteConfig).problems
+    assert message in str(problem)

@@ -32,7 +32,7 @@ def test_suites_are_found_by_name_in_order_and_called_after_their_files(tmp_path
     [("", "is empty"), ("# only\n", "is empty"), ("tags: [a]\n", "has no prompt"), ("prompt:", "has no prompt")],
 )
 def test_a_suite_without_a_prompt_is_told_so(text, what, tmp_path):
-    needs = "it needs a prompt (or a promptFile), and acceptanceCriteria to be judged by"
+    needs = "it needs a prompt (or a promptFile), and acceptanceCriteria or checks to be judged by"
     assert problems(make(tmp_path, test_a=text)) == [f"zelda/test-a.yaml:1:1: the suite {what}: {needs}"]
 
 

@@ -159,14 +159,20 @@ def test_retries_hooks_and_denials_have_records_of_their_own(hear: Conversation)
         HookEventMessage(
             subtype="hook_response",
             hook_event_name="PreToolUse",
-            data={**hook, "stdout": "out\n", "stderr": "err\n", "output": "err\n"},
+            data={**hook, "stdout": "out\n", "stderr": "err\n", "output": "err\n", "exit_code": 2},
         ),
         system("permission_denied", tool_name="Write", tool_use_id="toolu_1", message="not granted"),
     )
     assert [record.model_dump(exclude={"type", "at"}) for record in records] == [
         {"attempt": 2, "status": 529, "error": "overloaded", "delay_seconds": 0.6},
         {"attempt": 1, "status": None, "error": "unknown", "delay_seconds": 0.0},
-        {"name": "PreToolUse:Bash", "event": "PreToolUse", "outcome": "error", "output": "out\nerr\n"},
+        {
+            "name": "PreToolUse:Bash",
+            "event": "PreToolUse",
+            "outcome": "error",
+            "output": "out\nerr\n",
+            "exit_code": 2,
+        },
         {"tool": "Write", "tool_call_id": "toolu_1", "reason": "not granted"},
     ]
     assert [type(record) for record in records] == [Retried, Retried, HookRan, Denied]

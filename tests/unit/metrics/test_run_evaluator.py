@@ -1,6 +1,7 @@
 """The one place where an evaluator may fail, and the table of evaluators."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import anyio
 import pytest
@@ -106,4 +107,23 @@ def test_every_metric_has_an_evaluator_and_the_switches_of_a_suite_choose() -> N
     assert set(versions(switches)) == set(Metric)
     assert unjudged(MetricSwitches(efficiency=False, functional_correctness=False), SERVICES) == ()
     without = MetricSwitches(requirement_fulfillment=False, tool_usage=False)
-    assert (ask_judge(switches), ask_judge(without), len(forms(switches)), forms(without)) == (True, False, 2, ())
+    assert (len(forms(switches)), forms(without)) == (2, ())
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_asked"),
+    [
+        ({"acceptanceCriteria": ["It works."]}, True),
+        ({"acceptanceCriteria": ["It works."], "checks": [{"called": "Read"}]}, True),
+        # Tool usage is judged by what the project offers.
+        ({}, True),
+        ({"metrics": {"toolUsage": False}}, False),
+        ({"checks": [{"called": "Read"}]}, False),
+        (
+            {"acceptanceCriteria": ["It works."], "metrics": {"toolUsage": False, "requirementFulfillment": False}},
+            False,
+        ),
+    ],
+)
+def test_a_suite_with_checks_and_no_criteria_needs_no_judge(asked: dict[str, Any], *, is_asked: bool) -> None:
+    assert ask_judge(suite(**asked)) is is_asked

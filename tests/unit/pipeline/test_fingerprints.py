@@ -54,7 +54,8 @@ def settings() -> list[tuple[str, str]]:
 def test_every_setting_that_has_an_effect_changes_the_outcome_and_is_named(name: str, key: str) -> None:
     plain = suite()
     group = getattr(plain, name)
-    changed = plain.model_copy(update={name: group.model_copy(update={key: "another"}) if key else "another"})
+    other = suite(checks=[{"called": "Read"}]).checks if name == "checks" else "another"
+    changed = plain.model_copy(update={name: group.model_copy(update={key: "another"}) if key else other})
     before, after = of(plain), of(changed)
     assert before.outcome != after.outcome
     assert (before.tree, before.platform) == (after.tree, after.platform)

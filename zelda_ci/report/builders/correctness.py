@@ -183,7 +183,8 @@ def _unmet(run: RunResult, files: RunFiles) -> Problem | None:
     undecided = " (undecided)" if failed[0].verdict is CriterionVerdict.UNDECIDED else ""
     criterion = sentence(failed[0].criterion, MAX_CRITERION_LENGTH)
     why = f"Not met: {criterion.removesuffix('.') if undecided or more else criterion}{undecided}{more}"
-    advice = "Check the judge's reasoning against what the session changed."
+    by_judge = "Check the judge's reasoning against what the session changed."
+    advice = "Look at what the check cites." if failed[0].by == "check" else by_judge
     return Problem(why, advice, files.patch or files.transcript)
 
 

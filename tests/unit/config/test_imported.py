@@ -1,0 +1,205 @@
+"""`zelda import`: shapes of cases that teams have for other tools."""
+
+from pathlib import Path
+
+import pytest
+
+from zelda_ci.config.document import parse_document
+from zelda_ci.config.imported import Importer
+from zelda_ci.config.schema import SuiteConfig
+from zelda_ci.errors import ConfigError
+
+SKILL_EVALS = """{
+\t"skill_name": "pdf",
+\t"evals": [
+\t\t{"id": 1, "prompt": "Rotate a.pdf.", "expected_output": "A rotated file.", "files": ["evals/files/a.pdf"],
+\t\t "expectations": ["Every page is rotated.", "The skill used rotate.py"], "timeout": 5},
+\t\t{"id": "two", "prompt": "Merge them: a, b.", "assertions": [{"text": "There is one file."}]}
+\t]
+}
+"""
+TRIGGERS = """[{"query": "Fill in this form", "should_trigger": true}, {"query": "2+2?", "should_trigger": false}]"""
+PROMPTFOO = """
+description: Reviews
+providers: [{id: 'anthropic:claude-agent-sdk'}]
+prompts: ['Review {{file}}: {{how}}', file://prompt.txt]
+defaultTest:
+  vars: {how: strictly}
+  assert:
+    - {type: cost, threshold: 0.5}
+tests:
+  - description: finds the bug
+    vars: {file: [a.ts, b.ts]}
+    assert:
+      - {type: skill-used, value: review-standards}
+      - {type: not-skill-used, value: release}
+      - type: trajectory:tool-used
+        value: {name: Read, min: 2}
+      - {type: trajectory:tool-used, value: [Grep, Glob]}
+      - {type: trajectory:tool-sequence, value: {steps: [Read, Edit], mode: exact}}
+      - {type: trajectory:tool-args-match, value: {name: Bash, args: {command: '*pytest*'}}}
+      - {type: trajectory:tool-args-match, value: {name: Bash, args: {command: x, timeout: 5}}}
+      - {type: trajectory:step-count, value: {type: command, pattern: 'npm test*', max: 3}}
+      - {type: icontains-any, value: [SQL, injection (blind)]}
+      - {type: not-contains, value: LGTM}
+      - {type: regex, value: 'line \\d+'}
+      - {type: regex, value: '(?<!no )bug'}
+      - {type: llm-rubric, value: 'It names {{file}} and the
+          line.'}
+      - {type: javascript, value: file://check.js}
+      - {type: javascript, value: output.length < 5}
+      - {type: latency, threshold: 120000}
+      - {type: is-json}
+      - {type: llm-rubric, value: Sure., weight: 2}
+"""
+CASE = """schema_version: "1.0"
+name: releases
+execution: {prompt: Release it., max_turns: 12}
+graders:
+  - {type: regex, pattern: 'v1\\.\\d', flags: i}
+  - {type: regex, pattern: TODO, match: not_contains, target: {source: file, path: CHANGELOG.md}}
+  - {type: regex, pattern: x, target: trace}
+  - {type: tool_used, tool: Skill, input_match: '"skill"\\s*:\\s*"(?:[\\w-]+:)?release"'}
+  - {type: tool_used, tool: Bash, input_match: 'git push', min: 0, max: 0}
+  - {type: tool_used, tool: Bash, input_match: 'a(?!b)'}
+  - {type: tool_order, before: {tool: Bash, input_match: 'npm test'}, after: {tool: Bash, input_match: git commit}}
+  - {type: tool_order, before: Read, after: Write}
+  - {type: file_exists, path: 'dist/*.tgz'}
+  - {type: baseline, reference: x}
+"""
+
+
+def imported(folder: Path, files: dict[str, str], start: str = "") -> tuple[dict[str, dict[str, object]], list[str]]:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    importer = Importer(folder)
+    importer.read(folder / start)
+    suites = {}
+    for suite in importer.suites:
+        layer = parse_document(suite.text, f"test-{suite.name}.yaml", SuiteConfig)
+        assert [str(problem) for problem in layer.problems] == []
+        suites[suite.name] = {key: value for key, value in layer.values().items() if key != "name"}
+    return suites, [str(each) for each in importer.to_do]
+
+
+def test_evals_of_a_skill_become_suites(tmp_path: Path) -> None:
+    suites, to_do = imported(tmp_path, {"skills/pdf/evals/evals.json": SKILL_EVALS})
+    assert suites == {
+        "pdf-1": {
+            "prompt": "Rotate a.pdf.",
+            "acceptanceCriteria": (
+                "Every page is rotated.",
+                "The skill used rotate.py",
+                "The result is as described: A rotated file.",
+            ),
+            "checks": ({"called": "Skill(pdf)"},),
+        },
+        "pdf-two": {
+            "prompt": "Merge them: a, b.",
+            "acceptanceCriteria": ("There is one file.",),
+            "checks": ({"called": "Skill(pdf)"},),
+        },
+    }
+    assert [line.removeprefix("skills/pdf/evals/evals.json:") for line in to_do] == [
+        "4: pdf-1 works on evals/files/a.pdf: have it in the repository, named in the prompt",
+        "5: pdf-1: timeout has no equivalent",
+    ]
+
+
+def test_queries_that_should_trigger_become_checks_of_the_skill_whose_folder_they_lie_in(tmp_path: Path) -> None:
+    suites, to_do = imported(tmp_path, {"skills/forms/evals/evals.json": TRIGGERS})
+    assert [suite["checks"] for suite in suites.values()] == [
+        ({"called": "Skill(forms)"},),
+        ({"notCalled": "Skill(forms)"},),
+    ]
+    assert to_do == []
+
+
+def test_a_promptfoo_configuration_becomes_a_suite_for_each_prompt_and_test(tmp_path: Path) -> None:
+    files = {"promptfooconfig.yaml": PROMPTFOO, "prompt.txt": "Look at {{file}}."}
+    suites, to_do = imported(tmp_path, files, "promptfooconfig.yaml")
+    assert list(suites) == ["finds-the-bug-p1", "finds-the-bug-p2"]
+    first = suites["finds-the-bug-p1"]
+    assert first["prompt"] == "Review {{file}}: strictly"
+    assert first["matrix"] == {"variables": {"file": ("a.ts", "b.ts")}}
+    assert first["efficiencyTargets"] == {"costUsd": 0.5, "durationSeconds": 120.0}
+    assert first["answerCriteria"] == ("It names a.ts and the line.", "Sure.")
+    assert first["checks"] == (
+        {"called": "Skill(review-standards)"},
+        {"notCalled": "Skill(release)"},
+        {"called": "Read", "times": "2.."},
+        {"called": "Grep"},
+        {"called": "Glob"},
+        {"order": ("Read", "Edit")},
+        {"called": "Bash(*pytest*)"},
+        {"called": "Bash(npm test*)", "times": "0..3"},
+        {"says": "/(?i)SQL|(?i)injection\\ \\(blind\\)/"},
+        {"notSays": "LGTM"},
+        {"says": "/line \\d+/"},
+        {"command": "node check.js"},
+    )
+    of_first = [line for line in to_do if "-p1" in line or "promptfoo:" in line]
+    assert [line.partition(": ")[2].removeprefix("finds-the-bug-p1: ") for line in of_first] == [
+        "promptfoo: providers has no equivalent",
+        "order lets other calls stand between, exact does not",
+        "no rule can say a call with several arguments",
+        "file://check.js gets no `output`: let it read the files, and end with 0 or 1",
+        "javascript has no equivalent",
+        "is-json has no equivalent",
+        'no check can say {"says": "/(?<!no )bug/"}',
+    ]
+    assert all(line.startswith("promptfooconfig.yaml:") for line in to_do)
+
+
+def test_cases_of_a_plugin_become_suites_with_their_graders(tmp_path: Path) -> None:
+    files = {
+        "evals/release/case.yaml": CASE,
+        "evals/release/scaffold.sh": "true",
+        "evals/asks/prompt.md": "---\ntags: [x]\nmax_turns: 3\nappend_system_prompt: Be brief.\n---\n\nWhat is\nit?\n",
+        "evals/asks/graders/skill.md": "---\ntype: tool_used\ntool: Skill\nmin: 1\narm: with-only\n---\nIt fires.\n",
+        "evals/asks/graders/asks.md": "---\ntype: llm\nfocus: last_message\n---\nIt asks\nfirst.\n",
+        "evals/asks/graders/none.md": "---\ntype: regex\n---\nsorry\n",
+        "evals/asks/graders/gone.md": "---\ntype: file_exists\npath: proposal.md\nexists: false\n---\n",
+    }
+    suites, to_do = imported(tmp_path, files)
+    assert suites["releases"] == {
+        "prompt": "Release it.",
+        "execution": {"maxTurns": 12},
+        "setupCommand": "bash evals/release/scaffold.sh",
+        "checks": (
+            {"says": "/v1\\.\\d/i"},
+            {
+                "command": ("sh", "-c", '! "$@"', "sh", "grep", "-Pzq", "--", "TODO", "CHANGELOG.md"),
+                "name": "CHANGELOG.md has no /TODO/",
+            },
+            {"called": "Skill(release)"},
+            {"notCalled": "Bash(*git push*)"},
+            {"before": {"first": "Bash(*npm test*)", "then": "Bash(*git commit*)"}},
+            {"before": {"first": "Read", "then": "Write"}},
+            {"changed": ("dist/*.tgz",)},
+        ),
+    }
+    assert suites["asks"]["prompt"] == "What is\nit?"
+    assert suites["asks"]["answerCriteria"] == ("It asks first.",)
+    assert suites["asks"]["checks"] == (
+        {"command": "test ! -e proposal.md", "name": "No proposal.md."},
+        {"says": "/sorry/"},
+        {"called": "Skill"},
+    )
+    assert to_do == [
+        "evals/asks/prompt.md:4: asks: append_system_prompt has no equivalent",
+        "evals/asks/graders/skill.md:2: asks: arm with-only: Zelda compares the head with the base, not with no plugin",
+        "evals/release/case.yaml:7: releases: no check searches the trace for /x/",
+        "evals/release/case.yaml:10: releases: no rule can say a call of Bash with /a(?!b)/",
+        "evals/release/case.yaml:14: releases: a grader of the type baseline has no equivalent",
+    ]
+
+
+def test_a_folder_without_anything_known_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="holds nothing that can be imported"):
+        imported(tmp_path, {"a.txt": "x"})
+    with pytest.raises(ConfigError, match="does not exist"):
+        imported(tmp_path, {}, "nowhere")
+    with pytest.raises(ConfigError, match=r"evals.json:1:1"):
+        imported(tmp_path, {"evals.json": "{nonsense"})

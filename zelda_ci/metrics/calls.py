@@ -1,0 +1,274 @@
+"""Calls that a session made, and the rules by which checks name them: those of Claude Code's permissions."""
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from posixpath import normpath
+from typing import Any
+
+import re2
+
+from zelda_ci.domain.context import EvalContext
+from zelda_ci.domain.session import ToolCall
+from zelda_ci.files import globs
+
+# A rule for one of these counts for the others, as in Claude Code.
+FAMILIES: Mapping[str, tuple[str, ...]] = {
+    "Read": ("Read", "Grep", "Glob", "LS", "NotebookRead"),
+    "Edit": ("Edit", "Write", "MultiEdit", "NotebookEdit"),
+    "Agent": ("Agent", "Task"),
+    "Task": ("Agent", "Task"),
+}
+FILE_TOOLS = {name for family in ("Read", "Edit") for name in FAMILIES[family]}
+PATH_KEYS = ("file_path", "notebook_path", "path")
+# What Claude Code answers where a call was not carried out at all.
+NOT_CARRIED_OUT = "<tool_use_error>"
+MAX_COMMAND_LENGTH = 20_000
+MAX_SHOWN_LENGTH = 200
+MAX_DEPTH = 3
+
+
+@dataclass(frozen=True, eq=False)
+class SessionCall:
+    """A call that was made or tried, with its place in the transcript."""
+
+    turn: int
+    number: int
+    """Of the turn's calls, from 1."""
+    tool: ToolCall
+    is_main: bool
+
+    @property
+    def is_made(self) -> bool:
+        """False where it was denied, or not carried out; skills and sub-agents that failed never began."""
+        if self.tool.denied or (self.tool.output or "").startswith(NOT_CARRIED_OUT):
+            return False
+        return not (self.tool.is_error and self.tool.name in {"Skill", *FAMILIES["Agent"]})
+
+    @cached_property
+    def commands(self) -> tuple[str, ...]:
+        """Of a shell line, the simple commands in it, in order."""
+        line = self.tool.input.get("command")
+        is_line = self.tool.name == "Bash" and isinstance(line, str)
+        return tuple(simple_commands(str(line)[:MAX_COMMAND_LENGTH])) if is_line else ()
+
+    @property
+    def shown(self) -> str:
+        """The call in few words."""
+        values = [value for value in self.tool.input.values() if isinstance(value, str)]
+        text = self.tool.label if self.tool.label != self.tool.name or not values else values[0]
+        return text[:MAX_SHOWN_LENGTH]
+
+
+def calls_of(context: EvalContext) -> list[SessionCall]:
+    """All calls of a session, in order."""
+    return [
+        SessionCall(turn.index, number, tool, turn.parent_tool_call_id is None)
+        for turn in context.transcript.turns
+        for number, tool in enumerate(turn.tool_calls, start=1)
+    ]
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the session worked: paths that it wrote are told relative to the project's folder."""
+
+    top: str = ""
+    folder: str = ""
+    """The project's, relative to the top of the tree."""
+
+    @classmethod
+    def of(cls, context: EvalContext) -> "Places":
+        """Those of a run, by its manifest: its workspace may be gone."""
+        manifest = context.manifest
+        return cls(str(manifest.workspace or ""), str(manifest.folder or "")) if manifest else cls()
+
+    def relative(self, path: str) -> str | None:
+        """A path as the session wrote it, relative to the project; None for one that lies elsewhere."""
+        project = normpath(f"{self.top}/{self.folder}")
+        absolute = normpath(path if path.startswith("/") else f"{project}/{path}")
+        below = f"{project.rstrip('/')}/"
+        return absolute.removeprefix(below) if absolute.startswith(below) else None
+
+    def of_tree(self, path: str) -> str | None:
+        """A path relative to the top of the tree, relative to the project; None for one beside it."""
+        below = f"{self.folder}/" if self.folder not in {"", "."} else ""
+        return path.removeprefix(below) if path.startswith(below) else None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule such as `Bash(git push*)`: a tool, and what it is called with."""
+
+    text: str
+    places: Places
+
+    @cached_property
+    def _parts(self) -> tuple[str, str | None]:
+        name, opened, wanted = self.text.partition("(")
+        return name, wanted.removesuffix(")") if opened else None
+
+    def covers(self, call: SessionCall) -> bool:
+        """Whether a call is one that the rule names."""
+        return bool(self.positions(call))
+
+    def positions(self, call: SessionCall) -> tuple[int, ...]:
+        """Of the simple commands of a shell line, the numbers of those that it names; of another call that, 0."""
+        name, wanted = self._parts
+        if not _is_tool(call.tool.name, name):
+            return ()
+        if wanted is None:
+            return (0,)
+        if call.tool.name == "Bash":
+            return tuple(number for number, command in enumerate(call.commands) if _is_command(command, wanted))
+        return (0,) if self._is_called_with(call.tool, wanted) else ()
+
+    def _is_called_with(self, tool: ToolCall, wanted: str) -> bool:
+        given = tool.input
+        if tool.name in FILE_TOOLS:
+            paths = [given[key] for key in PATH_KEYS if isinstance(given.get(key), str)]
+            return any(covers_path([wanted], path, self.places) for path in paths)
+        if tool.name in {"Skill", *FAMILIES["Agent"]}:
+            name = str(given.get("skill" if tool.name == "Skill" else "subagent_type") or "").removeprefix("/")
+            names = {name} if ":" in wanted.removesuffix(":*") else {name, name.rpartition(":")[2]}
+            return any(_is_like(each, wanted.removeprefix("/")) for each in names)
+        if wanted.startswith("domain:"):
+            host = re.sub(r"^\w+://(?:[^/@]*@)?", "", str(given.get("url") or "")).partition("/")[0].partition(":")[0]
+            return _is_like(host.lower(), wanted.removeprefix("domain:").lower()) or host.lower().endswith(
+                f".{wanted.removeprefix('domain:').lower()}"
+            )
+        return any(_is_like(text, wanted) for text in texts_of(given))
+
+
+def covers_path(patterns: Sequence[str], path: str, places: Places) -> bool:
+    """Whether one of the patterns covers a path as the session wrote it; `//` begins an absolute pattern."""
+    relative = places.relative(path)
+    absolute = [f"/{pattern.lstrip('/')}" for pattern in patterns if pattern.startswith("//")]
+    inside = [pattern for pattern in patterns if not pattern.startswith("//")]
+    return (relative is not None and globs.matches(inside, relative)) or (
+        path.startswith("/") and globs.matches(absolute, normpath(path).lstrip("/"))
+    )
+
+
+def texts_of(value: Any) -> Iterator[str]:
+    """Every text in the input of a call."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from texts_of(inner)
+
+
+def _is_tool(name: str, wanted: str) -> bool:
+    if wanted.startswith("mcp__") and wanted.count("__") == 1:
+        return name.startswith(f"{wanted}__") or _is_like(name, wanted)
+    return name in FAMILIES.get(wanted, ()) or _is_like(name, wanted)
+
+
+def _is_command(command: str, wanted: str) -> bool:
+    return any(_is_like(each, wanted) for each in (command, _without_wrappers(command)))
+
+
+@lru_cache(maxsize=1000)
+def _expression(wanted: str) -> Any:
+    if wanted.endswith(":*"):
+        # The older way to write a prefix.
+        expression = f"{_escaped(wanted[:-2])}(\\s.*)?"
+    elif wanted.endswith(" *"):
+        expression = f"{_escaped(wanted[:-2])}(\\s.*)?"
+    else:
+        expression = _escaped(wanted)
+    return re2.compile(f"(?s){expression}")
+
+
+def _escaped(wanted: str) -> str:
+    return ".*".join(map(re2.escape, wanted.split("*")))
+
+
+def _is_like(text: str, wanted: str) -> bool:
+    return bool(_expression(wanted).fullmatch(text))
+
+
+# --- shell lines --------------------------------------------------------------------------------------------------
+
+_HEREDOC = re.compile(r"<<(-?)\s*(['\"]?)([A-Za-z_]\w*)\2")
+_PIECE = re.compile(
+    r"""
+    (?P<text> \\. | '[^']*' | \d*[<>]{1,2}[&|]? | &>{1,2} | \$\{ )
+    | "(?P<quoted> (?: \\. | [^"\\] )* )"
+    | (?P<comment> (?:(?<=\s)|^) \#[^\n]* )
+    | (?P<end> \$\( | `| && | \|\|? | ;{1,2} | & | \n | [()] )
+    | (?P<rest> [^\\'"$`;&|\n()<>\#]+ | . )
+    """,
+    re.DOTALL | re.VERBOSE | re.MULTILINE,
+)
+_INNER = re.compile(r"\$\(([^()]*)\)|`([^`]*)`")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=(?:'[^']*'|\"(?:\\.|[^\"\\])*\"|[^\s'\"]*)*(?:\s+|$)")
+_KEYWORD = re.compile(r"(?:if|then|elif|else|while|until|do|time|!|\{)\s+")
+# Programs that run what stands behind them, with their options and numbers.
+_WRAPPER = re.compile(
+    r"(?:sudo|env|nohup|nice|stdbuf|command|exec|timeout)(?:\s+(?:-u\s+\S+|-{1,2}\S+|\d+(?:\.\d+)?[smhd]?))*\s+"
+)
+_SHELL = re.compile(r"(?:\S*/)?(?:ba|z|da|k)?sh(?:\s+-\S+)*\s+-\w*c\s+")
+
+
+def simple_commands(line: str, depth: int = 0) -> Iterator[str]:
+    """Every simple command in a shell line, as it is written, blanks made one; those inside of others too.
+
+    The bodies of here-documents are data. What a program makes of its arguments, nobody sees here.
+    """
+    current: list[str] = []
+    inner: list[str] = []
+
+    def ended() -> Iterator[str]:
+        command = " ".join("".join(current).split())
+        current.clear()
+        while keyword := _KEYWORD.match(command):
+            command = command[keyword.end() :]
+        if command and command not in {"fi", "done", "else", "}", "then", "do"}:
+            yield command
+            if depth < MAX_DEPTH and (shell := _SHELL.match(_without_wrappers(command))):
+                yield from simple_commands(_argument(_without_wrappers(command)[shell.end() :]), depth + 1)
+        for text in inner if depth < MAX_DEPTH else ():
+            yield from simple_commands(text, depth + 1)
+        inner.clear()
+
+    for piece in _PIECE.finditer(_without_heredocs(line)):
+        if piece["end"]:
+            yield from ended()
+        elif piece["comment"] is None:
+            current.append(piece[0])
+            if piece["quoted"]:
+                inner += [first or second for first, second in _INNER.findall(piece["quoted"])]
+    yield from ended()
+
+
+def _without_heredocs(line: str) -> str:
+    kept: list[str] = []
+    waiting: list[tuple[str, str]] = []
+    for text in line.split("\n"):
+        if waiting:
+            dash, word = waiting[0]
+            if (text.lstrip("\t") if dash else text) == word:
+                waiting.pop(0)
+            continue
+        kept.append(text)
+        waiting += [(match[1], match[3]) for match in _HEREDOC.finditer(text)]
+    return "\n".join(kept)
+
+
+def _without_wrappers(command: str) -> str:
+    """A command without assignments and programs before it that only start it."""
+    while match := _ASSIGNMENT.match(command) or _WRAPPER.match(command):
+        command = command[match.end() :]
+    return command
+
+
+def _argument(text: str) -> str:
+    """The first argument in a text, without its quotes."""
+    try:
+        return next(iter(shlex.split(text)), "")
+    except ValueError:
+        return text

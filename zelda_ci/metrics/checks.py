@@ -1,0 +1,366 @@
+"""Criteria that need no judge: decided from the calls, hooks, words and changes of a session."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+import re2
+
+from zelda_ci.domain.context import EvalContext
+from zelda_ci.domain.details import Citation, CriterionJudgement, CriterionVerdict
+from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.numbers import format_count, some_of
+from zelda_ci.domain.session import HookRan, Turn
+from zelda_ci.domain.suite import ResolvedSuite, Sequel, SuiteCheck, expression_of
+from zelda_ci.files import globs
+from zelda_ci.metrics.calls import FAMILIES, PATH_KEYS, Places, Rule, SessionCall, calls_of, covers_path
+from zelda_ci.metrics.gathering import read_patch
+from zelda_ci.redact import Redactor
+
+PASS, FAIL, NOT_JUDGED = CriterionVerdict.PASS, CriterionVerdict.FAIL, CriterionVerdict.NOT_JUDGED
+NOT_RUN = "The command was not run, and it cannot be run on a stored session."
+# Places that are shown of one check.
+MAX_PLACES = 5
+MAX_NAMED = 5
+MAX_QUOTE_LENGTH = 300
+# With which a hook blocks; every other code but 0 is a failure of its own.
+BLOCKS = 2
+_WORD = re.compile(r"[\w.@+~%/-]*[\w.]")
+# How grep and diff name the file whose lines they print.
+_PRINTED = re.compile(r"^(?:[-+]{3} [ab]/(\S{1,300})|([^\s:]{1,300}):)", re.MULTILINE)
+_WRITES_TO = re.compile(r"\d*>{1,2}\s*\S+")
+
+
+@dataclass(frozen=True)
+class CheckDecision:
+    """What became of a check, why, and where that can be seen."""
+
+    verdict: CriterionVerdict
+    reasoning: str
+    evidence: Sequence[Citation] = ()
+
+
+def commands_of_checks(suite: ResolvedSuite) -> list[tuple[int, SuiteCheck]]:
+    """The checks that are commands, with their numbers from 1; none where the metric is off."""
+    is_on = suite.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT)
+    return [(n, check) for n, check in enumerate(suite.checks, 1) if is_on and check.command is not None]
+
+
+def judgement(check: SuiteCheck, decision: CheckDecision, redact: Redactor) -> CriterionJudgement:
+    """A decision as results store it."""
+    return CriterionJudgement(
+        criterion=redact(check.text),
+        verdict=decision.verdict,
+        reasoning=redact(decision.reasoning),
+        evidence=tuple(place.redacted(redact) for place in decision.evidence[:MAX_PLACES]),
+        by="check",
+    )
+
+
+def decide(context: EvalContext, redact: Redactor) -> list[CriterionJudgement]:
+    """The judgements on a suite's checks, in its order."""
+    if not context.suite.checks:
+        return []
+    own = Checks(context, read_patch(context))
+    return [
+        context.commands.get(redact(check.text)) or judgement(check, CheckDecision(NOT_JUDGED, NOT_RUN), redact)
+        if check.command is not None
+        else judgement(check, own.decide(check), redact)
+        for check in context.suite.checks
+    ]
+
+
+class Checks:
+    """The checks of one run, all but those that are commands."""
+
+    def __init__(self, context: EvalContext, patch: str = "") -> None:
+        self._context, self._patch, self._places = context, patch, Places.of(context)
+        self._calls = calls_of(context)
+        self._words: Mapping[str, Callable[[SuiteCheck], CheckDecision]] = {
+            "called": self._called,
+            "not_called": self._not_called,
+            "order": self._order,
+            "before": self._before,
+            "not_read": self._not_read,
+            "changed": self._changed,
+            "changed_only": self._changed_only,
+            "says": self._says,
+            "not_says": self._says,
+            "hook_ran": self._hook_ran,
+            "hook_blocked": self._hook_blocked,
+            "hook_failed": self._hook_failed,
+        }
+
+    def decide(self, check: SuiteCheck) -> CheckDecision:
+        """Decide a check."""
+        return self._words[check.word](check)
+
+    def _made(self, check: SuiteCheck, rule: str) -> Iterator[tuple[SessionCall, int]]:
+        """The calls that a rule names and that were made; of shell lines each of the commands, by its number."""
+        named = Rule(rule, self._places)
+        for call in self._calls:
+            if call.is_made and (call.is_main or check.agent == "any"):
+                yield from ((call, position) for position in named.positions(call))
+
+    def _called(self, check: SuiteCheck) -> CheckDecision:
+        rule = check.called or ""
+        made = [call for call, _ in self._made(check, rule)]
+        low, high = _range(check.times)
+        count = len(made)
+        if low <= count and (high is None or count <= high):
+            return CheckDecision(PASS, _told(made, rule), cited(made))
+        wanted = f"; asked for: {check.times} times" if check.times is not None else ""
+        tried = [call for call in self._calls if not call.is_made and Rule(rule, self._places).covers(call)]
+        refused = f" {format_count(len(tried), 'call')} of it did not come to pass." if tried else ""
+        return CheckDecision(FAIL, f"{_told(made, rule)[:-1]}{wanted}.{refused}", cited(made or tried))
+
+    def _not_called(self, check: SuiteCheck) -> CheckDecision:
+        made = [call for call, _ in self._made(check, check.not_called or "")]
+        return CheckDecision(FAIL if made else PASS, _told(made, check.not_called or ""), cited(made))
+
+    def _order(self, check: SuiteCheck) -> CheckDecision:
+        last, found = (-1, -1, -1), list[SessionCall]()
+        for rule in check.order or ():
+            places = ((*_place(call, position), call) for call, position in self._made(check, rule))
+            nearest = min((each for each in places if each[:3] > last), default=None, key=lambda each: each[:3])
+            if nearest is None:
+                behind = f" after {found[-1].shown!r} (turn {found[-1].turn})" if found else ""
+                return CheckDecision(FAIL, f"No call of {rule}{behind}.", cited(found))
+            last, call = nearest[:3], nearest[3]
+            found.append(call)
+        return CheckDecision(PASS, f"Made in this order: {_turns_of(found)}.", cited(found))
+
+    def _before(self, check: SuiteCheck) -> CheckDecision:
+        both = check.before or Sequel(first="", then="")
+        firsts, thens = ([*self._made(check, rule)] for rule in (both.first, both.then))
+        if not thens:
+            return CheckDecision(PASS, f"No call of {both.then}.")
+        begun = min((_place(*each) for each in firsts), default=None)
+        early = [call for call, position in thens if begun is None or _place(call, position) < begun]
+        if early:
+            return CheckDecision(
+                FAIL, f"{early[0].shown!r} (turn {early[0].turn}) came before any {both.first}.", cited(early)
+            )
+        first = min(firsts, key=lambda each: _place(*each))[0]
+        why = f"{first.shown!r} (turn {first.turn}) came before {format_count(len(thens), 'call')} of {both.then}."
+        return CheckDecision(PASS, why, cited([first, thens[0][0]]))
+
+    def _not_read(self, check: SuiteCheck) -> CheckDecision:
+        is_meant = cache(partial(covers_path, check.not_read or (), places=self._places))
+        found = [
+            (call, path)
+            for call in self._calls
+            if call.is_made and (call.is_main or check.agent == "any")
+            for path in _shown_files(call)
+            if is_meant(path)
+        ]
+        if not found:
+            return CheckDecision(
+                PASS, "No such file is named by a call that reads, by a shell command or by its output."
+            )
+        names = some_of(list(dict.fromkeys(path for _, path in found)), MAX_NAMED)
+        calls = list(dict.fromkeys(call for call, _ in found))
+        by_shell = " As far as the words of shell commands show." if all(c.tool.name == "Bash" for c in calls) else ""
+        return CheckDecision(FAIL, f"Read: {names} ({_turns_of(calls)}).{by_shell}", cited(calls))
+
+    @property
+    def _files(self) -> dict[str, str | None]:
+        """The changed files: by their path from the top, that from the project."""
+        files = self._context.changes.files if self._context.changes else ()
+        return {path: self._places.of_tree(path) for path in files}
+
+    def _changed(self, check: SuiteCheck) -> CheckDecision:
+        inside = {path: short for path, short in self._files.items() if short is not None}
+        found = {
+            pattern: [path for path, short in inside.items() if globs.matches([pattern], short)]
+            for pattern in check.changed or ()
+        }
+        if lacking := [pattern for pattern, paths in found.items() if not paths]:
+            return CheckDecision(FAIL, f"No changed file matches {some_of(lacking, MAX_NAMED)}.")
+        paths = list(dict.fromkeys(paths[0] for paths in found.values()))
+        return CheckDecision(PASS, f"Changed: {some_of(paths, MAX_NAMED)}.", [*self._hunks(paths)])
+
+    def _changed_only(self, check: SuiteCheck) -> CheckDecision:
+        patterns = check.changed_only or ()
+        others = [path for path, short in self._files.items() if short is None or not globs.matches(patterns, short)]
+        if others:
+            return CheckDecision(FAIL, f"Also changed: {some_of(others, MAX_NAMED)}.", [*self._hunks(others)])
+        count = format_count(len(self._files), "file")
+        return CheckDecision(PASS, f"{count} changed, none of them another." if self._files else "No file was changed.")
+
+    def _hunks(self, paths: Sequence[str]) -> Iterator[Citation]:
+        """The first line that the patch adds to, or removes from, each file."""
+        for path in paths[:MAX_PLACES]:
+            section = self._patch.partition(f" b/{path}\n")[2].partition("\ndiff --git ")[0]
+            lines = re.findall(r"^([-+])(?![-+]{2} )(.*\S.*)$", section, re.MULTILINE)
+            sign, quote = lines[0] if lines else ("+", "")
+            yield Citation(kind="removed" if sign == "-" else "patch", path=_text(path), quote=_text(quote.strip()))
+
+    def _says(self, check: SuiteCheck) -> CheckDecision:
+        phrase = check.says or check.not_says or ""
+        turns = [turn for turn in self._context.transcript.turns if turn.parent_tool_call_id is None and turn.text]
+        last = turns[-1] if turns else None
+        text = str(last.text) if last else ""
+        expression = expression_of(phrase)
+        found = _search(expression, text) if expression else phrase if phrase in text else None
+        is_met = (found is not None) is (check.says is not None)
+        if last is None:
+            return CheckDecision(PASS if is_met else FAIL, "The session ended without a message.")
+        if found is None:
+            ending = text[-MAX_QUOTE_LENGTH:]
+            where = Citation(kind="said", turn=last.index, quote=_text(ending.strip().rpartition("\n")[2]))
+            return CheckDecision(
+                PASS if is_met else FAIL, f"The last message (turn {last.index}) does not say it.", [where]
+            )
+        where = Citation(kind="said", turn=last.index, quote=_text(_line_with(found, text)))
+        return CheckDecision(
+            PASS if is_met else FAIL, f"The last message (turn {last.index}) says {found[:80]!r}.", [where]
+        )
+
+    def _hooks(self) -> Iterator[tuple[HookRan, int]]:
+        """The hooks that ran, each with the turn during which it did."""
+        turn = 0
+        for entry in self._context.transcript.entries:
+            if isinstance(entry, Turn):
+                turn = entry.index
+            elif isinstance(entry, HookRan):
+                yield entry, turn
+
+    def _hook_ran(self, check: SuiteCheck) -> CheckDecision:
+        event, _, part = (check.hook_ran or "").rstrip(")").partition("(")
+        of_event = [(ran, turn) for ran, turn in self._hooks() if ran.event == event]
+        found = [(ran, turn) for ran, turn in of_event if not part or self._is_of(ran, part)]
+        if found:
+            turns = _turns(turn for _, turn in found)
+            return CheckDecision(PASS, f"It ran in {turns}.", [*map(_hook_place, found)])
+        others = f" Others of {event} did." if of_event else ""
+        known = not part or any(part in (item.description or "") for item in self._configured(event))
+        why = "" if known else f" No hook of {event} in the settings has {part!r} in its command."
+        return CheckDecision(FAIL, f"It did not run.{others}{why}", [*map(_hook_place, of_event)])
+
+    def _configured(self, event: str) -> Iterator[Any]:
+        items = self._context.manifest.items if self._context.manifest else ()
+        return (it for it in items if it.kind is ItemKind.HOOK and it.name.partition(":")[0] == event)
+
+    def _is_of(self, ran: HookRan, part: str) -> bool:
+        """Whether a hook that has a part in its command waits for what this one ran for, or it is that itself.
+
+        Claude Code says for what a hook ran, not which: all that wait for a call run for it.
+        """
+        tool = ran.name.partition(":")[2]
+        waiting = [it for it in self._configured(ran.event) if part in (it.description or "")]
+        return tool == part or any(_waits_for(it.name.partition(":")[2], tool) for it in waiting)
+
+    def _hook_blocked(self, check: SuiteCheck) -> CheckDecision:
+        rule = Rule(check.hook_blocked or "", self._places)
+        tried = [call for call in self._calls if rule.covers(call)]
+        passed = [call for call in tried if not _is_blocked(call)]
+        if not tried:
+            return CheckDecision(FAIL, f"No call of {rule.text} was tried, so no hook could block one.")
+        if passed:
+            return CheckDecision(FAIL, f"{passed[0].shown!r} (turn {passed[0].turn}) was not blocked.", cited(passed))
+        after = next(
+            (call for call in self._calls if (call.turn, call.number) > (tried[-1].turn, tried[-1].number)), None
+        )
+        then = f"Then the session called {after.shown!r} (turn {after.turn})." if after else "Then it called nothing."
+        return CheckDecision(PASS, f"A hook blocked it {_times(len(tried))} ({_turns_of(tried)}). {then}", cited(tried))
+
+    def _hook_failed(self, _: SuiteCheck) -> CheckDecision:
+        ran = [*self._hooks()]
+        failed = [(hook, turn) for hook, turn in ran if hook.outcome != "success" and hook.exit_code != BLOCKS]
+        if failed:
+            names = some_of(list(dict.fromkeys(str(hook.name) for hook, _ in failed)), MAX_NAMED)
+            return CheckDecision(FAIL, f"Failed: {names}.", [*map(_hook_place, failed)])
+        return CheckDecision(PASS, f"{format_count(len(ran), 'hook')} ran, none failed." if ran else "No hook ran.")
+
+
+def cited(calls: Sequence[SessionCall]) -> list[Citation]:
+    """The places of some calls."""
+    return [
+        Citation(
+            kind="transcript", turn=call.turn, call=call.number, quote=_text(call.shown.strip().partition("\n")[0])
+        )
+        for call in calls[:MAX_PLACES]
+    ]
+
+
+def _text(text: str) -> Any:
+    # Masked where the decision is stored.
+    return text[:MAX_QUOTE_LENGTH]
+
+
+def _place(call: SessionCall, position: int) -> tuple[int, int, int]:
+    return call.turn, call.number, position
+
+
+def _range(times: int | str | None) -> tuple[int, int | None]:
+    if times is None:
+        return 1, None
+    if isinstance(times, int):
+        return times, times
+    low, _, high = times.partition("..")
+    return int(low or 0), int(high) if high else None
+
+
+def _times(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+def _turns(numbers: Iterable[int]) -> str:
+    distinct = list(dict.fromkeys(map(str, numbers)))
+    return f"turn{'s' if len(distinct) > 1 else ''} {some_of(distinct, MAX_NAMED)}"
+
+
+def _turns_of(calls: Iterable[SessionCall]) -> str:
+    return _turns(call.turn for call in calls)
+
+
+def _told(made: Sequence[SessionCall], rule: str) -> str:
+    return f"{rule} was called {_times(len(made))} ({_turns_of(made)})." if made else f"No call of {rule} was made."
+
+
+def _search(expression: str, text: str) -> str | None:
+    match = re2.search(expression, text)
+    return None if match is None else str(match[0])
+
+
+def _line_with(found: str, text: str) -> str:
+    first = found.strip().partition("\n")[0]
+    return next((line.strip() for line in text.splitlines() if first in line), first)
+
+
+def _shown_files(call: SessionCall) -> Iterator[str]:
+    """Files whose content a call may have shown, as far as its input and the names in its output tell."""
+    tool = call.tool
+    if tool.name in FAMILIES["Read"]:
+        yield from (str(tool.input[key]) for key in PATH_KEYS if isinstance(tool.input.get(key), str))
+    elif tool.name == "Bash":
+        for command in call.commands:
+            yield from (word for word in _WORD.findall(_WRITES_TO.sub(" ", command)) if "/" in word or "." in word)
+    if tool.name in {"Grep", "Bash"}:
+        yield from (first or second for first, second in _PRINTED.findall(tool.output or ""))
+
+
+def _is_blocked(call: SessionCall) -> bool:
+    """Whether a hook refused a call: Claude Code answers so, with the hook's own reason behind it."""
+    return call.tool.denied and bool(re.match(r"PreToolUse:\S+ hook ", call.tool.output or ""))
+
+
+def _waits_for(matcher: str, tool: str) -> bool:
+    if matcher in {"", "*"}:
+        return True
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return bool(re2.compile(matcher, options).fullmatch(tool))
+    except re2.error:
+        return matcher == tool
+
+
+def _hook_place(hook: tuple[HookRan, int]) -> Citation:
+    ran, turn = hook
+    quote = str(ran.output).strip().partition("\n")[0] or str(ran.name)
+    return Citation(kind="transcript", turn=turn, quote=_text(quote))
