@@ -671,3 +671,11 @@ class ResolvedSuite(SharedSettings, SuiteText):
 
     gateway_url: str | None = None
     """Gateway of the project."""
+
+    @property
+    def only_measures(self) -> bool:
+        """True where nothing is asked of its runs that could pass or fail."""
+        judged = self.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) and (self.criteria or self.checks)
+        commands = self.build_command or self.test_command
+        tested = self.metrics.is_on(Metric.FUNCTIONAL_CORRECTNESS) and commands
+        return not (judged or tested)
