@@ -38,9 +38,8 @@ OWN = {
     "Agent": "Explore Plan claude general-purpose statusline-setup",
 }
 _KINDS = {"Skill": (ItemKind.SKILL, ItemKind.COMMAND, ItemKind.WORKFLOW), "Agent": (ItemKind.AGENT,)}
-# A word of docs/lint.md, why it applies, and lines that would be better; with a place, a file, line and subject.
+# A word of docs/lint.md, why it applies, and lines that would be better; placed with a file, a line and a subject.
 Remark = tuple[str, str, tuple[str, ...]]
-Placed = tuple[str, int, str, Remark]
 
 
 class Linter:
@@ -68,7 +67,7 @@ class Linter:
         )
         return LintReport(findings=tuple(findings))
 
-    def _suite(self, suite: ResolvedSuite) -> Iterator[Placed]:
+    def _suite(self, suite: ResolvedSuite) -> Iterator[tuple[str, int, str, Remark]]:
         source = read(read_text(self._found.root / suite.file, suite.file), suite.file)
         runs = [run for run in self._runs if run.suite == suite.name]
         criteria = {"mustPass": suite.must_pass, "acceptanceCriteria": suite.acceptance_criteria}
@@ -77,7 +76,7 @@ class Linter:
             for number, text in enumerate(texts):
                 remarks[(key, number), text] = chain(self._wording(text, key), _verdicts(text, runs, key))
         for number, check in enumerate(suite.checks):
-            remarks[("checks", number), check.text] = chain(self._unmatched(check), _alone(check, suite))
+            remarks[("checks", number), check.text] = self._check(check, suite)
         for (path, subject), found in remarks.items():
             yield from ((suite.file, source.at.get(path, TOP).line, subject, each) for each in found)
 
@@ -92,7 +91,7 @@ class Linter:
             reason = "Two in one: where it fails, nobody sees which half. Judges differ where one of them is met."
             yield "twoInOne", reason, tuple(f"- {scalar(half)}" for half in both)
 
-    def _unmatched(self, check: SuiteCheck) -> Iterator[Remark]:
+    def _check(self, check: SuiteCheck, suite: ResolvedSuite) -> Iterator[Remark]:
         both = (check.before.first, check.before.then) if check.before else ()
         for rule in filter(None, (check.called, check.not_called, check.hook_blocked, *(check.order or ()), *both)):
             if lacking := self._lacking(rule):
@@ -105,6 +104,12 @@ class Linter:
         before = [on for name, on, _ in hooks if name == "PreToolUse"]
         if tool and not any(waits_for(on, it) for on in before for it in FAMILIES.get(tool, (tool,))):
             yield "cannotMatch", f"It can never pass: no PreToolUse hook of the project waits for {tool}.", ()
+        reason, asked = "A session that does nothing passes it: ", {it.called for it in suite.checks}
+        if check.before and check.before.then not in asked.union(*(it.order or () for it in suite.checks)):
+            yield "passesIdle", f"{reason}the second call need not be made.", (f'- called: "{check.before.then}"',)
+        if check.called and check.times != 0 and _passes_idle(check, suite):
+            instead = f"- {{called: {json.dumps(check.called)}, times: 1..{str(check.times).rpartition('..')[2]}}}"
+            yield "passesIdle", f"{reason}no call is enough.", (instead,)
 
     def _lacking(self, rule: str) -> tuple[str, ...]:
         """What the project lacks for calls of a rule, and the rule that was probably meant; nothing if it is there."""
@@ -123,7 +128,7 @@ class Linter:
         is_there = is_open or any(covers_path([wanted], file, places) for file in files)
         return () if is_there else (f"file {wanted}",)
 
-    def _untouched(self) -> Iterator[Placed]:
+    def _untouched(self) -> Iterator[tuple[str, int, str, Remark]]:
         there = {str(item.file) for item in self._items}
         for unit in (row.unit for row in coverage(self._runs).units if not row.touched and row.unit.path in there):
             name = str(unit.name).rpartition("/")[2].removesuffix(".md")
@@ -140,16 +145,6 @@ def _passes_idle(check: SuiteCheck, suite: ResolvedSuite) -> bool:
     idle = SessionTranscript(run_id="", prompt=EMPTY, started_at=now, status=done, wall_seconds=0.0)
     context = EvalContext(suite, None, idle, ApiUsage(), Changes(patch=Path(os.devnull)))
     return check.command is None and Checks(context).decide(check).verdict is PASS
-
-
-def _alone(check: SuiteCheck, suite: ResolvedSuite) -> Iterator[Remark]:
-    """What is passed by a session that does nothing, though it is about something that is done."""
-    reason, asked = "A session that does nothing passes it: ", {it.called for it in suite.checks}
-    if check.before and check.before.then not in asked.union(*(it.order or () for it in suite.checks)):
-        yield "passesIdle", f"{reason}the second call need not be made.", (f'- called: "{check.before.then}"',)
-    if check.called and check.times != 0 and _passes_idle(check, suite):
-        instead = f"- {{called: {json.dumps(check.called)}, times: 1..{str(check.times).rpartition('..')[2]}}}"
-        yield "passesIdle", f"{reason}no call is enough.", (instead,)
 
 
 def _of_whole(suite: ResolvedSuite) -> Iterator[Remark]:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Collection, Iterator
 
-MIN_QUOTED_WORDS = 8
 # Forms of verbs. The first are no nouns as well: "has docs and tests for errors" is one criterion.
 _FINITE = re.compile(
     "is|are|was|were|has|does|can|must|should|will|returns|contains|says|adds|exists|passes|fails|keeps|removes|creates|"
@@ -12,7 +11,10 @@ _FINITE = re.compile(
 )
 _ALSO_NOUN = re.compile("have|do|pass|fail|exist|stay|answers|calls|runs|uses|names|lists|shows|prints|changes|updates")
 # Words that begin a clause within a clause, or a pair: what "and" joins behind them is one thing.
-_INNER = re.compile(r"(?i)\b(?:if|when|where|while|unless|after|before|once|that|which|whose|both|between|either)\b")
+_INNER = re.compile(
+    r"(?i)\b(?:if|when|where|while|unless|after|before|once|since|because|that|which|whose|both|between|either|says|"
+    r"notes|warns|identifies|explains|mentions|states|recommends|reports|tells|describes|shows|confirms)\b|[.?!:] "
+)
 _MASKED = re.compile(r"`[^`]*`|\"[^\"]*\"|\([^()]*\)")
 _JOINT = re.compile(r"; +|,? and (?!then\b)")
 _NEGATIVE = re.compile(
@@ -40,7 +42,7 @@ def halves(text: str) -> tuple[str, str] | None:
         if not is_list and (not is_whole or _INNER.search(masked[: joint.start()])):
             continue
         one, other = text[: joint.start()].strip(), text[joint.end() :].strip(" .")
-        if not second and first:
+        if not (second or is_list) and first:
             other = f"{text[: [*re.finditer(r'[^ ]+', masked)][first].start()]}{other}"
         return f"{one}.", f"{other[0].upper()}{other[1:]}."
     return None
@@ -54,8 +56,8 @@ def word_runs(text: str) -> Iterator[tuple[str, int]]:
     """Every run of eight words in a text, with the line in which it begins."""
     lines = enumerate(text.lower().splitlines(), start=1)
     words = [(word, number) for number, line in lines for word in re.findall(r"\w+(?:'\w+)?", line)]
-    for at in range(len(words) - MIN_QUOTED_WORDS + 1):
-        yield " ".join(word for word, _ in words[at : at + MIN_QUOTED_WORDS]), words[at][1]
+    for at in range(len(words) - 7):
+        yield " ".join(word for word, _ in words[at : at + 8]), words[at][1]
 
 
 _WHO = r"(?:(?:the session|the agent|the assistant|claude(?: code)?|it) )?"
@@ -68,11 +70,11 @@ _LAST, _SAY = r"(?:the )?(?:last|final) (?:message|answer) ", "(?:say|contain|me
 _CHECKS = {
     "called: Skill({})": rf"{_WHO}(?:use|call|invoke)[sd] the (?:`?([\w:-]+)`? skill|skill `?([\w:-]+)`?)",
     "called: Agent({})": rf"{_WHO}(?:use|call|invoke)[sd] the (?:`?([\w:-]+)`? sub-?agent|sub-?agent `?([\w:-]+)`?)",
-    "notCalled: Skill({})": rf"{_WHO}{_NOT}(?:use|call|invoke) the (?:`?([\w:-]+)`? skill|skill `?([\w:-]+)`?)",
+    "notCalled: Skill({})": rf"{_WHO}{_NOT}(?:use|call|invoke)s? the (?:`?([\w:-]+)`? skill|skill `?([\w:-]+)`?)",
     'called: "Bash({}*)"': rf"{_WHO}(?:runs|ran) {_COMMAND}|{_COMMAND} (?:is|was) run",
-    'notCalled: "Bash({}*)"': rf"{_WHO}{_NOT}run {_COMMAND}|{_COMMAND} (?:is|was) not run",
-    'notCalled: "Bash(git {}*)"': rf"{_WHO}{_NOT}(push|commit)(?: anything)?|nothing (?:is|was) (push|commit)(?:t?ed)",
-    'notRead: ["{}"]': rf"{_WHO}{_NOT}(?:read|open) {_PATH}|{_PATH} (?:is|was) not (?:read|opened)",
+    'notCalled: "Bash({}*)"': rf"{_WHO}{_NOT}runs? {_COMMAND}|{_COMMAND} (?:is|was) not run",
+    'notCalled: "Bash(git {}*)"': rf"{_WHO}{_NOT}(push|commit)(?:e?s)?(?: anything)?|nothing was (push|commit)t?ed",
+    'notRead: ["{}"]': rf"{_WHO}{_NOT}(?:read|open)s? {_PATH}|{_PATH} (?:is|was) not (?:read|opened)",
     'changedOnly: ["{}/**"]': rf"{_WHO}(?:only changes|changes only) files in {_FOLDER}"
     rf"|only files in {_FOLDER} (?:are|were) changed",
     'changed: ["{}"]': rf"{_WHO}(?:updates|changes|edits) {_PATH}|{_PATH} (?:is|was) (?:updated|changed|edited)",
