@@ -52,6 +52,8 @@ def test_what_is_weak_is_told_with_its_place_and_a_better_line(tmp_path: Path) -
     assert done.returncode == 1, done.stderr
     suite = "zelda/test-greeting.yaml"
     assert done.stdout.splitlines() == [
+        ".claude/settings.json:1: untouched: PreToolUse:Edit",
+        "  No stored trial touched this hook (`zelda coverage`): nobody sees it change.",
         ".claude/skills/greetings/SKILL.md:1: untouched: greetings",
         "  No stored trial touched this skill (`zelda coverage`): nobody sees it change.",
         "  zelda new greetings --skill greetings",
@@ -66,7 +68,7 @@ def test_what_is_weak_is_told_with_its_place_and_a_better_line(tmp_path: Path) -
         f"{suite}:8: cannotMatch: called: Skill(greeting)",
         "  No call can match Skill(greeting): the project has no skill greeting that is loaded.",
         "  Skill(greetings)",
-        "5 findings in 2 suites and 2 stored trials.",
+        "6 findings in 2 suites and 2 stored trials.",
     ]
     done = zelda(project, "lint", "greeting", "--json")
     tree = json.loads(done.stdout)

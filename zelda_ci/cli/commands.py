@@ -34,9 +34,8 @@ COMMANDS = {
     "completion": ("Make your shell complete commands, suites and run ids.", "docs/history.md#shell-completion"),
     "demo": ("Watch two suites run, replayed from a recording; no key needed.", "README.md"),
 }
-STORED = ("list", "show", "coverage", "rejudge", "prune")
-MODULES = {"new": "init", "import": "init", "merge": "run", **dict.fromkeys(("validate", "lint"), "check")}
-MODULES |= dict.fromkeys(STORED, "stored")
+STORED = dict.fromkeys(("list", "show", "coverage", "rejudge", "prune"), "stored")
+MODULES = {"new": "init", "import": "init", "merge": "run", "validate": "check", "lint": "check", **STORED}
 
 
 class _Table(click.Group):

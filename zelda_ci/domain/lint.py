@@ -4,13 +4,12 @@ from zelda_ci.domain.base import Document, Record
 
 
 class LintFinding(Record):
-    """A remark on a criterion, a check, a suite or a file that steers."""
+    """A remark, by a rule of docs/lint.md, on a criterion, a check, a suite or a file that steers."""
 
     file: str
     """Path from the project's folder."""
     line: int
     rule: str
-    """One of the words in docs/lint.md."""
     subject: str
     """The criterion or check, or the name of the suite or of what steers."""
     reason: str

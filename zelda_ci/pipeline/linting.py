@@ -5,7 +5,6 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path
@@ -19,13 +18,12 @@ from zelda_ci.domain.details import CriterionVerdict, EfficiencyDetails, Fulfill
 from zelda_ci.domain.kinds import KINDS, ItemKind, server
 from zelda_ci.domain.lint import LintFinding, LintReport
 from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.session import ApiUsage, SessionStatus, SessionTranscript
+from zelda_ci.domain.session import ApiUsage, SessionTranscript
 from zelda_ci.domain.suite import ResolvedSuite, SuiteCheck
 from zelda_ci.domain.workspace import Changes
 from zelda_ci.metrics.calls import FAMILIES, Places, covers_path
 from zelda_ci.metrics.checks import FAIL, PASS, Checks, waits_for
 from zelda_ci.pipeline.wording import check_line, halves, only_forbids, word_runs
-from zelda_ci.redact import EMPTY
 from zelda_ci.selection.felt import coverage
 from zelda_ci.survey.folder import Survey
 
@@ -93,9 +91,9 @@ class Linter:
     def _check(self, check: SuiteCheck, suite: ResolvedSuite) -> Iterator[Remark]:
         both = (check.before.first, check.before.then) if check.before else ()
         for rule in filter(None, (check.called, check.not_called, check.hook_blocked, *(check.order or ()), *both)):
+            lacking = self._lacking(rule)
             # What is not to be read need not be there.
-            is_barred = rule.startswith("Read(") and rule in (check.not_called, check.hook_blocked)
-            if not is_barred and (lacking := self._lacking(rule)):
+            if lacking and not (rule.startswith("Read(") and rule in (check.not_called, check.hook_blocked)):
                 yield "cannotMatch", f"No call can match {rule}: the project has no {lacking[0]}.", lacking[1:]
         hooks = [(*str(it.name).partition(":")[::2], it.description or "") for it in self._items if it.kind == "hook"]
         event, _, part = (check.hook_ran or "").rstrip(")").partition("(")
@@ -131,7 +129,10 @@ class Linter:
 
     def _untouched(self) -> Iterator[tuple[str, int, str, Remark]]:
         there = {str(item.file) for item in self._items}
-        for unit in (row.unit for row in coverage(self._runs).units if not row.touched and row.unit.path in there):
+        rows = [row for row in coverage(self._runs).units if row.unit.path in there]
+        # Hooks are in force in every session, and yet untried where none ran.
+        hooks = {row.unit for row in rows if row.unit.kind is ItemKind.HOOK and not any(it.used for it in row.suites)}
+        for unit in (row.unit for row in rows if not row.touched or row.unit in hooks):
             name = str(unit.name).rpartition("/")[2].removesuffix(".md")
             option = {"skill": "skill", "agent": "skill", "rule": "rule"}.get(unit.kind)
             instead = (f"zelda new {name.replace(':', '-')} --{option} {name}",) if option else ()
@@ -141,8 +142,7 @@ class Linter:
 
 def _passes_idle(check: SuiteCheck, suite: ResolvedSuite) -> bool:
     """Whether a session that calls, says and changes nothing passes a check."""
-    now, done = datetime.now(UTC), SessionStatus.COMPLETED
-    idle = SessionTranscript(run_id="", prompt=EMPTY, started_at=now, status=done, wall_seconds=0.0)
+    idle = SessionTranscript.model_construct(entries=())
     context = EvalContext(suite, None, idle, ApiUsage(), Changes(patch=Path(os.devnull)))
     return check.command is None and Checks(context).decide(check).verdict is PASS
 

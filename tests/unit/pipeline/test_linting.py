@@ -294,7 +294,8 @@ def test_what_steers_and_no_trial_touched_is_told_once_all_suites_are_looked_at(
         (ItemKind.RULE, RULE, RULE, {}),
         (ItemKind.AGENT, "reviewer", ".claude/agents/reviewer.md", {"used": True}),
     ]
-    units += [(ItemKind.HOOK, "SessionStart", ".claude/settings.json", {})]
+    units += [(ItemKind.HOOK, "SessionStart", ".claude/settings.json", {"loaded": True, "used": True})]
+    units += [(ItemKind.HOOK, "PreToolUse:Bash", ".claude/settings.json", {"loaded": True})]
     steering = tuple(
         UnitUse(unit=Unit(kind=kind, name=safe(name), path=safe(file)), **how) for kind, name, file, how in units
     )
