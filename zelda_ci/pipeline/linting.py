@@ -27,8 +27,7 @@ from zelda_ci.pipeline.wording import check_line, halves, only_forbids, word_run
 from zelda_ci.selection.felt import coverage
 from zelda_ci.survey.folder import Survey
 
-# What Claude Code itself has.
-OWN = {
+BUILT_IN = {
     "Skill": "batch claude-api code-review dataviz debug deep-research doctor fewer-permission-prompts init loop "
     "plugin-authoring run run-skill-generator security-review simplify update-config verify workflow-authoring",
     "Agent": "Explore Plan claude general-purpose statusline-setup",
@@ -46,7 +45,7 @@ class Linter:
         self._items = [item for item in found.items if not (item.problem or item.shadowed)]
         named = [(it.kind, str(name)) for it in self._items for name in (it.name, it.label) if name]
         own = ((tool, [name for kind, name in named if kind in kinds]) for tool, kinds in _KINDS.items())
-        self._known = {tool: [*names, *OWN[tool].split()] for tool, names in own}
+        self._known = {tool: [*names, *BUILT_IN[tool].split()] for tool, names in own}
         for item in self._items:
             with suppress(Rejected):
                 text = read_text(found.top / item.file, item.file) if item.file.endswith(".md") else ""
@@ -142,7 +141,8 @@ class Linter:
 
 def _passes_idle(check: SuiteCheck, suite: ResolvedSuite) -> bool:
     """Whether a session that calls, says and changes nothing passes a check."""
-    idle = SessionTranscript.model_construct(entries=())
+    ended = {"runId": "", "prompt": "", "startedAt": 0, "status": "completed", "wallSeconds": 0}
+    idle = SessionTranscript.model_validate(ended)
     context = EvalContext(suite, None, idle, ApiUsage(), Changes(patch=Path(os.devnull)))
     return check.command is None and Checks(context).decide(check).verdict is PASS
 

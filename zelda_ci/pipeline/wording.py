@@ -25,7 +25,8 @@ _NEGATIVE = re.compile(
 
 def only_forbids(text: str) -> bool:
     """True for a criterion that says what must not be, and nothing else."""
-    return bool(_NEGATIVE.match(text)) and not re.search(r"[;,]| (?:but|and|unless|except) ", text)
+    asks = _INNER.search(text) or re.search(r"[;,]| (?:but|and|except) ", text)
+    return bool(_NEGATIVE.match(text)) and not asks
 
 
 def halves(text: str) -> tuple[str, str] | None:

@@ -106,7 +106,12 @@ def test_what_a_check_may_not_decide_stays_with_the_judge(text: str) -> None:
 
 def test_a_criterion_forbids_only_where_it_asks_for_nothing() -> None:
     forbids = ["Nothing is pushed.", "The session does not touch tests.", "No test fails.", "It never logs a token."]
-    asks = ["A note says that no test fails.", "X is gone.", "Nothing is pushed, but a tag is made.", "Notes exist."]
+    asks = [
+        "A note says that no test fails.",
+        "The README explains what is not supported.",
+        "Nothing is pushed, but a tag is made.",
+        "Notes exist.",
+    ]
     assert ([*map(only_forbids, forbids)], [*map(only_forbids, asks)]) == ([True] * 4, [False] * 4)
 
 
