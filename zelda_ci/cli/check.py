@@ -1,4 +1,4 @@
-"""What is right before a run: `zelda check` tries what it needs, `zelda validate` reads files and shows settings."""
+"""What is right before a run: `zelda check` tries what it needs, `zelda validate` reads files, `zelda lint` suites."""
 
 import json
 import os
@@ -17,16 +17,19 @@ from zelda_ci.cli import options, reporters
 from zelda_ci.cli.output import echo, echo_raw
 from zelda_ci.config.environment import read_environment
 from zelda_ci.config.merge import DEFAULT, LoadedSuite
-from zelda_ci.config.project import examine
+from zelda_ci.config.project import examine, load
 from zelda_ci.config.schema import entries
 from zelda_ci.config.selection import select
-from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.numbers import format_count
-from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.pipeline.comparing import newest_results
 from zelda_ci.pipeline.invocation import RunOrder, settled
+from zelda_ci.pipeline.linting import Linter
+from zelda_ci.pipeline.selecting import MAX_TRIALS
 from zelda_ci.report import terminal
 from zelda_ci.report.terminal.pages import print_checks
 from zelda_ci.report.text import inert, sentence
+from zelda_ci.storage.result_store import ResultStore
+from zelda_ci.survey.folder import survey
 
 
 @click.command(
@@ -53,6 +56,35 @@ def check(order: RunOrder, *, project: Path, as_json: bool) -> int:
     else:
         print_checks(terminal.open_console(sys.stdout), found)
     return found.exit_code
+
+
+@click.command(
+    epilog="Examples: `zelda lint`; `zelda lint rest-endpoint --json`. Exit codes: 0 without findings, 1 with findings."
+)
+@click.argument("names", **options.NAMES)
+@options.project
+@options.as_json
+def lint(*, names: tuple[str, ...], project: Path, as_json: bool) -> int:
+    """Say what is weak in suites, with a better wording where one follows.
+
+    Criteria that a session which does nothing passes, that were never decided or always wavered in stored trials, that
+    repeat a rule, that are two in one, or that a check could decide; checks that can never match; and without SUITE
+    also skills, rules and hooks that no suite touches. No session runs, and no judge is asked.
+    """
+    loaded = load(project, names)
+    suites = [suite.resolved for suite in select(loaded.suites, names, (), loaded.notices)]
+    trials = newest_results(ResultStore(loaded.results_dir), {suite.name: MAX_TRIALS for suite in suites})
+    found = Linter(survey(loaded.root, read_environment(os.environ)), trials).report(suites, whole=not names)
+    if as_json:
+        reporters.print_json(found)
+    else:
+        for each in found.findings:
+            echo(f"{each.file}:{each.line}: {each.rule}: {each.subject}\n  {each.reason}")
+            for line in each.instead:
+                echo(f"  {line}", fg="green")
+        count = format_count(len(found.findings), "finding")
+        echo(f"{count} in {format_count(len(suites), 'suite')} and {format_count(len(trials), 'stored trial')}.")
+    return 1 if found.findings else 0
 
 
 MAX_VALUE_LENGTH = 48
@@ -83,7 +115,7 @@ def validate(*, names: tuple[str, ...], project: Path, whole: bool, as_json: boo
         described = [
             {
                 "config": suite.resolved.model_dump(mode="json", by_alias=True, exclude_none=True),
-                "measured": _only_measures(suite.resolved),
+                "measured": suite.resolved.only_measures,
                 "origins": {key: str(origin) for key, origin in suite.provenance.items()},
             }
             for suite in suites
@@ -128,7 +160,7 @@ def _asked(loaded: LoadedSuite) -> tuple[str, str]:
     suite = loaded.resolved
     if loaded.skip:
         return f"skipped: {sentence(loaded.skip, 60)}", ""
-    if _only_measures(suite):
+    if suite.only_measures:
         return MEASURED, "yellow"
     commands = [word for word in ("build", "test") if getattr(suite, f"{word}_command")]
     criteria = [format_count(len(suite.criteria), "criterion", "criteria")] if suite.criteria else []
@@ -151,11 +183,3 @@ def _setting(key: str, value: Any, origin: object) -> tuple[tuple[str, str], ...
             text = "" if value is None else str(value)
     style = "dim" if origin == DEFAULT else ""
     return (f"  {key}", "cyan"), (sentence(text, MAX_VALUE_LENGTH) or "-", style), (str(origin), "dim")
-
-
-def _only_measures(suite: ResolvedSuite) -> bool:
-    """True where nothing is asked of a suite's runs that could pass or fail."""
-    judged = suite.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) and (suite.criteria or suite.checks)
-    commands = suite.build_command or suite.test_command
-    tested = suite.metrics.is_on(Metric.FUNCTIONAL_CORRECTNESS) and commands
-    return not (judged or tested)

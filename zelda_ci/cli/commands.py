@@ -28,13 +28,14 @@ COMMANDS = {
     "rejudge": ("Judge stored runs again, without a new session.", "docs/judges.md"),
     "prune": ("Remove old runs, and workspaces that killed runs left.", "docs/history.md#zelda-prune"),
     "validate": ("Check every file, and show what each suite asks for.", "docs/configuration.md"),
+    "lint": ("Say what is weak in suites, with a better wording where one follows.", "docs/lint.md"),
     "explain": ("Say what an error code means, and what to do.", "docs/troubleshooting.md"),
     "ci": ("Run in a GitHub workflow: run suites, compare, comment on the pull request.", "docs/action.md"),
     "completion": ("Make your shell complete commands, suites and run ids.", "docs/history.md#shell-completion"),
     "demo": ("Watch two suites run, replayed from a recording; no key needed.", "README.md"),
 }
-STORED = ("list", "show", "coverage", "rejudge", "prune")
-MODULES = {"new": "init", "import": "init", "merge": "run", "validate": "check", **dict.fromkeys(STORED, "stored")}
+STORED = dict.fromkeys(("list", "show", "coverage", "rejudge", "prune"), "stored")
+MODULES = {"new": "init", "import": "init", "merge": "run", "validate": "check", "lint": "check", **STORED}
 
 
 class _Table(click.Group):

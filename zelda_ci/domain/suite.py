@@ -677,3 +677,11 @@ class ResolvedSuite(SharedSettings, SuiteText):
         """The commands after the session whose exit codes decide, in their order."""
         commands = (self.build_command, self.test_command, *(check.command for check in self.checks))
         return tuple(command for command in commands if command)
+
+    @property
+    def only_measures(self) -> bool:
+        """True where nothing is asked of its runs that could pass or fail."""
+        judged = self.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) and (self.criteria or self.checks)
+        commands = self.build_command or self.test_command
+        tested = self.metrics.is_on(Metric.FUNCTIONAL_CORRECTNESS) and commands
+        return not (judged or tested)

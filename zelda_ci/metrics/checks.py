@@ -252,7 +252,7 @@ class Checks:
         """
         tool = ran.name.partition(":")[2]
         waiting = [it for it in self._configured(ran.event) if part in (it.description or "")]
-        return tool == part or any(_waits_for(it.name.partition(":")[2], tool) for it in waiting)
+        return tool == part or any(waits_for(it.name.partition(":")[2], tool) for it in waiting)
 
     def _hook_blocked(self, check: SuiteCheck) -> CheckDecision:
         rule = Rule(check.hook_blocked or "", self._places)
@@ -349,7 +349,8 @@ def _is_blocked(call: SessionCall) -> bool:
     return call.tool.denied and bool(re.match(r"PreToolUse:\S+ hook ", call.tool.output or ""))
 
 
-def _waits_for(matcher: str, tool: str) -> bool:
+def waits_for(matcher: str, tool: str) -> bool:
+    """Whether a hook with a matcher runs for a tool."""
     if matcher in {"", "*"}:
         return True
     options = re2.Options()

@@ -1,0 +1,90 @@
+"""`zelda lint` from the developer's chair: what it finds in files, and in trials that the real command stored."""
+
+import json
+from pathlib import Path
+
+from tests.support.command import zelda
+from tests.support.judging import answer, verdict
+from tests.support.projects import repository
+from tests.support.schemas import checker
+from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, text, tool_call
+from tests.support.steered import head
+
+SUITE = """\
+prompt: Add a greeting.
+acceptanceCriteria:
+  - There is a greeting.
+  - It is polite.
+  - The greeting is short and a test covers it.
+checks:
+  - called: Bash
+  - called: Skill(greeting)
+metrics: {toolUsage: false}
+"""
+HOOK = {"matcher": "Edit", "hooks": [{"type": "command", "command": "true"}]}
+PROJECT = {
+    "zelda/test-greeting.yaml": SUITE,
+    "zelda/test-sound.yaml": "prompt: Greet.\nchecks:\n  - called: Skill(greetings)\n",
+    ".claude/skills/greetings/SKILL.md": head(description="Greets."),
+    ".claude/settings.json": json.dumps({"hooks": {"PreToolUse": [HOOK]}}),
+}
+WORK = [tool_call("Bash", {"command": "echo hello > greeting.txt"}), text("Done.")]
+SHOWN = [{"where": "patch:greeting.txt", "quote": "+hello"}]
+
+
+def test_what_is_weak_is_told_with_its_place_and_a_better_line(tmp_path: Path) -> None:
+    project, asked = repository(tmp_path, PROJECT), list[ApiRequest]()
+
+    def reply(request: ApiRequest) -> Reply:
+        if request.answer_tool is None:
+            said: Reply = WORK[sum(message["role"] == "assistant" for message in request.messages)]
+            return said
+        asked.append(request)
+        first = verdict(1, "PASS" if len(asked) == 1 else "FAIL", evidence=SHOWN)
+        return answer(first, verdict(2, "UNDECIDED"), verdict(3, evidence=SHOWN))
+
+    with ScriptedApi(reply) as api:
+        done = zelda(project, "run", "greeting", "--trials", "2", api=api.url)
+        assert done.returncode == 1, done.stdout + done.stderr
+        sent = len(api.requests)
+        done = zelda(project, "lint", api=api.url)
+        assert len(api.requests) == sent
+    assert done.returncode == 1, done.stderr
+    suite = "zelda/test-greeting.yaml"
+    assert done.stdout.splitlines() == [
+        ".claude/settings.json:1: untouched: PreToolUse:Edit",
+        "  No stored trial touched this hook (`zelda coverage`): nobody sees it change.",
+        ".claude/skills/greetings/SKILL.md:1: untouched: greetings",
+        "  No stored trial touched this skill (`zelda coverage`): nobody sees it change.",
+        "  zelda new greetings --skill greetings",
+        f"{suite}:3: wavers: There is a greeting.",
+        "  Of 2 trials on the same files, 1 went another way. Say what counts. `zelda rejudge` shows if judges waver.",
+        f"{suite}:4: neverJudged: It is polite.",
+        "  No stored trial met or failed it (2 left it open). Say what files, patch or transcript can show.",
+        f"{suite}:5: twoInOne: The greeting is short and a test covers it.",
+        "  Two in one: where it fails, nobody sees which half. Judges differ where one of them is met.",
+        "  - The greeting is short.",
+        "  - A test covers it.",
+        f"{suite}:8: cannotMatch: called: Skill(greeting)",
+        "  No call can match Skill(greeting): the project has no skill greeting that is loaded.",
+        "  Skill(greetings)",
+        "6 findings in 2 suites and 2 stored trials.",
+    ]
+    done = zelda(project, "lint", "greeting", "--json")
+    tree = json.loads(done.stdout)
+    checker("zelda.lint.schema.json").validate(tree)
+    assert [(each["line"], each["rule"]) for each in tree["findings"]] == [
+        (3, "wavers"),
+        (4, "neverJudged"),
+        (5, "twoInOne"),
+        (8, "cannotMatch"),
+    ]
+
+
+def test_nothing_found_is_exit_code_0_and_a_broken_file_2(tmp_path: Path) -> None:
+    project = repository(tmp_path, PROJECT)
+    done = zelda(project, "lint", "sound")
+    assert (done.returncode, done.stdout) == (0, "0 findings in 1 suite and 0 stored trials.\n")
+    project.write({"zelda/test-sound.yaml": "promt: Greet.\n"})
+    done = zelda(project, "lint")
+    assert (done.returncode, "zelda/test-sound.yaml:1:1: promt" in done.stderr) == (2, True)

@@ -1,0 +1,180 @@
+"""What is weak in suites: criteria that nothing can fail, that say too much, or that nobody has ever decided."""
+
+import json
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from fnmatch import fnmatchcase
+from itertools import chain
+from pathlib import Path
+
+from zelda_ci.config.document import read_text
+from zelda_ci.config.init import scalar, seen_from
+from zelda_ci.config.messages import Rejected, nearest
+from zelda_ci.config.source import TOP, Steps, read
+from zelda_ci.domain.context import EvalContext
+from zelda_ci.domain.details import CriterionVerdict, EfficiencyDetails, FulfillmentDetails
+from zelda_ci.domain.kinds import KINDS, ItemKind, server
+from zelda_ci.domain.lint import LintFinding, LintReport
+from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.session import ApiUsage, SessionTranscript
+from zelda_ci.domain.suite import ResolvedSuite, SuiteCheck
+from zelda_ci.domain.workspace import Changes
+from zelda_ci.metrics.calls import FAMILIES, Places, covers_path
+from zelda_ci.metrics.checks import FAIL, PASS, Checks, waits_for
+from zelda_ci.pipeline.wording import check_line, halves, only_forbids, word_runs
+from zelda_ci.selection.felt import coverage
+from zelda_ci.survey.folder import Survey
+
+BUILT_IN = {
+    "Skill": "batch claude-api code-review dataviz debug deep-research doctor fewer-permission-prompts init loop "
+    "plugin-authoring run run-skill-generator security-review simplify update-config verify workflow-authoring",
+    "Agent": "Explore Plan claude general-purpose statusline-setup",
+}
+_KINDS = {"Skill": (ItemKind.SKILL, ItemKind.COMMAND, ItemKind.WORKFLOW), "Agent": (ItemKind.AGENT,)}
+# A word of docs/lint.md, why it applies, and lines that would be better; placed with a file, a line and a subject.
+Remark = tuple[str, str, tuple[str, ...]]
+
+
+class Linter:
+    """Looks at suites, at what steers Claude Code in their project, and at stored trials. Nothing is run."""
+
+    def __init__(self, found: Survey, runs: Sequence[RunResult]) -> None:
+        self._found, self._runs, self._rules = found, runs, dict[str, str]()
+        self._items = [item for item in found.items if not (item.problem or item.shadowed)]
+        named = [(it.kind, str(name)) for it in self._items for name in (it.name, it.label) if name]
+        own = ((tool, [name for kind, name in named if kind in kinds]) for tool, kinds in _KINDS.items())
+        self._known = {tool: [*names, *BUILT_IN[tool].split()] for tool, names in own}
+        for item in self._items:
+            with suppress(Rejected):
+                text = read_text(found.top / item.file, item.file) if item.file.endswith(".md") else ""
+                for words, line in word_runs(text):
+                    self._rules.setdefault(words, f"{seen_from(found.folder, item.file)}:{line}")
+
+    def report(self, suites: Sequence[ResolvedSuite], *, whole: bool) -> LintReport:
+        """All findings on suites; if these are the `whole` project's, also on what none of them touches."""
+        found = chain(*map(self._suite, suites), self._untouched() if whole else ())
+        # Of the suites that a matrix makes of a file, one is enough.
+        placed = {(*it[:2], *it[3][:2]): it for it in found}
+        findings = (
+            LintFinding(file=file, line=line, rule=rule, subject=subject, reason=reason, instead=instead)
+            for file, line, subject, (rule, reason, instead) in sorted(placed.values())
+        )
+        return LintReport(findings=tuple(findings))
+
+    def _suite(self, suite: ResolvedSuite) -> Iterator[tuple[str, int, str, Remark]]:
+        source = read(read_text(self._found.root / suite.file, suite.file), suite.file)
+        runs = [run for run in self._runs if run.suite == suite.name]
+        criteria = {"mustPass": suite.must_pass, "acceptanceCriteria": suite.acceptance_criteria}
+        remarks: dict[tuple[Steps, str], Iterator[Remark]] = {((), suite.name): _of_whole(suite)}
+        for key, texts in {**criteria, "answerCriteria": suite.answer_criteria}.items():
+            for number, text in enumerate(texts):
+                remarks[(key, number), text] = chain(self._wording(text, key), _verdicts(text, runs, key))
+        for number, check in enumerate(suite.checks):
+            remarks[("checks", number), check.text] = self._check(check, suite)
+        for (path, subject), found in remarks.items():
+            yield from ((suite.file, source.at.get(path, TOP).line, subject, each) for each in found)
+
+    def _wording(self, text: str, key: str) -> Iterator[Remark]:
+        if words := next((words for words, _ in word_runs(text) if words in self._rules), None):
+            reason = f'It repeats {self._rules[words]} ("{words}"): a session that repeats it, too, seems to keep it.'
+            yield "quotesRule", f"{reason} Say what can be seen in the result.", ()
+        if check := check_line(text, {*self._known["Skill"], *self._known["Agent"]}):
+            lines = (check, *(["  mustPass: true"] if key == "mustPass" else []))
+            yield "couldBeCheck", "A check decides it without a judge: free, and always the same.", lines
+        elif both := halves(text):
+            reason = "Two in one: where it fails, nobody sees which half. Judges differ where one of them is met."
+            yield "twoInOne", reason, tuple(f"- {scalar(half)}" for half in both)
+
+    def _check(self, check: SuiteCheck, suite: ResolvedSuite) -> Iterator[Remark]:
+        both = (check.before.first, check.before.then) if check.before else ()
+        for rule in filter(None, (check.called, check.not_called, check.hook_blocked, *(check.order or ()), *both)):
+            lacking = self._lacking(rule)
+            # What is not to be read need not be there.
+            if lacking and not (rule.startswith("Read(") and rule in (check.not_called, check.hook_blocked)):
+                yield "cannotMatch", f"No call can match {rule}: the project has no {lacking[0]}.", lacking[1:]
+        hooks = [(*str(it.name).partition(":")[::2], it.description or "") for it in self._items if it.kind == "hook"]
+        event, _, part = (check.hook_ran or "").rstrip(")").partition("(")
+        if event and not any(name == event and (part in does or waits_for(on, part)) for name, on, does in hooks):
+            yield "cannotMatch", f"It can never pass: the project has no hook {check.hook_ran}.", ()
+        tool = (check.hook_blocked or "").partition("(")[0]
+        before = [on for name, on, _ in hooks if name == "PreToolUse"]
+        if tool and not any(waits_for(on, it) for on in before for it in FAMILIES.get(tool, (tool,))):
+            yield "cannotMatch", f"It can never pass: no PreToolUse hook of the project waits for {tool}.", ()
+        reason, asked = "A session that does nothing passes it: ", {it.called for it in suite.checks}
+        if check.before and check.before.then not in asked.union(*(it.order or () for it in suite.checks)):
+            yield "passesIdle", f"{reason}the second call need not be made.", (f'- called: "{check.before.then}"',)
+        if check.called and check.times != 0 and _passes_idle(check, suite):
+            instead = f"- {{called: {json.dumps(check.called)}, times: 1..{str(check.times).rpartition('..')[2]}}}"
+            yield "passesIdle", f"{reason}no call is enough.", (instead,)
+
+    def _lacking(self, rule: str) -> tuple[str, ...]:
+        """What the project lacks for calls of a rule, and the rule that was probably meant; nothing if it is there."""
+        tool, _, wanted = rule.removesuffix(")").replace("Task(", "Agent(").partition("(")
+        if tool.startswith("mcp__") and "*" not in tool:
+            servers = (server(item.name) for item in self._items if item.kind is ItemKind.MCP_SERVER)
+            return () if any(f"{tool}__".startswith(f"{name}__") for name in servers) else (f"MCP server of {tool}",)
+        if tool in _KINDS and wanted:
+            forms = {form for name in self._known[tool] for form in (name, name.rpartition(":")[2])}
+            near = nearest(wanted, self._known[tool])
+            lacking = f"{KINDS[_KINDS[tool][0]].word} {wanted} that is loaded", *([f"{tool}({near})"] if near else [])
+            return () if any(fnmatchcase(form, wanted.lstrip("/")) for form in forms) else lacking
+        # Files that match a pattern may be written first, and those elsewhere nobody knows.
+        is_open = tool != "Read" or not wanted or wanted.startswith("//") or {*"*?[{"} & {*wanted}
+        files, places = (seen_from(self._found.folder, file) for file in self._found.files), Places("", "top")
+        is_there = is_open or any(covers_path([wanted], file, places) for file in files)
+        return () if is_there else (f"file {wanted}",)
+
+    def _untouched(self) -> Iterator[tuple[str, int, str, Remark]]:
+        there = {str(item.file) for item in self._items}
+        rows = [row for row in coverage(self._runs).units if row.unit.path in there]
+        # Hooks are in force in every session, and yet untried where none ran.
+        hooks = {row.unit for row in rows if row.unit.kind is ItemKind.HOOK and not any(it.used for it in row.suites)}
+        for unit in (row.unit for row in rows if not row.touched or row.unit in hooks):
+            name = str(unit.name).rpartition("/")[2].removesuffix(".md")
+            option = {"skill": "skill", "agent": "skill", "rule": "rule"}.get(unit.kind)
+            instead = (f"zelda new {name.replace(':', '-')} --{option} {name}",) if option else ()
+            reason = f"No stored trial touched this {KINDS[unit.kind].word} (`zelda coverage`): nobody sees it change."
+            yield seen_from(self._found.folder, unit.path), 1, str(unit.name), ("untouched", reason, instead)
+
+
+def _passes_idle(check: SuiteCheck, suite: ResolvedSuite) -> bool:
+    """Whether a session that calls, says and changes nothing passes a check."""
+    ended = {"runId": "", "prompt": "", "startedAt": 0, "status": "completed", "wallSeconds": 0}
+    idle = SessionTranscript.model_validate(ended)
+    context = EvalContext(suite, None, idle, ApiUsage(), Changes(patch=Path(os.devnull)))
+    return check.command is None and Checks(context).decide(check).verdict is PASS
+
+
+def _of_whole(suite: ResolvedSuite) -> Iterator[Remark]:
+    idle = chain(map(only_forbids, suite.criteria), (_passes_idle(check, suite) for check in suite.checks))
+    if suite.only_measures:
+        yield "asksNothing", "Nothing of it can pass or fail: it has no criterion, check, build or test command.", ()
+    elif not (suite.build_command or suite.test_command) and all(idle):
+        wanted = next((check.changed_only for check in suite.checks if check.changed_only), ())
+        reason = "A session that does nothing passes it: it says only what must not be. Say what must."
+        yield "passesIdle", reason, (f"- changed: {json.dumps(wanted)}",) if len(wanted) == 1 else ()
+
+
+def _verdicts(text: str, runs: Sequence[RunResult], key: str) -> Iterator[Remark]:
+    """What stored trials say of a criterion of the suite's list of this name."""
+    trials, idle = defaultdict[object, Counter[CriterionVerdict]](Counter), ""
+    for run in runs:
+        details, efficiency, mark = run.details(FulfillmentDetails), run.details(EfficiencyDetails), run.fingerprint
+        if judged := details.by_name.get(text) if details else None:
+            trials[(mark.outcome, mark.platform, mark.tree) if mark else run.run_id][judged.verdict] += 1
+            did_nothing = efficiency and run.changes and not (efficiency.tool_calls or run.changes.files)
+            idle = run.run_id if did_nothing and judged.verdict is PASS else idle
+    decided = [(verdicts[PASS], verdicts[FAIL]) for verdicts in trials.values() if verdicts[PASS] + verdicts[FAIL]]
+    if trials and not decided:
+        reason = f"No stored trial met or failed it ({sum(map(Counter.total, trials.values()))} left it open)."
+        yield "neverJudged", f"{reason} Say what files, patch or transcript can show.", ()
+    flips, count = sum(map(min, decided)), sum(sum(each) for each in decided if sum(each) > 1)
+    # What fails more rarely may be the session's luck.
+    if flips and flips >= 0.1 * count:
+        reason = f"Of {count} trials on the same files, {flips} went another way. Say what counts."
+        yield "wavers", f"{reason} `zelda rejudge` shows if judges waver.", ()
+    # What a session says is evidence for its answer alone.
+    if idle and key != "answerCriteria":
+        yield "passesIdle", f"It passed in {idle}, where the session called and changed nothing.", ()
