@@ -104,9 +104,11 @@ def test_a_call_that_a_rule_denies_is_not_the_end(tmp_path: Path) -> None:
     project = repository(tmp_path, {**PROJECT, **denied, "zelda/test-routing.yaml": prompts})
     with ScriptedApi([tool_call("Skill", {"skill": "release"}), text("I may not.")]) as api:
         done = zelda(project, "run", api=api.url)
+        again = zelda(project, "rejudge", "latest", api=api.url)
     assert done.returncode == 0, done.stdout
-    assert api.unused == 0
+    assert (api.unused, len(api.requests)) == (0, 2)
     assert routing(done.stdout)[0] == "none 1 of 1 1 of 1"
+    assert (again.returncode, routing(again.stdout)) == (0, routing(done.stdout))
 
 
 def test_a_draft_is_made_of_the_descriptions_and_runs_as_it_is(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def used(name: str, *, is_error: bool = False) -> list[dict[str, Any]]:
     ],
 )
 def test_the_request_after_a_call_that_was_carried_out(
-    messages: list[dict[str, Any]], agent: str | None, called: set[str], is_over: bool
+    messages: list[dict[str, Any]], agent: str | None, called: set[str], *, is_over: bool
 ) -> None:
     request = call(body(ASKED, *messages), agent)
     assert is_routed(request, called) is is_over

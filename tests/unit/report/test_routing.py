@@ -16,7 +16,7 @@ from zelda_ci.domain.details import (
     ToolUsageDetails,
 )
 from zelda_ci.domain.evaluation import EvalResult
-from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.domain.kinds import ItemKind, Shown
 from zelda_ci.domain.manifest import CUT, ManifestEntry
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import RunResult
@@ -29,7 +29,15 @@ from zelda_ci.report.markdown import render_comment
 from zelda_ci.report.model import Table
 
 
-def routed(number: int, expect: str | tuple[str, ...], called: str = "", *, trial: int = 1, **fields: Any) -> RunResult:
+def routed(
+    number: int,
+    expect: str | tuple[str, ...],
+    called: str = "",
+    *,
+    trial: int = 1,
+    shown: Shown = Shown.DESCRIPTION,
+    **fields: Any,
+) -> RunResult:
     """A trial of the prompt of that number."""
     prompt = RoutedPrompt(prompt=f"Prompt {number}.", expect=(expect,) if isinstance(expect, str) else expect)
     name = f"r.{number}"
@@ -47,7 +55,12 @@ def routed(number: int, expect: str | tuple[str, ...], called: str = "", *, tria
     entries = [("changelog", None), ("release", CUT)]
     manifest = tuple(
         ManifestEntry(
-            kind=ItemKind.SKILL, name=safe(it), file=safe(f"{it}.md"), loaded=True, note=safe(note) if note else None
+            kind=ItemKind.SKILL,
+            name=safe(it),
+            file=safe(f"{it}.md"),
+            loaded=True,
+            note=safe(note) if note else None,
+            shown=shown,
         )
         for it, note in entries
     )
@@ -103,6 +116,14 @@ def test_a_row_says_precision_recall_and_what_was_called_instead() -> None:
     assert [remark.text for remark in table.remarks] == [
         f"skill release: {CUT}",
         "agent reviewer is expected, and the project has none of that name",
+    ]
+
+
+def test_a_skill_that_the_model_cannot_call_is_named_where_it_is_expected() -> None:
+    ((_, table),) = routing_tables([routed(1, "skill changelog", shown=Shown.HIDDEN)])
+    assert [remark.text for remark in table.remarks] == [
+        "skill changelog: the model cannot call it",
+        f"skill release: {CUT}",
     ]
 
 

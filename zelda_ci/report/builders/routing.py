@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from zelda_ci.domain.details import CriterionVerdict, FulfillmentDetails, ToolUsageDetails
-from zelda_ci.domain.kinds import CALLED, KINDS, ItemKind
+from zelda_ci.domain.kinds import CALLED, KINDS, ItemKind, Shown
 from zelda_ci.domain.manifest import LISTING
 from zelda_ci.domain.numbers import format_count, some_of
 from zelda_ci.domain.run import RunResult
@@ -107,11 +107,13 @@ def _remarks(runs: Iterable[RunResult]) -> Iterator[str]:
     for run in runs:
         details = run.details(ToolUsageDetails)
         entries = [it for it in details.manifest if it.kind in CALLED - {ItemKind.MCP_SERVER}] if details else []
+        expected = {name: name.partition(" ")[2] for check in run.config.checks for name in check.routed or ()}
         for entry in entries:
-            why = entry.note if entry.loaded else entry.reason
-            if why and (not entry.loaded or any(words in why for words in LISTING)):
+            is_closed = entry.name in expected.values() and entry.shown in {Shown.HIDDEN, Shown.DENIED}
+            why = (entry.note if entry.loaded else entry.reason) or ("the model cannot call it" if is_closed else "")
+            if why and (is_closed or not entry.loaded or any(words in why for words in LISTING)):
                 yield f"{KINDS[entry.kind].word} {entry.name}: {why}"
         names = {part for entry in entries for part in (str(entry.name), entry.name.rpartition(":")[2])}
-        for target in (name for check in run.config.checks for name in check.routed or () if name != NOTHING):
-            if entries and target.partition(" ")[2] not in names:
+        for target, name in expected.items():
+            if entries and target != NOTHING and name not in names:
                 yield f"{target} is expected, and the project has none of that name"
