@@ -28,6 +28,7 @@ from zelda_ci.imports import one_at_a_time
 from zelda_ci.pipeline.comparing import compare_arms, keep_comparison, report_of
 from zelda_ci.pipeline.invocation import WEAK
 from zelda_ci.report import terminal
+from zelda_ci.report.builders.anchors import base_runs
 from zelda_ci.report.builders.arms import cut_short
 from zelda_ci.report.builders.comparison import changed_row, comparison_view
 from zelda_ci.report.builders.gate import gate_sentences, uncounted_sentences
@@ -36,7 +37,7 @@ from zelda_ci.report.comment.view import ci_view
 from zelda_ci.report.html.writer import write_report
 from zelda_ci.report.model import ComparisonView, Detail, RunFiles, Section, Table
 from zelda_ci.report.terminal import pages
-from zelda_ci.report.terminal.pages import print_closing, print_troubles
+from zelda_ci.report.terminal.pages import print_closing, print_routing, print_troubles
 from zelda_ci.report.terminal.progress import FinishedSuites
 from zelda_ci.report.text import json_of, sentence
 from zelda_ci.storage import result_store
@@ -234,6 +235,8 @@ class RunReport:
             elif detail is Detail.LINES:
                 print_troubles(console, batch.runs, self._files_of)
             if is_compared:
+                if detail is Detail.LINES:
+                    print_routing(console, batch.runs, base_runs(report))
                 print_sides(report, whole=detail is Detail.FULL)
             elif batch.base and batch.arms:
                 echo(f"\n{cut_short(batch)}")

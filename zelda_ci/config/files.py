@@ -26,7 +26,7 @@ GIT_SECONDS = 60.0
 NEW_ONES = ("--cached", "--others", "--exclude-standard")
 _REGULAR = ("100644 ", "100755 ")
 _SUITE_KEYS = re.compile(
-    rb"^(prompt|promptFile|acceptanceCriteria|mustPass|answerCriteria|checks)[ \t]*:", re.MULTILINE
+    rb"^(prompt|promptFile|prompts|acceptanceCriteria|mustPass|answerCriteria|checks)[ \t]*:", re.MULTILINE
 )
 _MISNAMED = re.compile(r"\.?zelda([-_.]config)?\.(ya?ml|json)", re.IGNORECASE)
 

@@ -20,10 +20,11 @@ from zelda_ci import __version__
 from zelda_ci.config import document, schema
 from zelda_ci.config.files import lies_in
 from zelda_ci.config.messages import Rejected
-from zelda_ci.config.schema import CONFIG_FILE, REPOSITORY, ProjectConfig, SuiteConfig, keys
+from zelda_ci.config.schema import CONFIG_FILE, MAX_PROMPTS, REPOSITORY, ProjectConfig, SuiteConfig, keys
 from zelda_ci.config.source import plain_value
 from zelda_ci.domain.kinds import FOLLOWED, ItemKind
 from zelda_ci.domain.manifest import ManifestItem
+from zelda_ci.domain.suite import TARGET
 from zelda_ci.errors import ConfigError
 from zelda_ci.files import globs, ownership, untrusted
 from zelda_ci.files.atomic import replacing, storage_errors
@@ -172,6 +173,26 @@ def first_suite(item: ManifestItem | None, files: Sequence[str] = (), folder: st
         if document.is_sound(text, SuiteConfig):
             return FirstSuite(slug(item), about(item, folder), text)
     return FirstSuite(EXAMPLE, None, _rendered("first-suite.yaml.j2", word=""))
+
+
+ROUTED = {ItemKind.SKILL: "skill", ItemKind.AGENT: "agent", ItemKind.COMMAND: "command"}
+FOR_NOBODY = ("What is two and two?", "Thank you, that is all for today.")
+
+
+def routing_suite(items: Iterable[ManifestItem]) -> str | None:
+    """A routing suite with two prompts for each thing to call, of its description's words; None without any."""
+    usable = (it for it in items if it.kind in ROUTED and it.is_open and not (it.problem or it.shadowed))
+    drafts = [(prompt, f"{ROUTED[it.kind]} {printed(it.name)}") for it in usable for prompt in _drafted(it)]
+    named = [each for each in drafts if re.fullmatch(TARGET, each[1]) and not any(document.shaped(each[0], ""))]
+    prompts = [*named[: MAX_PROMPTS - len(FOR_NOBODY)], *((prompt, "none") for prompt in FOR_NOBODY)]
+    return _rendered("routing-suite.yaml.j2", prompts=prompts) if named else None
+
+
+def _drafted(item: ManifestItem) -> Sequence[str]:
+    words = printed(item.description or "")[:MAX_TEXT]
+    first, *others = [each for each in re.split(r"(?<=[.!?;])\s+", words) if " " in each] or [""]
+    second = occasion(item) or next(iter(others), f"I need help with this: {first}")
+    return [text for text in map(_cut, dict.fromkeys((first, second))) if text and first]
 
 
 def _place(item: ManifestItem, files: Sequence[str], folder: str) -> str:

@@ -20,14 +20,17 @@ from zelda_ci.domain.suite import (
     Name,
     ProjectPath,
     RequestKey,
+    RoutedPrompt,
     SharedSettings,
     SourcePath,
     SuiteCheck,
+    SuiteKind,
     Text,
     WebAddress,
 )
 
 CONFIG_FILE = "zelda.config.yaml"
+MAX_PROMPTS = 500
 
 
 class ProjectKeys(Setting):
@@ -86,6 +89,15 @@ class SuiteKeys(Setting):
         "its ending.",
         examples=["rest-endpoint"],
     )
+    kind: Annotated[SuiteKind, HEAD] = Field(
+        "task", description="A task with criteria; or routing: many prompts, and what Claude Code calls first for each."
+    )
+    prompts: Annotated[tuple[RoutedPrompt, ...], Field(max_length=MAX_PROMPTS), HEAD] = Field(
+        (),
+        description="Of a routing suite, the prompts: a session each, which ends with its first call of a skill, "
+        "sub-agent or command.",
+        examples=[[{"prompt": "What changed in 1.4?", "expect": "skill changelog"}]],
+    )
     description: Annotated[Text | None, HEAD] = Field(
         None, description="What the suite is about, for people.", examples=["Adding an endpoint follows our rules."]
     )
@@ -135,13 +147,16 @@ class SuiteKeys(Setting):
     )
 
 
+PROMPT_KEYS = ("prompt", "promptFile", "prompts")
+
+
 class SuiteConfig(SharedSettings, SuiteKeys):
     """Zelda CI: one suite. Keys that the project's configuration has too override it, key by key.
 
     Only keys in `model_fields_set`, at every level, were given: the defaults here mean nothing.
     """
 
-    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["prompt"]}, {"required": ["promptFile"]}]})
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": [key]} for key in PROMPT_KEYS]})
 
 
 Config = SharedSettings  # either of the two

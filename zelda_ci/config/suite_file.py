@@ -13,7 +13,7 @@ from typing import Any
 from zelda_ci.config import document
 from zelda_ci.config.document import read_text
 from zelda_ci.config.files import lies_in
-from zelda_ci.config.merge import Layer, Origin, SuiteFile
+from zelda_ci.config.merge import NO_COMMAND, Layer, Origin, SuiteFile
 from zelda_ci.config.messages import ConfigProblem, Rejected, config_problem
 from zelda_ci.config.schema import SuiteConfig
 from zelda_ci.config.source import SENTENCES, TOP
@@ -22,15 +22,57 @@ from zelda_ci.files import untrusted
 
 MAX_COMBINATIONS = 50
 MAX_NAME = 60
+# What a session needs that ends with its first call: keys and groups, where the file does not say otherwise.
+ROUTING: Mapping[str, Any] = {
+    "setupCommand": NO_COMMAND,
+    "buildCommand": NO_COMMAND,
+    "testCommand": NO_COMMAND,
+    "execution": {"maxTurns": 2},
+    "metrics": {"efficiency": False, "functionalCorrectness": False},
+}
 Tracked = Callable[[], frozenset[Path] | None]
 _NEEDS = "it needs a prompt (or a promptFile), and acceptanceCriteria or checks to be judged by"
 _UNTRACKED = "is not tracked by git, and what a session gets must be: commit it, or write the text under prompt"
 
 
 def combinations(suite: SuiteFile) -> Iterator[SuiteFile]:
-    """The suites that a matrix makes of one; itself, where it has none."""
+    """The suites that a matrix makes of one, and the prompts of a routing suite of each; itself without either."""
     axes = _axes(suite)
-    return (_with(suite, dict(zip(axes, each, strict=True))) if each else suite for each in product(*axes.values()))
+    for each in product(*axes.values()):
+        made = _with(suite, dict(zip(axes, each, strict=True))) if each else suite
+        yield from _routed(made) if made.layer.config.prompts else (made,)
+
+
+def _routed(suite: SuiteFile) -> Iterator[SuiteFile]:
+    """A small suite for each prompt of a routing suite; what the file itself says goes before the usual."""
+    layer = suite.layer
+    given = {key: value for key, value in layer.values().items() if key != "prompts"}
+    groups = {key: {**usual, **given.get(key, {})} for key, usual in ROUTING.items() if isinstance(usual, dict)}
+    usual = [f"{key}.{name}" for key, group in groups.items() for name in group]
+    places = {**dict.fromkeys(("checks", *ROUTING, *usual), layer.places["kind"]), **layer.places}
+    for number, each in enumerate(layer.config.prompts):
+        own = {"checks": (*layer.config.checks, each.check), **groups}
+        config = SuiteConfig.model_validate({**ROUTING, **given, **own})
+        origin = Origin(layer.file, layer.source.at["prompts", number, "prompt"].line)
+        layered = replace(layer, config=config, places=places)
+        yield SuiteFile(f"{suite.name}.{number + 1}", each.prompt, origin, layered)
+
+
+def _routing_problems(suite: Layer[SuiteConfig], name: str) -> Iterator[ConfigProblem]:
+    """What does not go together: a routing suite has prompts and no criteria, others have neither kind nor prompts."""
+    if suite.config.kind == "routing":
+        for key in ("prompt", "promptFile", "acceptanceCriteria", "mustPass", "answerCriteria"):
+            if key in suite.places:
+                yield suite.problem(
+                    key, "does not go with kind: routing: put each prompt and what it is for in prompts"
+                )
+        if not suite.source.values.get("prompts"):
+            place = suite.places.get("prompts") or suite.places["kind"]
+            yield config_problem(suite.file, place, "a routing suite needs prompts: a list of prompt and expect")
+        elif len(longest := f"{name}.{len(suite.config.prompts)}") > MAX_NAME:
+            yield config_problem(suite.file, suite.places["kind"], f"{longest} is too long: set a shorter name")
+    elif "prompts" in suite.places and suite.source.values.get("kind", "task") == "task":
+        yield suite.problem("prompts", "goes with kind: routing only: add that line, or write one prompt")
 
 
 def _axes(suite: SuiteFile) -> Mapping[str, tuple[str, ...]]:
@@ -105,6 +147,7 @@ def load_suite(path: Path, root: Path, tracked: Tracked) -> SuiteFile:
     if "name" not in suite.places and not re.fullmatch(NAME, name):
         message = f"the suite's name, taken from the file's, must be {PATTERNS[NAME]}: set name, or rename the file"
         problems.append(config_problem(file, None, message))
+    problems += _routing_problems(suite, name)
     found = SuiteFile(name, prompt, origin, replace(suite, problems=tuple(problems)))
     if problems or "matrix" not in suite.places:
         return found
@@ -119,6 +162,8 @@ def _prompt(suite: Layer[SuiteConfig], path: Path, root: Path, tracked: Tracked)
             message = f"prompt (line {places['prompt'].line}) and promptFile are both given: keep one"
             raise Rejected(config_problem(file, places["promptFile"], message))
         return suite.config.prompt or "", Origin(file, places["prompt"].line)
+    if "prompts" in places or suite.config.kind == "routing":
+        return "", Origin(file)
     if "promptFile" not in places:
         raise Rejected(config_problem(file, TOP, f"the suite has no prompt: {_NEEDS}"))
     if not given:

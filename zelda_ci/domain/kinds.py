@@ -88,6 +88,9 @@ KINDS: Mapping[ItemKind, Kind] = {
 # What a session uses by calling it, and what it follows or breaks; the rest works without a call.
 CALLED, FOLLOWED = (frozenset(kind for kind, row in KINDS.items() if row.used == use) for use in ("called", "followed"))
 
+# The tools with which the model turns to a skill, command or sub-agent; `Task` is what `Agent` was called before.
+TURNS_TO = frozenset({"Skill", "Agent", "Task"})
+
 CLAUDE = ".claude"
 PLUGIN_MANIFEST = ".claude-plugin/plugin.json"
 # What of a plugin Claude Code reads: files and folders at its top.

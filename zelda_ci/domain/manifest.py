@@ -107,3 +107,9 @@ class ToolsManifest(Document):
 
 # Begins the note on a server that the session had begun without.
 CONNECTED_LATE = "it connected late:"
+# Notes on what the model did not see in full, or not at all, of the listing of what it can call.
+LISTING = (
+    ONLY_NAME := "the model saw only its name: the listing of skills was full",
+    CUT := "the model saw only the beginning of its description",
+    UNLISTED := "Claude Code did not list it for the model",
+)

@@ -29,6 +29,7 @@ VALUE = r"^[^\x00]*$"
 SHELL = r"^(\S*/)?(ba)?sh$|^\S+ +\S"
 CALL = r"^[A-Za-z][A-Za-z0-9_*-]*(\([^\x00]*\S[^\x00]*\))?$"
 HOOK = r"^[A-Z][A-Za-z]+(\([^\x00]*\S[^\x00]*\))?$"
+TARGET = r"^(none|(skill|agent|command) [^\s()*]+)$"
 TIMES = r"^([0-9]{1,6}\.\.([0-9]{1,6})?|\.\.[0-9]{1,6})$"
 WEB_ADDRESS = r"^https?://[A-Za-z0-9._-]+(:[0-9]{1,5})?(/[^\s?#@]*)?$"
 # What error messages and tables of keys call a text that matches.
@@ -43,6 +44,7 @@ PATTERNS = {
     VALUE: "text",
     CALL: "a tool, alone or with what it is called with in brackets as in permission rules, such as Bash(git push*),",
     HOOK: "the event of a hook, alone or with a part of its command in brackets, such as PreToolUse(guard),",
+    TARGET: "none, or skill, agent or command and its name, such as skill changelog,",
     TIMES: "a range such as 1.., ..3 or 2..4",
     WEB_ADDRESS: "an http:// or https:// address without user name, query and fragment",
 }
@@ -134,6 +136,15 @@ Globs = Annotated[
     BeforeValidator(
         lambda value: (value,) if isinstance(value, str) else value,
         json_schema_input_type=SourcePath | tuple[SourcePath, ...],
+    ),
+]
+Target = Annotated[str, Field(pattern=TARGET)]
+Targets = Annotated[
+    tuple[Target, ...],
+    checked("must not be an empty list", bool),
+    BeforeValidator(
+        lambda value: (value,) if isinstance(value, str) else value,
+        json_schema_input_type=Target | tuple[Target, ...],
     ),
 ]
 # A shell line, or the arguments of one program.
@@ -499,6 +510,8 @@ class SharedSettings(Record):
     )
 
 
+SuiteKind = Literal["task", "routing"]
+MAX_PROMPT_NAME = 120
 CallRule = Annotated[str, Field(pattern=CALL)]
 CallRules = Annotated[tuple[CallRule, ...], Field(min_length=2)]
 HookRule = Annotated[str, Field(pattern=HOOK)]
@@ -580,6 +593,11 @@ class SuiteCheck(Setting):
         None, description="A call that was tried, and that a hook blocked each time.", examples=["Bash(git push*)"]
     )
     hook_failed: Literal["none"] | None = Field(None, description="No hook failed, other than by blocking a call.")
+    routed: Targets | None = Field(
+        None,
+        description="The skill, sub-agent or command that the main thread called first, or none; of a list, one.",
+        examples=["skill changelog"],
+    )
     times: Times | None = Field(
         None, description="With called: how often, as a number or a range such as 1.. or ..3.", examples=[2]
     )
@@ -632,7 +650,7 @@ class SuiteCheck(Setting):
             case tuple() as words if self.word == "command":
                 return shlex.join(words)
             case tuple() as parts:
-                return ", ".join(parts)
+                return (" or " if self.word == "routed" else ", ").join(parts)
             case value:
                 return str(value)
 
@@ -641,12 +659,31 @@ _OPTIONS = {"times", "agent", "name", "must_pass"}
 CHECK_WORDS = tuple(name for name in SuiteCheck.model_fields if name not in _OPTIONS)
 
 
+class RoutedPrompt(Setting):
+    """A prompt of a routing suite, and what it is for."""
+
+    prompt: Text = Field(description="The prompt, as somebody would type it.", examples=["What changed in 1.4?"])
+    expect: Targets = Field(
+        description="What it is for: a skill, an agent, a command, or none; a list stands for one of them.",
+        examples=["skill changelog"],
+    )
+
+    @property
+    def check(self) -> SuiteCheck:
+        """The criterion that stands for it."""
+        short = " ".join(self.prompt.split())
+        short = short if len(short) <= MAX_PROMPT_NAME else f"{short[: MAX_PROMPT_NAME - 3]}..."
+        return SuiteCheck(routed=self.expect, name=f'"{short}" is for {" or ".join(self.expect)}')
+
+
 class SuiteText(Record):
     """Text of a suite."""
 
     name: str
     file: str
     """Path of the suite's file, relative to the project, with forward slashes."""
+    kind: SuiteKind = Field("task", exclude_if=lambda kind: kind == "task")
+    """Of `routing`, a session ends with its first call of a skill, sub-agent or command."""
     description: str | None = None
     prompt: str
     must_pass: tuple[str, ...] = ()

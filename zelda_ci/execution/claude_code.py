@@ -19,12 +19,12 @@ import anyio.to_thread
 from anyio.abc import TaskGroup
 from pydantic import BaseModel
 
-from zelda_ci.domain.session import McpServerState, ServersReported, SessionRecord
+from zelda_ci.domain.session import McpServerState, ServersReported, SessionRecord, ToolReturned
 from zelda_ci.errors import ZeldaError
 from zelda_ci.execution import launch
 from zelda_ci.execution.agent import Listen, SessionRequest
 from zelda_ci.execution.messages import Translator, server_states
-from zelda_ci.execution.outcome import BUDGET, CANCELLED, SessionOutcome, judge
+from zelda_ci.execution.outcome import BUDGET, CANCELLED, ROUTED, SessionOutcome, judge
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.process import Launch
 from zelda_ci.redact import Redactor
@@ -190,7 +190,8 @@ class SessionRunner:
         self._client = client
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._converse, tasks)
-            tasks.start_soon(self._watch_budget)
+            tasks.start_soon(self._stop_at, self._request.meter.exhausted, BUDGET)
+            tasks.start_soon(self._stop_at, self._request.meter.routed, ROUTED)
             try:
                 await self._watch()
             except BaseException:
@@ -275,7 +276,9 @@ class SessionRunner:
             self._rest()
 
     def _emit(self, record: SessionRecord) -> None:
-        if not self._can_record:
+        # The interruption makes an error of a call that is still under way.
+        is_made_up = self.facts.stopped is ROUTED and isinstance(record, ToolReturned) and record.is_error
+        if is_made_up or not self._can_record:
             return
         try:
             self._listen(record)
@@ -305,9 +308,9 @@ class SessionRunner:
 
     # --- the end --------------------------------------------------------------------------------------------------
 
-    async def _watch_budget(self) -> None:
-        await self._request.meter.exhausted.wait()
-        self._stop(BUDGET)
+    async def _stop_at(self, event: anyio.Event, outcome: SessionOutcome) -> None:
+        await event.wait()
+        self._stop(outcome)
 
     async def _watch(self) -> None:
         """Return when the session needs an end, of whatever kind."""

@@ -34,6 +34,7 @@ class SessionOutcome:
 
 
 BUDGET = SessionOutcome("BUDGET_EXCEEDED", "The session reached its cost limit (maxCostUsd).")
+ROUTED = SessionOutcome()  # of a routing suite: it ended with the call that was asked for
 CANCELLED = SessionOutcome("INTERRUPTED", "The session was interrupted.")
 
 

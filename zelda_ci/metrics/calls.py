@@ -11,6 +11,7 @@ from typing import Any
 import re2
 
 from zelda_ci.domain.context import EvalContext
+from zelda_ci.domain.kinds import TURNS_TO
 from zelda_ci.domain.session import ToolCall
 from zelda_ci.files import globs
 
@@ -45,7 +46,7 @@ class SessionCall:
         """False where it was denied, or not carried out; skills and sub-agents that failed never began."""
         if self.tool.denied or (self.tool.output or "").startswith(NOT_CARRIED_OUT):
             return False
-        return not (self.tool.is_error and self.tool.name in {"Skill", *FAMILIES["Agent"]})
+        return not (self.tool.is_error and self.tool.name in TURNS_TO)
 
     @cached_property
     def commands(self) -> tuple[str, ...]:
@@ -130,7 +131,7 @@ class Rule:
         if tool.name in FILE_TOOLS:
             paths = [given[key] for key in PATH_KEYS if isinstance(given.get(key), str)]
             return any(covers_path([wanted], path, self.places) for path in paths)
-        if tool.name in {"Skill", *FAMILIES["Agent"]}:
+        if tool.name in TURNS_TO:
             name = str(given.get("skill" if tool.name == "Skill" else "subagent_type") or "").removeprefix("/")
             names = {name} if ":" in wanted.removesuffix(":*") else {name, name.rpartition(":")[2]}
             return any(_is_like(each, wanted.removeprefix("/")) for each in names)

@@ -10,7 +10,7 @@ import re2
 
 from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import Citation, CriterionJudgement, CriterionVerdict
-from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.domain.kinds import TURNS_TO, ItemKind
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.numbers import format_count, some_of
 from zelda_ci.domain.session import HookRan, Turn
@@ -82,6 +82,7 @@ class Checks:
         self._words: Mapping[str, Callable[[SuiteCheck], CheckDecision]] = {
             "called": self._called,
             "not_called": self._not_called,
+            "routed": self._routed,
             "order": self._order,
             "before": self._before,
             "not_read": self._not_read,
@@ -120,6 +121,17 @@ class Checks:
     def _not_called(self, check: SuiteCheck) -> CheckDecision:
         made = [call for call, _ in self._made(check, check.not_called or "")]
         return CheckDecision(FAIL if made else PASS, _told(made, check.not_called or ""), cited(made))
+
+    def _routed(self, check: SuiteCheck) -> CheckDecision:
+        calls = (call for call in self._calls if call.is_made and call.is_main)
+        first, wanted = next((call for call in calls if call.tool.name in TURNS_TO), None), check.routed or ()
+        if first is None:
+            return CheckDecision(PASS if "none" in wanted else FAIL, "No skill, sub-agent or command was called.")
+        named = (target.partition(" ") for target in wanted if target != "none")
+        rules = (f"{'Agent' if kind == 'agent' else 'Skill'}({name})" for kind, _, name in named)
+        is_met = any(Rule(rule, self._places).covers(first) for rule in rules)
+        why = f"The first call was {first.shown} (turn {first.turn})."
+        return CheckDecision(PASS if is_met else FAIL, why, cited([first]))
 
     def _order(self, check: SuiteCheck) -> CheckDecision:
         last, found = (-1, -1, -1), list[SessionCall]()

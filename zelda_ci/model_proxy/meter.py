@@ -45,6 +45,10 @@ class Meter:
         self.budget_usd = budget_usd
         self.exhausted = anyio.Event()
         """Set when the budget is spent and the answer that spent it has ended."""
+        self.ends_at_call = False
+        """Whether the session is over once it has called a skill, sub-agent or command."""
+        self.routed = anyio.Event()
+        """Set when it has."""
         self.transcript_check = TranscriptCheck()
         self.context = LoadedContext()
         self.outage: str | None = None

@@ -1,13 +1,16 @@
 """One run as the proxy sees it: its meter, what it may ask, and the way of one request."""
 
 import asyncio
+from collections.abc import Set as AbstractSet
 from contextlib import aclosing
 from typing import Protocol
 
 import anyio
 import anyio.to_thread
 
+from zelda_ci.domain.kinds import TURNS_TO
 from zelda_ci.model_proxy import policy, wire
+from zelda_ci.model_proxy.answer import dicts
 from zelda_ci.model_proxy.cassettes.record import RecordedAnswer, Recording
 from zelda_ci.model_proxy.meter import Meter, MeteredExchange
 from zelda_ci.model_proxy.policy import Allowed
@@ -32,6 +35,15 @@ class Client(Protocol):
 
     async def chunk(self, data: bytes) -> None:
         """Take in the next bytes of the body."""
+
+
+def is_routed(call: Call, called: AbstractSet[str]) -> bool:
+    """Whether a request follows on a call of a skill, sub-agent or command that was carried out; `called` are tools."""
+    blocks = [block for message in dicts(call.body.get("messages")) for block in dicts(message.get("content"))]
+    calls = {it.get("id") for it in blocks if it.get("type") == "tool_use" and it.get("name") in TURNS_TO}
+    answers = [it for it in blocks if it.get("type") == "tool_result" and not it.get("is_error")]
+    # A sub-agent asks before its call is answered; one that a hook starts has no call.
+    return bool(call.agent_id and TURNS_TO & called) or any(it.get("tool_use_id") in calls for it in answers)
 
 
 class ProxyRun:
@@ -89,6 +101,10 @@ class ProxyRun:
             spent = f"{meter.cost_usd:.4f} of {meter.budget_usd or 0:.4f} US dollars are spent"
             # 402 is the one error that the CLI neither repeats nor explains away in words of its own.
             raise RefusedHereError(402, "billing_error", f"Zelda's cost limit for this run is reached: {spent}")
+        if meter.ends_at_call and is_routed(call, meter.transcript_check.tools):
+            meter.routed.set()
+            # Nobody waits for the answer: the session is ended, and then the run is closed.
+            await anyio.sleep_forever()
         exchange, is_cut = meter.begin(call), True
         recorded = self._recording.begin(call) if self._recording and not call.counts_tokens else None
         try:

@@ -30,6 +30,8 @@ class TranscriptCheck:
         """Blocks of answers, and calls as Claude Code repeats them to the API."""
         self.calls: set[str] = set()
         """Calls that the API has begun: a tool may run before the rest of the answer has come."""
+        self.tools: set[str] = set()
+        """Names of the tools that they call."""
         self._repeated: set[str] = set()
         self._unconfirmed: list[tuple[str, str, bytes, str]] = []
         """Description, message, digest and call of what had not passed when the transcript had it."""
@@ -106,6 +108,7 @@ class PassedAnswer:
                 self._block, self._pieces = block, []
                 if isinstance(call := block.get("id"), str):
                     self._check.calls.add(call)
+                    self._check.tools.add(str(block.get("name")))
             case {"type": "content_block_delta", "delta": dict(delta)}:
                 self._pieces += [piece for key in DELTAS if isinstance(piece := delta.get(key), str)]
             case {"type": "content_block_stop"} if self._message and self._block:

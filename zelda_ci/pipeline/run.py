@@ -172,6 +172,7 @@ class SuiteRun:
                 state.record(record)
                 self.emit(SessionProgressed(self.run_id, record, len(state.responses), meter.cost_usd))
 
+            meter.ends_at_call = suite.kind == "routing"
             meter.context.expected = await anyio.to_thread.run_sync(memory_lines, workspace, redact)
             # Where the sandbox has no network, its own name of the proxy's socket.
             socket = workspace.confinement.socket if suite.isolation.network.session == "none" else None
@@ -204,6 +205,9 @@ class SuiteRun:
 
     def _end_session(self, outcome: SessionOutcome, meter: Meter) -> None:
         self.state.wall_seconds, status = outcome.wall_seconds, outcome.status
+        if self.suite.kind == "routing" and status is SessionStatus.MAX_TURNS:
+            # To have called nothing by then is an answer, too.
+            status = SessionStatus.COMPLETED
         code, why = outcome.code or "SESSION_FAILED", outcome.reason or f"The session ended as {status}."
         if meter.outage and outcome.code in API_CODES:
             # Claude Code's own words name the proxy's address, which nobody has configured.

@@ -7,7 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.config.folder import loaded, make, problems
-from zelda_ci.config.init import CommandLine, config_text, first_suite, ignored, occasion, quoted, subjects
+from zelda_ci.config.init import (
+    CommandLine,
+    config_text,
+    first_suite,
+    ignored,
+    occasion,
+    quoted,
+    routing_suite,
+    subjects,
+)
 from zelda_ci.domain.kinds import ItemKind, Shown
 from zelda_ci.domain.manifest import ManifestItem
 from zelda_ci.redact import Redactor
@@ -109,6 +118,9 @@ def test_whatever_the_project_says_what_is_written_loads(tmp_path_factory, found
         suite = first_suite(subject, tuple(files))
         assert problems(make(folder / f"{number}", config=config, **{f"test_{suite.name}": suite.text})) == []
         assert suite.text.isascii() or all(char.isprintable() for char in suite.text.replace("\n", ""))
+    if routed := routing_suite(found):
+        assert problems(make(folder / "routed", test_routed=routed)) == []
+        assert all(char.isprintable() for char in routed.replace("\n", ""))
 
 
 def test_a_skill_is_wanted_in_its_folder_called_where_only_people_call_it_and_shows_no_credential(tmp_path):
@@ -148,3 +160,36 @@ def test_folders_are_ignored_that_no_file_on_the_way_to_the_top_ignores(tmp_path
     assert (draft.content, folders) == (b".zelda/\ntarget/\n", [".zelda", "target"])
     (inner / ".gitignore").write_bytes(draft.content)
     assert ignored(inner, tmp_path, [".zelda", "target"]) == (None, [])
+
+
+def test_a_routing_suite_has_two_drafts_for_each_thing_that_can_be_called(tmp_path):
+    items = [
+        skill("How to add a REST endpoint. Use when the user asks to add a route."),
+        item(ItemKind.AGENT, "reviewer", description="Reviews commits"),
+        item(ItemKind.COMMAND, "ship", description="Ships it: at once. Never on Fridays."),
+        item(ItemKind.SKILL, "by-hand", description="Runs by hand only.", shown=Shown.HIDDEN),
+        item(ItemKind.SKILL, "broken", description="Is broken.", problem="it has no name"),
+        item(ItemKind.SKILL, "two words", description="Has a bad name."),
+        item(ItemKind.RULE, "rule", description="Is no call."),
+        item(ItemKind.SKILL, "x:y'z", description='Says "it\'s" # so.\n- a: b'),
+    ]
+    suites = loaded(tmp_path, test_x=routing_suite(items) or "").suites
+    assert [(it.resolved.prompt, it.resolved.checks[0].routed) for it in suites] == [
+        ("How to add a REST endpoint.", ("skill rest-endpoint",)),
+        ("add a route", ("skill rest-endpoint",)),
+        ("Reviews commits", ("agent reviewer",)),
+        ("I need help with this: Reviews commits", ("agent reviewer",)),
+        ("Ships it: at once.", ("command ship",)),
+        ("Never on Fridays.", ("command ship",)),
+        ('Says "it\'s" # so.', ("skill x:y'z",)),
+        ("- a: b", ("skill x:y'z",)),
+        ("What is two and two?", ("none",)),
+        ("Thank you, that is all for today.", ("none",)),
+    ]
+    assert routing_suite(items[3:7]) is None
+    assert routing_suite([item(ItemKind.SKILL, "bare")]) is None
+
+
+def test_a_routing_suite_has_no_more_prompts_than_a_file_may_have(tmp_path):
+    many = [item(ItemKind.SKILL, f"s{number}", description="Does this. And that.") for number in range(300)]
+    assert len(loaded(tmp_path, test_x=routing_suite(many) or "").suites) == 500

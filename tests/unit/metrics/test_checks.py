@@ -68,6 +68,16 @@ def decided(
 
 
 CALLS = [
+    # The first call of the main thread, whatever came before.
+    ({"routed": "skill changelog"}, ["Bash ls", "Skill changelog", DONE], True),
+    ({"routed": ["agent reviewer", "skill changelog"]}, ["Skill docs:changelog", DONE], True),
+    ({"routed": "skill release"}, ["Skill changelog", "Skill release", DONE], False),
+    ({"routed": "skill release"}, ["Skill changelog -> denied", "Skill release", DONE], True),
+    ({"routed": "command changelog"}, ["Skill changelog", DONE], True),
+    ({"routed": "agent changelog"}, ["Skill changelog", DONE], False),
+    ({"routed": "skill changelog"}, ["Bash ls", DONE], False),
+    ({"routed": "none"}, ["Bash ls", DONE], True),
+    ({"routed": ["none", "skill changelog"]}, ["Skill release", DONE], False),
     # Names, and what a tool is called with.
     ({"called": "Skill(changelog)"}, ["Skill changelog", DONE], True),
     ({"called": "Skill(changelog)"}, ["Skill /changelog", DONE], True),

@@ -11,8 +11,9 @@ from posixpath import normpath
 from typing import Any
 
 from zelda_ci.domain.kinds import CALLED, KINDS, ItemKind, Shown, server
-from zelda_ci.domain.manifest import CONNECTED_LATE, ManifestItem, ToolsManifest
+from zelda_ci.domain.manifest import CONNECTED_LATE, CUT, ONLY_NAME, UNLISTED, ManifestItem, ToolsManifest
 from zelda_ci.domain.session import McpServerState, SessionTranscript, Started
+from zelda_ci.execution.manifest.findings import MAX_DESCRIPTION_LENGTH
 from zelda_ci.execution.manifest.settings import denies
 from zelda_ci.files import globs
 from zelda_ci.redact import Redactor
@@ -22,9 +23,6 @@ TOUCHING = {"Read": "file_path", "Edit": "file_path", "Write": "file_path", "Not
 # What a listing of Claude Code's begins with, by the tool that calls what is in it.
 LISTINGS = {"Skill": "skills are available for use with the Skill tool", "Agent": "Available agent types for the Agent"}
 UNEXPLAINED = "Claude Code did not say why"
-ONLY_NAME = "the model saw only its name: the listing of skills was full"
-CUT = "the model saw only the beginning of its description"
-UNLISTED = "Claude Code did not list it for the model"
 WAITS_FOR_FILES = "no file that it applies to was read or written with Claude Code's own tools"
 STATES = {
     "failed": "it could not be started or reached",
@@ -73,7 +71,9 @@ def _listed(item: ManifestItem, texts: Sequence[str], tools: AbstractSet[str]) -
     seen, description = max(found, key=len), item.description or ""
     if description and not seen and item.shown is Shown.DESCRIPTION:
         return {"shown": Shown.NAME, "note": _joined(item.note, ONLY_NAME)}
-    is_cut = seen.endswith("…") and len(seen) < len(description)
+    # The scan cuts at the length at which Claude Code does where no setting says otherwise.
+    is_longer = len(seen) < len(description) or len(description) >= MAX_DESCRIPTION_LENGTH
+    is_cut = seen.endswith("…") and is_longer
     return {"description": seen, "note": _joined(item.note, CUT)} if is_cut else {}
 
 

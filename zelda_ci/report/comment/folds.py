@@ -10,9 +10,11 @@ from zelda_ci.domain.details import Citation, CriterionVerdict
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.trials import trials_alone
+from zelda_ci.report.builders.anchors import base_runs
 from zelda_ci.report.builders.correctness import failure_problem
 from zelda_ci.report.builders.gate import KINDS, gate_sentence, uncounted_words
 from zelda_ci.report.builders.phrases import age_words, pool_words, quoted
+from zelda_ci.report.builders.routing import routing_tables
 from zelda_ci.report.builders.standings import SuiteStanding
 from zelda_ci.report.builders.usage import cost, used
 from zelda_ci.report.ci_report import CiReport
@@ -40,6 +42,8 @@ def details(report: CiReport, suites: Sequence[SuiteStanding], notes: Sequence[L
         more = [Row("", (Cell(f"and {numbers.whole(len(rows) - MAX_ROWS)} more"),))] * (len(rows) > MAX_ROWS)
         if rows:
             yield Details(words, (*rows[:MAX_ROWS], *more))
+    tables = () if report.is_cut_short else routing_tables(report.batch.runs, base_runs(report))
+    yield from (Details(title, table=table) for title, table in tables)
     table = numbers_table(report, suites)
     if table.lines:
         yield Details("All numbers of all suites", table=table)

@@ -17,6 +17,7 @@ from zelda_ci.report.builders import summary
 from zelda_ci.report.builders.arms import forecast_lines, forecast_table
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.builders.judged import unmet_rows
+from zelda_ci.report.builders.routing import routing_tables
 from zelda_ci.report.builders.run import file_rows, run_facts, run_sections
 from zelda_ci.report.builders.summary import FilesOf
 from zelda_ci.report.model import (
@@ -51,6 +52,7 @@ def print_closing(console: Console, batch: BatchResult, gate: GateResult, files_
         page.line()
         if batch.runs:
             page.table(summary.suite_table(batch), indent=4)
+            _routing(page, batch.runs, batch.base_runs)
         _section(page, Section("Summary", tuple(summary.closing_rows(batch, gate))))
     page.show()
 
@@ -68,6 +70,23 @@ def print_troubles(console: Console, runs: Sequence[RunResult], files_of: FilesO
         page.rows((*unmet, *_problem_rows(replace(problem, sentence="") if unmet else problem)), indent=6)
         page.quote(problem.output, indent=12)
     page.show()
+
+
+def print_routing(console: Console, runs: Sequence[RunResult], base: Sequence[RunResult]) -> None:
+    """Print the tables of routing suites, with what the base's trials called."""
+    page = Page(console)
+    _routing(page, runs, base)
+    page.show()
+
+
+def _routing(page: Page, runs: Sequence[RunResult], base: Sequence[RunResult]) -> None:
+    for title, table in routing_tables(runs, base):
+        if not page.lines:
+            page.line()
+        page.title(title)
+        page.table(table, indent=4)
+        for remark in table.remarks:
+            page.beside("    ", (remark,))
 
 
 def print_run(console: Console, run: RunResult, files: RunFiles) -> None:
