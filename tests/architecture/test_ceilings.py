@@ -17,7 +17,7 @@ SLACK = 0.1
 CEILINGS = {
     "zelda_ci": 1133,
     "zelda_ci/ci": 3568,
-    "zelda_ci/cli": 2348,
+    "zelda_ci/cli": 2355,
     "zelda_ci/compare": 2421,
     "zelda_ci/config": 3007,
     "zelda_ci/domain": 4060,
@@ -27,7 +27,7 @@ CEILINGS = {
     "zelda_ci/judge": 1703,
     "zelda_ci/metrics": 2932,
     "zelda_ci/model_proxy": 2645,
-    "zelda_ci/pipeline": 3420,
+    "zelda_ci/pipeline": 3421,
     "zelda_ci/process": 405,
     "zelda_ci/report": 6292,
     "zelda_ci/sandbox": 2192,
@@ -43,11 +43,11 @@ CEILINGS = {
     "tests/architecture": 903,
     "tests/golden": 1424,
     "tests/hostile": 3404,
-    "tests/integration": 19286,
+    "tests/integration": 19296,
     "tests/scenarios": 3478,
     "tests/slow": 506,
     "tests/support": 7118,
-    "tests/unit": 19810,
+    "tests/unit": 19814,
 }
 
 

@@ -256,3 +256,13 @@ def test_text_of_a_suite_cannot_steer_the_terminal(tmp_path):
     assert "\x1b" not in done.stdout
     assert "\b" not in done.stdout
     assert "[red]x[/red]" in done.stdout
+
+
+def test_a_routing_suite_is_drafted_where_something_has_a_description(tmp_path: Path) -> None:
+    without = zelda("init", "--yes", "--routing", cwd=tmp_path)
+    assert "no routing suite: there is no skill, sub-agent or command that the model may call" in without.stdout
+    (tmp_path / ".claude/skills/pdf").mkdir(parents=True)
+    (tmp_path / ".claude/skills/pdf/SKILL.md").write_text("---\ndescription: Rotates and merges PDF files.\n---\nDo.\n")
+    assert "wrote zelda/test-routing.yaml" in zelda("init", "--yes", "--routing", cwd=tmp_path).stdout
+    assert "routing.4" in zelda("validate", cwd=tmp_path).stdout
+    assert "kept zelda/test-routing.yaml" in zelda("init", "--yes", "--routing", cwd=tmp_path).stdout

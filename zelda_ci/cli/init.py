@@ -41,7 +41,8 @@ MAX_SHOWN = 400
 @click.option("--yes", "-y", is_flag=True, help="Ask nothing: take the defaults, and keep files that exist.")
 @click.option("--force", is_flag=True, help="Overwrite files that exist, without asking.")
 @click.option("--no-check", is_flag=True, help="Write the project's commands down without trying them.")
-def init(*, project: Path, yes: bool, force: bool, no_check: bool) -> None:
+@click.option("--routing", is_flag=True, help="Draft a routing suite, too: which skill is called for which prompt.")
+def init(*, project: Path, yes: bool, force: bool, no_check: bool, routing: bool) -> None:
     """Set up a project for Zelda CI.
 
     Looks at the folder: its language, package manager and commands, and what steers Claude Code in it. Writes a short
@@ -68,12 +69,18 @@ def init(*, project: Path, yes: bool, force: bool, no_check: bool) -> None:
     example = _suite_draft(root, values, suite)
     others = [path for path in suite_files(root, values.test_dir) if path != example.path]
     written = [] if others and not example.exists else _agreed(example, asks=asks, force=force)
+    routes, drafted = list[FileDraft](), scaffold.routing_suite(found.items) if routing else None
+    if drafted:
+        file = scaffold.draft(root, f"{values.test_dir}/test-routing.yaml", drafted)
+        routes = _agreed(file, asks=asks, force=force)
+    elif routing:
+        echo("no routing suite: there is no skill, sub-agent or command that the model may call")
     beside = scaffold.written_beside((kind.language for kind in found.kinds), found.files)
     ignore, folders = scaffold.ignored(root, found.top, [values.results_dir, *beside])
-    scaffold.write([*drafts, *written, *([ignore] if ignore else [])])
+    scaffold.write([*drafts, *written, *routes, *([ignore] if ignore else [])])
     for text in (*found.sentences(), *found.broken(), ""):
         echo(text)
-    for draft in (*drafts, *written):
+    for draft in (*drafts, *written, *routes):
         on = f", about {suite.about}" if draft is example and suite.about else ""
         echo(f"{'overwrote' if draft.exists else 'wrote'} {draft.file}{on}")
     if others and not written:

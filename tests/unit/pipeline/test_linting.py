@@ -307,3 +307,7 @@ def test_what_steers_and_no_trial_touched_is_told_once_all_suites_are_looked_at(
         (SKILL, "untouched", ("zelda new changelog --skill changelog",)),
     ]
     assert linted(tmp_path, suite, runs=[run], whole=False) == []
+
+
+def test_a_prompt_for_nothing_in_a_routing_suite_is_right(tmp_path: Path) -> None:
+    assert linted(tmp_path, "kind: routing\nprompts:\n  - {prompt: Thank you., expect: none}\n") == []
