@@ -77,9 +77,11 @@ class JudgeRun:
             places |= {name: str(folder) for name, folder in folders.items()}
         session = self.proxy.session(run_label=f"{self.label}@judge", budget_usd=None, placeholders=places)
         async with AsyncExitStack() as stack:
+            make = partial(_refuse, JudgeError("The suite asks no judge."))
             try:
-                self._meter = await stack.enter_async_context(session)
-                make = partial(self._judge, self._meter)
+                if metrics.ask_judge(suite):
+                    self._meter = await stack.enter_async_context(session)
+                    make = partial(self._judge, self._meter)
             except ProxyError as problem:
                 # A replay without a recorded judge matters only to those who ask it.
                 make = partial(_refuse, JudgeError(problem.message, hint=problem.hint, code=problem.code))
