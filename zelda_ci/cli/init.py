@@ -213,7 +213,7 @@ def import_(*, paths: Sequence[Path], project: Path, force: bool) -> None:
     if importer.to_do:
         echo(f"\nTo do, since it has no equivalent ({len(importer.to_do)}):")
         for each in importer.to_do:
-            echo(f"- [ ] {printed(str(each))}")
+            echo(f"- [ ] {printed(each)}")
     echo("\nNext: read the suites, then `zelda validate`.")
 
 

@@ -36,18 +36,6 @@ _RUBRICS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class ToDo:
-    """Something of another tool that a person has to decide about."""
-
-    file: str
-    line: int
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.text}"
-
-
 @dataclass
 class ImportedSuite:
     """A suite to be written."""
@@ -133,7 +121,8 @@ class Importer:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.suites: list[ImportedSuite] = []
-        self.to_do: list[ToDo] = []
+        self.to_do: list[str] = []
+        """What a person has to decide about, with file and line."""
 
     def read(self, path: Path) -> None:
         """Read a file or a folder.
@@ -181,7 +170,7 @@ class Importer:
         return Node(read(read_text(path, name), name))
 
     def _left(self, node: Node, text: str) -> None:
-        self.to_do.append(ToDo(node.source.file, node.line, text))
+        self.to_do.append(f"{node.source.file}:{node.line}: {text}")
 
     def _suite(self, name: str, node: Node) -> ImportedSuite:
         """A suite of a new name, made of what stands at a place."""

@@ -1,5 +1,7 @@
 """What steers a session: skills, commands, sub-agents, rules, CLAUDE.md, hooks, MCP servers; and what was loaded."""
 
+from posixpath import join, normpath
+
 from zelda_ci.domain.base import Document, Record
 from zelda_ci.domain.kinds import FOLLOWED, KINDS, ItemKind, Shown, agent, server, skill
 from zelda_ci.redact import EMPTY, SafeText
@@ -103,6 +105,17 @@ class ToolsManifest(Document):
     """Folder of the tree, with which the session's paths begin."""
     folder: SafeText | None = None
     """Folder in which the session worked."""
+
+    def in_tree(self, path: str) -> str | None:
+        """A path as the session wrote it, relative to the top of the tree; None where it leads elsewhere."""
+        top = f"{self.workspace or ''}/"
+        absolute = normpath(join(top, self.folder or "", path))
+        return absolute.removeprefix(top) if absolute.startswith(top) else None
+
+    def in_folder(self, path: str | None) -> str | None:
+        """A path from the top of the tree, relative to the session's folder; None for one beside it."""
+        below = f"{self.folder}/" if self.folder not in {None, "", "."} else ""
+        return path.removeprefix(below) if path is not None and path.startswith(below) else None
 
 
 # Begins the note on a server that the session had begun without.

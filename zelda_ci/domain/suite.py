@@ -7,6 +7,7 @@ Descriptions, limits and examples of the fields are the one source of the JSON S
 import re
 import shlex
 from collections.abc import Callable, Mapping
+from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated, Any, Literal, LiteralString, Self, TypeVar
 from urllib.parse import urlsplit
 
@@ -513,7 +514,6 @@ class SharedSettings(Record):
 SuiteKind = Literal["task", "routing"]
 MAX_PROMPT_NAME = 120
 CallRule = Annotated[str, Field(pattern=CALL)]
-CallRules = Annotated[tuple[CallRule, ...], Field(min_length=2)]
 HookRule = Annotated[str, Field(pattern=HOOK)]
 Times = Annotated[int, Field(ge=0, le=999_999)] | Annotated[str, Field(pattern=TIMES)]
 
@@ -558,8 +558,9 @@ class SuiteCheck(Setting):
         None, description="A call that was made, as permission rules name it.", examples=["Skill(changelog)"]
     )
     not_called: CallRule | None = Field(None, description="A call that was not made.", examples=["Bash(git push*)"])
-    order: CallRules | None = Field(
+    order: tuple[CallRule, ...] | None = Field(
         None,
+        min_length=2,
         description="Calls that were made in this order, with others between them.",
         examples=[["Read(CLAUDE.md)", "Edit(src/**)", "Bash(npm test*)"]],
     )
@@ -671,8 +672,7 @@ class RoutedPrompt(Setting):
     @property
     def check(self) -> SuiteCheck:
         """The criterion that stands for it."""
-        short = " ".join(self.prompt.split())
-        short = short if len(short) <= MAX_PROMPT_NAME else f"{short[: MAX_PROMPT_NAME - 3]}..."
+        short = shorten(self.prompt, MAX_PROMPT_NAME, placeholder="...")
         return SuiteCheck(routed=self.expect, name=f'"{short}" is for {" or ".join(self.expect)}')
 
 

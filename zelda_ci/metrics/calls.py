@@ -10,8 +10,8 @@ from typing import Any
 
 import re2
 
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.kinds import TURNS_TO
+from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.session import ToolCall
 from zelda_ci.files import globs
 
@@ -59,44 +59,7 @@ class SessionCall:
     def shown(self) -> str:
         """The call in few words."""
         values = [value for value in self.tool.input.values() if isinstance(value, str)]
-        text = self.tool.label if self.tool.label != self.tool.name or not values else values[0]
-        return text[:MAX_SHOWN_LENGTH]
-
-
-def calls_of(context: EvalContext) -> list[SessionCall]:
-    """All calls of a session, in order."""
-    return [
-        SessionCall(turn.index, number, tool, turn.parent_tool_call_id is None)
-        for turn in context.transcript.turns
-        for number, tool in enumerate(turn.tool_calls, start=1)
-    ]
-
-
-@dataclass(frozen=True)
-class Places:
-    """Where the session worked: paths that it wrote are told relative to the project's folder."""
-
-    top: str = ""
-    folder: str = ""
-    """The project's, relative to the top of the tree."""
-
-    @classmethod
-    def of(cls, context: EvalContext) -> "Places":
-        """Those of a run, by its manifest: its workspace may be gone."""
-        manifest = context.manifest
-        return cls(str(manifest.workspace or ""), str(manifest.folder or "")) if manifest else cls()
-
-    def relative(self, path: str) -> str | None:
-        """A path as the session wrote it, relative to the project; None for one that lies elsewhere."""
-        project = normpath(f"{self.top}/{self.folder}")
-        absolute = normpath(path if path.startswith("/") else f"{project}/{path}")
-        below = f"{project.rstrip('/')}/"
-        return absolute.removeprefix(below) if absolute.startswith(below) else None
-
-    def of_tree(self, path: str) -> str | None:
-        """A path relative to the top of the tree, relative to the project; None for one beside it."""
-        below = f"{self.folder}/" if self.folder not in {"", "."} else ""
-        return path.removeprefix(below) if path.startswith(below) else None
+        return (self.tool.label if self.tool.label != self.tool.name or not values else values[0])[:MAX_SHOWN_LENGTH]
 
 
 @dataclass(frozen=True)
@@ -104,7 +67,7 @@ class Rule:
     """A rule such as `Bash(git push*)`: a tool, and what it is called with."""
 
     text: str
-    places: Places
+    manifest: ToolsManifest
 
     @cached_property
     def _parts(self) -> tuple[str, str | None]:
@@ -130,7 +93,7 @@ class Rule:
         given = tool.input
         if tool.name in FILE_TOOLS:
             paths = [given[key] for key in PATH_KEYS if isinstance(given.get(key), str)]
-            return any(covers_path([wanted], path, self.places) for path in paths)
+            return any(covers_path([wanted], path, self.manifest) for path in paths)
         if tool.name in TURNS_TO:
             name = str(given.get("skill" if tool.name == "Skill" else "subagent_type") or "").removeprefix("/")
             names = {name} if ":" in wanted.removesuffix(":*") else {name, name.rpartition(":")[2]}
@@ -143,9 +106,9 @@ class Rule:
         return any(_is_like(text, wanted) for text in texts_of(given))
 
 
-def covers_path(patterns: Sequence[str], path: str, places: Places) -> bool:
+def covers_path(patterns: Sequence[str], path: str, manifest: ToolsManifest) -> bool:
     """Whether one of the patterns covers a path as the session wrote it; `//` begins an absolute pattern."""
-    relative = places.relative(path)
+    relative = manifest.in_folder(manifest.in_tree(path))
     absolute = [f"/{pattern.lstrip('/')}" for pattern in patterns if pattern.startswith("//")]
     inside = [pattern for pattern in patterns if not pattern.startswith("//")]
     return (relative is not None and globs.matches(inside, relative)) or (
@@ -174,14 +137,9 @@ def _is_command(command: str, wanted: str) -> bool:
 
 @lru_cache(maxsize=1000)
 def _expression(wanted: str) -> Any:
-    if wanted.endswith(":*"):
-        # The older way to write a prefix.
-        expression = f"{_escaped(wanted[:-2])}(\\s.*)?"
-    elif wanted.endswith(" *"):
-        expression = f"{_escaped(wanted[:-2])}(\\s.*)?"
-    else:
-        expression = _escaped(wanted)
-    return re2.compile(f"(?s){expression}")
+    # `:*` is the older way to write a prefix.
+    is_prefix = wanted.endswith((":*", " *"))
+    return re2.compile(f"(?s){_escaped(wanted[:-2])}(\\s.*)?" if is_prefix else f"(?s){_escaped(wanted)}")
 
 
 def _escaped(wanted: str) -> str:

@@ -11,20 +11,20 @@ import re2
 from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import Citation, CriterionJudgement, CriterionVerdict
 from zelda_ci.domain.kinds import TURNS_TO, ItemKind
+from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.numbers import format_count, some_of
 from zelda_ci.domain.session import HookRan, Turn
 from zelda_ci.domain.suite import ResolvedSuite, Sequel, SuiteCheck, expression_of
 from zelda_ci.files import globs
-from zelda_ci.metrics.calls import FAMILIES, PATH_KEYS, Places, Rule, SessionCall, calls_of, covers_path
+from zelda_ci.metrics.calls import FAMILIES, PATH_KEYS, Rule, SessionCall, covers_path
 from zelda_ci.metrics.gathering import read_patch
 from zelda_ci.redact import Redactor
 
 PASS, FAIL, NOT_JUDGED = CriterionVerdict.PASS, CriterionVerdict.FAIL, CriterionVerdict.NOT_JUDGED
 NOT_RUN = "The command was not run, and it cannot be run on a stored session."
-# Places that are shown of one check.
-MAX_PLACES = 5
-MAX_NAMED = 5
+# Of one check: places and names that are shown.
+MAX_PLACES = MAX_NAMED = 5
 MAX_QUOTE_LENGTH = 300
 # With which a hook blocks; every other code but 0 is a failure of its own.
 BLOCKS = 2
@@ -77,8 +77,12 @@ class Checks:
     """The checks of one run, all but those that are commands."""
 
     def __init__(self, context: EvalContext, patch: str = "") -> None:
-        self._context, self._patch, self._places = context, patch, Places.of(context)
-        self._calls = calls_of(context)
+        self._context, self._patch, self._manifest = context, patch, context.manifest or ToolsManifest()
+        self._calls = [
+            SessionCall(turn.index, number, tool, turn.parent_tool_call_id is None)
+            for turn in context.transcript.turns
+            for number, tool in enumerate(turn.tool_calls, start=1)
+        ]
         self._words: Mapping[str, Callable[[SuiteCheck], CheckDecision]] = {
             "called": self._called,
             "not_called": self._not_called,
@@ -101,7 +105,7 @@ class Checks:
 
     def _made(self, check: SuiteCheck, rule: str) -> Iterator[tuple[SessionCall, int]]:
         """The calls that a rule names and that were made; of shell lines each of the commands, by its number."""
-        named = Rule(rule, self._places)
+        named = Rule(rule, self._manifest)
         for call in self._calls:
             if call.is_made and (call.is_main or check.agent == "any"):
                 yield from ((call, position) for position in named.positions(call))
@@ -114,7 +118,7 @@ class Checks:
         if low <= count and (high is None or count <= high):
             return CheckDecision(PASS, _told(made, rule), cited(made))
         wanted = f"; asked for: {check.times} times" if check.times is not None else ""
-        tried = [call for call in self._calls if not call.is_made and Rule(rule, self._places).covers(call)]
+        tried = [call for call in self._calls if not call.is_made and Rule(rule, self._manifest).covers(call)]
         refused = f" {format_count(len(tried), 'call')} of it did not come to pass." if tried else ""
         return CheckDecision(FAIL, f"{_told(made, rule)[:-1]}{wanted}.{refused}", cited(made or tried))
 
@@ -129,7 +133,7 @@ class Checks:
             return CheckDecision(PASS if "none" in wanted else FAIL, "No skill, sub-agent or command was called.")
         named = (target.partition(" ") for target in wanted if target != "none")
         rules = (f"{'Agent' if kind == 'agent' else 'Skill'}({name})" for kind, _, name in named)
-        is_met = any(Rule(rule, self._places).covers(first) for rule in rules)
+        is_met = any(Rule(rule, self._manifest).covers(first) for rule in rules)
         why = f"The first call was {first.shown} (turn {first.turn})."
         return CheckDecision(PASS if is_met else FAIL, why, cited([first]))
 
@@ -161,7 +165,7 @@ class Checks:
         return CheckDecision(PASS, why, cited([first, thens[0][0]]))
 
     def _not_read(self, check: SuiteCheck) -> CheckDecision:
-        is_meant = cache(partial(covers_path, check.not_read or (), places=self._places))
+        is_meant = cache(partial(covers_path, check.not_read or (), manifest=self._manifest))
         found = [
             (call, path)
             for call in self._calls
@@ -182,7 +186,7 @@ class Checks:
     def _files(self) -> dict[str, str | None]:
         """The changed files: by their path from the top, that from the project."""
         files = self._context.changes.files if self._context.changes else ()
-        return {path: self._places.of_tree(path) for path in files}
+        return {path: self._manifest.in_folder(path) for path in files}
 
     def _changed(self, check: SuiteCheck) -> CheckDecision:
         inside = {path: short for path, short in self._files.items() if short is not None}
@@ -216,8 +220,8 @@ class Checks:
         turns = [turn for turn in self._context.transcript.turns if turn.parent_tool_call_id is None and turn.text]
         last = turns[-1] if turns else None
         text = str(last.text) if last else ""
-        expression = expression_of(phrase)
-        found = _search(expression, text) if expression else phrase if phrase in text else None
+        match = re2.search(expression_of(phrase) or re2.escape(phrase), text)
+        found = str(match[0]) if match else None
         is_met = (found is not None) is (check.says is not None)
         if last is None:
             return CheckDecision(PASS if is_met else FAIL, "The session ended without a message.")
@@ -267,7 +271,7 @@ class Checks:
         return tool == part or any(waits_for(it.name.partition(":")[2], tool) for it in waiting)
 
     def _hook_blocked(self, check: SuiteCheck) -> CheckDecision:
-        rule = Rule(check.hook_blocked or "", self._places)
+        rule = Rule(check.hook_blocked or "", self._manifest)
         tried = [call for call in self._calls if rule.covers(call)]
         passed = [call for call in tried if not _is_blocked(call)]
         if not tried:
@@ -332,11 +336,6 @@ def _turns_of(calls: Iterable[SessionCall]) -> str:
 
 def _told(made: Sequence[SessionCall], rule: str) -> str:
     return f"{rule} was called {_times(len(made))} ({_turns_of(made)})." if made else f"No call of {rule} was made."
-
-
-def _search(expression: str, text: str) -> str | None:
-    match = re2.search(expression, text)
-    return None if match is None else str(match[0])
 
 
 def _line_with(found: str, text: str) -> str:

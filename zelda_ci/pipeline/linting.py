@@ -17,11 +17,12 @@ from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import CriterionVerdict, EfficiencyDetails, FulfillmentDetails
 from zelda_ci.domain.kinds import KINDS, ItemKind, server
 from zelda_ci.domain.lint import LintFinding, LintReport
+from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import ApiUsage, SessionTranscript
 from zelda_ci.domain.suite import ResolvedSuite, SuiteCheck
 from zelda_ci.domain.workspace import Changes
-from zelda_ci.metrics.calls import FAMILIES, Places, covers_path
+from zelda_ci.metrics.calls import FAMILIES, covers_path
 from zelda_ci.metrics.checks import FAIL, PASS, Checks, waits_for
 from zelda_ci.pipeline.wording import check_line, halves, only_forbids, word_runs
 from zelda_ci.selection.felt import coverage
@@ -122,8 +123,8 @@ class Linter:
             return () if any(fnmatchcase(form, wanted.lstrip("/")) for form in forms) else lacking
         # Files that match a pattern may be written first, and those elsewhere nobody knows.
         is_open = tool != "Read" or not wanted or wanted.startswith("//") or {*"*?[{"} & {*wanted}
-        files, places = (seen_from(self._found.folder, file) for file in self._found.files), Places("", "top")
-        is_there = is_open or any(covers_path([wanted], file, places) for file in files)
+        files, whole = (seen_from(self._found.folder, file) for file in self._found.files), ToolsManifest()
+        is_there = is_open or any(covers_path([wanted], file, whole) for file in files)
         return () if is_there else (f"file {wanted}",)
 
     def _untouched(self) -> Iterator[tuple[str, int, str, Remark]]:

@@ -2,9 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from posixpath import dirname
-from typing import Any
 
 from zelda_ci.domain.details import RuleVerdict, ToolUsageDetails
 from zelda_ci.domain.kinds import CALLED, ItemKind, skill
@@ -12,7 +11,8 @@ from zelda_ci.domain.manifest import ManifestItem, ToolsManifest
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import HookRan, SessionTranscript, UserSaid
 from zelda_ci.domain.steering import SteeringCoverage, SuiteCoverage, SuiteUse, Unit, UnitCoverage, UnitUse
-from zelda_ci.execution.manifest.loading import TOUCHING, in_tree, touched
+from zelda_ci.execution.manifest.loading import TOUCHING, touched
+from zelda_ci.metrics.calls import texts_of
 from zelda_ci.redact import Redactor
 
 # Beyond these nobody can say what a session did not touch.
@@ -93,19 +93,11 @@ def _named(manifest: ToolsManifest, transcript: SessionTranscript) -> Iterator[s
     """
     for call in transcript.tool_calls:
         if call.name not in TOUCHING:
-            inputs = (word for text in _texts(call.input) for word in _PATH.findall(text[:MAX_COMMAND_LENGTH]))
+            inputs = (word for text in texts_of(call.input) for word in _PATH.findall(text[:MAX_COMMAND_LENGTH]))
             words = [word for word in inputs if ("/" in word or "." in word) and len(word) <= MAX_PATH_LENGTH]
             printed = (line[1] or line[2] for line in _PRINTED.finditer(call.output or ""))
-            places = (in_tree(word, manifest) for word in (*words, *printed))
+            places = (manifest.in_tree(word) for word in (*words, *printed))
             yield from (place for place in places if place and place not in (".", ".."))
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping | list | tuple):
-        for inner in value.values() if isinstance(value, Mapping) else value:
-            yield from _texts(inner)
 
 
 def coverage(runs: Sequence[RunResult]) -> SteeringCoverage:

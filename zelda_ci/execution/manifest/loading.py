@@ -7,7 +7,6 @@ context. Deny rules withhold sub-agents, tools of servers, or the tool that call
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from posixpath import normpath
 from typing import Any
 
 from zelda_ci.domain.kinds import CALLED, KINDS, ItemKind, Shown, server
@@ -177,11 +176,4 @@ def touched(manifest: ToolsManifest, transcript: SessionTranscript) -> Iterator[
     for call in transcript.tool_calls:
         path = call.input.get(TOUCHING.get(call.name, ""))
         if isinstance(path, str) and not call.is_error and call.output is not None:
-            yield from filter(None, [in_tree(path, manifest)])
-
-
-def in_tree(path: str, manifest: ToolsManifest) -> str | None:
-    """Return a path as the session wrote it, relative to the top of the tree; nothing where it leads elsewhere."""
-    top = f"{manifest.workspace or ''}/"
-    absolute = normpath(path if path.startswith("/") else f"{top}{manifest.folder or ''}/{path}")
-    return absolute.removeprefix(top) if absolute.startswith(top) else None
+            yield from filter(None, [manifest.in_tree(path)])
