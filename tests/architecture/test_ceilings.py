@@ -30,7 +30,7 @@ CEILINGS = {
     "zelda_ci/pipeline": 3424,
     "zelda_ci/process": 405,
     "zelda_ci/report": 6292,
-    "zelda_ci/sandbox": 2192,
+    "zelda_ci/sandbox": 2201,
     "zelda_ci/selection": 1085,
     "zelda_ci/storage": 994,
     "zelda_ci/survey": 412,

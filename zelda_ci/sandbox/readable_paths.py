@@ -3,9 +3,11 @@
 import os
 import pwd
 import sys
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 from zelda_ci import process
@@ -218,7 +220,9 @@ def _toolchains(environment: Mapping[str, str]) -> Iterator[Path]:
     for entry in {_real(entry): entry for entry in entries if entry.is_absolute()}.values():
         if not (_is_below(entry, SYSTEM) and _is_system(_real(entry))):
             yield from (entry, _real(entry))
-        targets = _targets(entry, budget)
+        # Runs that begin together would each resolve them.
+        with _RESOLVING:
+            targets = _targets(entry, budget)
         budget = max(budget - len(targets), 0)
         yield from targets
 
@@ -231,6 +235,9 @@ def _is_below(path: Path, places: Iterable[str]) -> bool:
     return any(path.is_relative_to(place) for place in places)
 
 
+_RESOLVING = threading.Lock()
+
+
 @cache
 def _targets(folder: Path, most: int) -> frozenset[Path]:
     """Where links in a folder of programs lead: the file, and the folder of programs in which it lies.
@@ -239,7 +246,9 @@ def _targets(folder: Path, most: int) -> frozenset[Path]:
     """
     try:
         with os.scandir(folder) as entries:
-            links = [entry.path for entry in entries if entry.is_symlink()][:most]
+            # One to a name without a slash leads to its neighbour, which has an entry of its own.
+            leads = (it.path for it in entries if it.is_symlink() and "/" in os.readlink(it.path))  # noqa: PTH115 - fast
+            links = [*islice(leads, most)]
     except OSError:
         return frozenset()
     ends = {_real(Path(link)) for link in links}
