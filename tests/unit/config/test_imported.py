@@ -203,3 +203,65 @@ def test_a_folder_without_anything_known_is_refused(tmp_path: Path) -> None:
         imported(tmp_path, {}, "nowhere")
     with pytest.raises(ConfigError, match=r"evals.json:1:1"):
         imported(tmp_path, {"evals.json": "{nonsense"})
+
+
+ROUTES = """- vars: {prompt: 'It is still broken.'}
+  description: reroutes to debug
+  assert: [{type: skill-used, value: 'meridian:debug'}]
+- vars: {prompt: 'Hello!'}
+  assert: [{type: not-skill-used, value: 'meridian:debug'}, {type: contains-all, value: [Hi, there]}]
+"""
+SHAPES = {
+    "evaluations that name their skills": (
+        {"evals.json": '[{"skills": ["forms"], "query": "Fill it in.", "expected_behavior": ["It asks."]}]'},
+        {"prompt": "Fill it in.", "acceptanceCriteria": ("It asks.",)},
+        [],
+    ),
+    "prompts that are all variables, tests in a file": (
+        {"promptfooconfig.yaml": "prompts: ['{{prompt}}']\ntests: file://routes.yaml\n", "routes.yaml": ROUTES},
+        {"prompt": "It is still broken.", "checks": ({"called": "Skill(meridian:debug)"},)},
+        [],
+    ),
+    "assertions of all tests, and none of their own": (
+        {
+            "promptfooconfig.yaml": "prompts: ['Do {{what}}.']\ndefaultTest:\n  assert: [{type: equals, value: Done}]\n"
+            "tests: [{vars: {what: it}}]\n"
+        },
+        {"prompt": "Do it.", "checks": ({"says": "/\\A\\s*Done\\s*\\z/"},)},
+        [],
+    ),
+    "a configuration as JSON": (
+        {
+            "promptfooconfig.json": '{"prompts": ["Go."], "tests": [{"assert": [{"type": "g-eval", "value": ["A."]},'
+            ' {"type": "starts-with", "value": "OK"}, {"type": "similar", "value": "x"}]}]}'
+        },
+        {"prompt": "Go.", "answerCriteria": ("A.",), "checks": ({"says": "/\\AOK/"},)},
+        ["similar has no equivalent"],
+    ),
+    "a case with its grader inside and a fixture": (
+        {
+            "evals/pin/case.yaml": "name: pin\nprompt: Make it.\ngraders: {type: llm, criteria: It is.}\nmocks: x\n",
+            "evals/pin/fixture.sh": "true",
+        },
+        {"prompt": "Make it.", "acceptanceCriteria": ("It is.",), "setupCommand": "bash evals/pin/fixture.sh"},
+        ["mocks has no equivalent"],
+    ),
+    "a case of one prompt that must not call": (
+        {
+            "evals/review/prompt.md": "Review the diff.\n",
+            "evals/review/graders/no.md": "---\ntype: tool_used\ntool: Skill\n"
+            "input_match: '\"skill\":\\s*\"(?:[\\w-]+:)?improve\"'\nmax: 0\n---\n",
+        },
+        {"prompt": "Review the diff.", "checks": ({"notCalled": "Skill(improve)"},)},
+        [],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_other_shapes_of_public_suites_are_known(shape: str, tmp_path: Path) -> None:
+    files, wanted, left = SHAPES[shape]
+    suites, to_do = imported(tmp_path, files)
+    found = next(iter(suites.values()))
+    assert {key: found[key] for key in wanted} == wanted
+    assert [line.rpartition(": ")[2] for line in to_do] == left
