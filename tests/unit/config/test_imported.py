@@ -211,7 +211,7 @@ ROUTES = """- vars: {prompt: 'It is still broken.'}
 - vars: {prompt: 'Hello!'}
   assert: [{type: not-skill-used, value: 'meridian:debug'}, {type: contains-all, value: [Hi, there]}]
 """
-SHAPES = {
+SHAPES: dict[str, tuple[dict[str, str], dict[str, object], list[str]]] = {
     "evaluations that name their skills": (
         {"evals.json": '[{"skills": ["forms"], "query": "Fill it in.", "expected_behavior": ["It asks."]}]'},
         {"prompt": "Fill it in.", "acceptanceCriteria": ("It asks.",)},
