@@ -150,6 +150,9 @@ def _is_like(text: str, wanted: str) -> bool:
     return bool(_expression(wanted).fullmatch(text))
 
 
+# Words that may be paths, in whatever alphabet.
+PATH_WORD = re2.compile(r"[\pL\pN_.@+~%/-]*[\pL\pN_.]")
+
 # --- shell lines --------------------------------------------------------------------------------------------------
 
 _HEREDOC = re.compile(r"<<(-?)\s*(['\"]?)([A-Za-z_]\w*)\2")
@@ -164,13 +167,14 @@ _PIECE = re.compile(
     re.DOTALL | re.VERBOSE | re.MULTILINE,
 )
 _INNER = re.compile(r"\$\(([^()]*)\)|`([^`]*)`")
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=(?:'[^']*'|\"(?:\\.|[^\"\\])*\"|[^\s'\"]*)*(?:\s+|$)")
-_KEYWORD = re.compile(r"(?:if|then|elif|else|while|until|do|time|!|\{)\s+")
+# Sessions write these lines: on RE2, no line takes for ever.
+_ASSIGNMENT = re2.compile(r"[A-Za-z_]\w*=(?:'[^']*'|\"(?:\\.|[^\"\\])*\"|[^\s'\"]*)*(?:\s+|$)")
+_KEYWORD = re2.compile(r"(?:if|then|elif|else|while|until|do|time|!|\{)\s+")
 # Programs that run what stands behind them, with their options and numbers.
-_WRAPPER = re.compile(
+_WRAPPER = re2.compile(
     r"(?:sudo|env|nohup|nice|stdbuf|command|exec|timeout)(?:\s+(?:-u\s+\S+|-{1,2}\S+|\d+(?:\.\d+)?[smhd]?))*\s+"
 )
-_SHELL = re.compile(r"(?:\S*/)?(?:ba|z|da|k)?sh(?:\s+-\S+)*\s+-\w*c\s+")
+_SHELL = re2.compile(r"(?:\S*/)?(?:ba|z|da|k)?sh(?:\s+-\S+)*\s+-\w*c\s+")
 
 
 def simple_commands(line: str, depth: int = 0) -> Iterator[str]:

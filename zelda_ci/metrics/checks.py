@@ -17,7 +17,7 @@ from zelda_ci.domain.numbers import format_count, some_of
 from zelda_ci.domain.session import HookRan, Turn
 from zelda_ci.domain.suite import ResolvedSuite, Sequel, SuiteCheck, expression_of
 from zelda_ci.files import globs
-from zelda_ci.metrics.calls import FAMILIES, PATH_KEYS, Rule, SessionCall, covers_path
+from zelda_ci.metrics.calls import FAMILIES, PATH_KEYS, PATH_WORD, Rule, SessionCall, covers_path
 from zelda_ci.metrics.gathering import read_patch
 from zelda_ci.redact import Redactor
 
@@ -28,10 +28,9 @@ MAX_PLACES = MAX_NAMED = 5
 MAX_QUOTE_LENGTH = 300
 # With which a hook blocks; every other code but 0 is a failure of its own.
 BLOCKS = 2
-_WORD = re.compile(r"[\w.@+~%/-]*[\w.]")
 # How grep and diff name the file whose lines they print.
 _PRINTED = re.compile(r"^(?:[-+]{3} [ab]/(\S{1,300})|([^\s:]{1,300}):)", re.MULTILINE)
-_WRITES_TO = re.compile(r"\d*>{1,2}\s*\S+")
+_WRITES_TO = re2.compile(r"\d*>{1,2}\s*\S+")
 
 
 @dataclass(frozen=True)
@@ -211,8 +210,8 @@ class Checks:
         """The first line that the patch adds to, or removes from, each file."""
         for path in paths[:MAX_PLACES]:
             section = self._patch.partition(f" b/{path}\n")[2].partition("\ndiff --git ")[0]
-            lines = re.findall(r"^([-+])(?![-+]{2} )(.*\S.*)$", section, re.MULTILINE)
-            sign, quote = lines[0] if lines else ("+", "")
+            line = re.search(r"^([-+])(?![-+]{2} )(.*\S.*)$", section, re.MULTILINE)
+            sign, quote = line.groups() if line else ("+", "")
             yield Citation(kind="removed" if sign == "-" else "patch", path=_text(path), quote=_text(quote.strip()))
 
     def _says(self, check: SuiteCheck) -> CheckDecision:
@@ -246,7 +245,7 @@ class Checks:
                 yield entry, turn
 
     def _hook_ran(self, check: SuiteCheck) -> CheckDecision:
-        event, _, part = (check.hook_ran or "").rstrip(")").partition("(")
+        event, _, part = (check.hook_ran or "").removesuffix(")").partition("(")
         of_event = [(ran, turn) for ran, turn in self._hooks() if ran.event == event]
         found = [(ran, turn) for ran, turn in of_event if not part or self._is_of(ran, part)]
         if found:
@@ -350,7 +349,7 @@ def _shown_files(call: SessionCall) -> Iterator[str]:
         yield from (str(tool.input[key]) for key in PATH_KEYS if isinstance(tool.input.get(key), str))
     elif tool.name == "Bash":
         for command in call.commands:
-            yield from (word for word in _WORD.findall(_WRITES_TO.sub(" ", command)) if "/" in word or "." in word)
+            yield from (word for word in PATH_WORD.findall(_WRITES_TO.sub(" ", command)) if "/" in word or "." in word)
     if tool.name in {"Grep", "Bash"}:
         yield from (first or second for first, second in _PRINTED.findall(tool.output or ""))
 

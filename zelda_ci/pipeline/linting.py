@@ -96,7 +96,7 @@ class Linter:
             if lacking and not (rule.startswith("Read(") and rule in (check.not_called, check.hook_blocked)):
                 yield "cannotMatch", f"No call can match {rule}: the project has no {lacking[0]}.", lacking[1:]
         hooks = [(*str(it.name).partition(":")[::2], it.description or "") for it in self._items if it.kind == "hook"]
-        event, _, part = (check.hook_ran or "").rstrip(")").partition("(")
+        event, _, part = (check.hook_ran or "").removesuffix(")").partition("(")
         if event and not any(name == event and (part in does or waits_for(on, part)) for name, on, does in hooks):
             yield "cannotMatch", f"It can never pass: the project has no hook {check.hook_ran}.", ()
         tool = (check.hook_blocked or "").partition("(")[0]

@@ -12,7 +12,7 @@ from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import HookRan, SessionTranscript, UserSaid
 from zelda_ci.domain.steering import SteeringCoverage, SuiteCoverage, SuiteUse, Unit, UnitCoverage, UnitUse
 from zelda_ci.execution.manifest.loading import TOUCHING, touched
-from zelda_ci.metrics.calls import texts_of
+from zelda_ci.metrics.calls import PATH_WORD, texts_of
 from zelda_ci.redact import Redactor
 
 # Beyond these nobody can say what a session did not touch.
@@ -21,7 +21,6 @@ MAX_COMMAND_LENGTH = 20_000
 MAX_PATH_LENGTH = 300
 
 _SLASHED = re.compile(r"(?:^|\s|<command-name>)/([\w:.-]{1,100})")
-_PATH = re.compile(r"[\w.@+~%/-]*[\w.]")
 # How grep and diff name the file whose lines they print.
 _PRINTED = re.compile(
     r"^(?:[-+]{3} [ab]/(\S{0,290}\.claude/\S{1,200})|([^\s:]{0,290}\.claude/[^\s:]{1,200}):)", re.MULTILINE
@@ -93,7 +92,7 @@ def _named(manifest: ToolsManifest, transcript: SessionTranscript) -> Iterator[s
     """
     for call in transcript.tool_calls:
         if call.name not in TOUCHING:
-            inputs = (word for text in texts_of(call.input) for word in _PATH.findall(text[:MAX_COMMAND_LENGTH]))
+            inputs = (word for text in texts_of(call.input) for word in PATH_WORD.findall(text[:MAX_COMMAND_LENGTH]))
             words = [word for word in inputs if ("/" in word or "." in word) and len(word) <= MAX_PATH_LENGTH]
             printed = (line[1] or line[2] for line in _PRINTED.finditer(call.output or ""))
             places = (manifest.in_tree(word) for word in (*words, *printed))

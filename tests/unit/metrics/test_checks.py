@@ -261,3 +261,10 @@ def test_a_check_is_called_as_the_file_says_or_by_its_name() -> None:
 )  # fmt: skip
 def test_a_shell_line_is_taken_apart_into_its_commands(line: str, commands: list[str]) -> None:
     assert [*simple_commands(line)] == commands
+
+
+@pytest.mark.parametrize("line", ["A=" + "a" * 5_000 + "'x", "-" * 20_000, "1" * 20_000, "timeout " + "-u " * 6_000])
+def test_no_shell_line_keeps_anybody_waiting(line: str) -> None:
+    """With Python's own expressions, the first took longer than anybody lives."""
+    assert decided({"notRead": ["secrets/**"]}, f"Bash {line}", DONE).verdict == CriterionVerdict.PASS
+    assert decided({"notCalled": "Bash(git push*)"}, f"Bash {line}", DONE).verdict == CriterionVerdict.PASS
