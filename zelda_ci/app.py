@@ -205,14 +205,14 @@ def rejudge(
 ) -> BatchResult:
     """Judge stored runs again, one by one, the judge tried first if wanted; raises `ZeldaError` where that fails."""
     above = overrides.above(given_by(settings))
+    # The gateway is today's, whatever a run was judged through.
+    gateway = apply(loaded.suites[0].resolved, above).gateway_url
     stored = ResultStore(loaded.results_dir)
     run_ids = dict.fromkeys(run_id for name in names for run_id in references.find_runs(stored, name))
     runs = [stored.run(run_id) for run_id in run_ids]
     upstream = None
     # Checks are decided without a key.
     if any(metrics.ask_judge(apply(run.result().config, overrides)) for run in runs):
-        # The gateway is today's, whatever a run was judged through.
-        gateway = apply(loaded.suites[0].resolved, above).gateway_url
         upstream = of_judge(gateway, settings, above.get("gatewayUrl") or loaded.layer.origin("gatewayUrl"))
     rate_limits: RateLimits = defaultdict(lambda: UpstreamPause(lambda sentence: emit(Warned(sentence))))
     judges = ModelProxy(upstream, Redactor(settings.secrets()), rate_limits=rate_limits)
