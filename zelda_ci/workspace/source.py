@@ -19,7 +19,7 @@ from zelda_ci.workspace.large_files import LargeFile
 # Settings on which the bytes of a checkout depend.
 CHECKOUT_SETTINGS = r"core\.(autocrlf|eol|symlinks|filemode|ignorecase|precomposeunicode|longpaths)"
 # Each repository has one of the second group, and git says where it was found.
-SETTINGS = rf"^({CHECKOUT_SETTINGS}|core\.(bare|repositoryformatversion|worktree)|{git.CONFIGURED})$|^filter\."
+SETTINGS = rf"^({CHECKOUT_SETTINGS}|core\.(bare|repositoryformatversion|worktree)|zelda\.configured)$|^filter\."
 RESULTS = ".zelda"
 UNAVAILABLE = "BASE_UNAVAILABLE"
 
@@ -132,7 +132,7 @@ async def _repository(folder: Path, status: Git) -> Repository | None:
     """
     options = ("-z", "--show-scope", "--show-origin", "--get-regexp", SETTINGS)
     fields = os.fsdecode((await status.attempt("config", *options)).stdout).split("\0")[:-1]
-    if not any(entry.startswith(git.CONFIGURED) for entry in fields):
+    if "zelda.configured\ntrue" not in fields:
         git.check_version(await status("version"))
     settings, overrides, files = dict[str, str](), dict(git_settings.SETTINGS), set[str]()
     for scope, origin, entry in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
