@@ -84,6 +84,10 @@ class ProxyRun:
             if exc.remark and len(self._meter.remarks) < MAX_REMARKS:
                 self._meter.remarks.add(exc.remark)
             raise
+        if not self._allowed.messages:
+            self._meter.context.keep(call)
+            if not call.counts_tokens:
+                raise RefusedHereError(402, "billing_error", "Zelda only lists what this session is given")
         self._token_counts += call.counts_tokens
         if self._token_counts > MAX_TOKEN_COUNTS and call.counts_tokens:
             why = f"Zelda's model proxy takes {MAX_TOKEN_COUNTS} token counts from one run"

@@ -146,8 +146,7 @@ class SteeringFolder:
             facts: dict[str, Any] = {"description": description, "note": note, "problem": problem}
             is_main = self.named(name) == self.findings.settings.values.get("agent") and not self.below
             return name, facts | ({"is_main": True, "text": document.body.strip()} if is_main else {})
-        words = filter(None, (document.text("description") or document.first_line, document.text("when_to_use")))
-        facts = {"description": " ".join(words) or None, "announced": document.says("user-invocable", default=True)}
+        facts = {"description": document.offer or None, "announced": document.says("user-invocable", default=True)}
         if kind is ItemKind.COMMAND:
             return path, facts | {"problem": problem}
         label, is_reserved = document.text("name"), path == RESERVED and not self.plugin
