@@ -48,6 +48,6 @@ class Attribution(Document):
     rounds: tuple[Round, ...] = ()
     confirmation: Round | None = None
     """Sessions of the head without the named unit, run after it was named."""
-    verdict: Literal["named", "between", "none", "only", "undecided"]
+    verdict: Literal["named", "between", "length", "none", "only", "undecided"]
     """`only` where there is one unit, and no session was needed; `undecided` where the money was spent before."""
     cost_usd: float = 0.0

@@ -145,7 +145,7 @@ def _session_variables(request: SessionRequest) -> Mapping[str, str]:
         # With a socket the address only names the host; an empty one keeps a project from setting its own.
         "ANTHROPIC_BASE_URL": request.meter.base_url,
         "ANTHROPIC_UNIX_SOCKET": str(request.socket or ""),
-        # Through these its shells, hooks and servers start: what they run cannot reach Claude Code itself.
+        # Through these its shells, hooks and servers start, without variables that are Claude Code's own business.
         "CLAUDE_CODE_SHELL_PREFIX": str(request.workspace.confinement.shell_prefix or ""),
         "CLAUDE_CODE_SHELL": str(request.workspace.confinement.shell or ""),
         "CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST": "1",
