@@ -68,13 +68,8 @@ async def run_session(
     """Run one session to its end, its deadline, its budget or cancellation; sessions may run side by side.
 
     A session that ends badly is an outcome, not an exception. On cancellation the session is interrupted, its last
-    messages are recorded, every process of it is ended, and the cancellation goes on.
-
-    Args:
-        request: The session.
-        listen: Gets each record as it comes.
-        redact: For all that is recorded.
-        cli: Instead of the CLI that comes with the SDK.
+    messages are recorded, every process of it is ended, and the cancellation goes on. `cli` takes the place of the one
+    that comes with the SDK.
 
     Raises:
         ExecutionError: It could not even be prepared (`CLI_MISSING`, `SESSION_START_FAILED`).

@@ -241,14 +241,9 @@ class ModelProxy(AsyncContextManagerMixin):
     ) -> AsyncIterator[Meter]:
         """Open one run: an address and a token that are good until the block ends.
 
-        A recording takes its place when the block ends without an exception.
-
-        Args:
-            run_label: Names the run's cassette; no other run of the process has the same.
-            budget_usd: Cost at which further requests are refused; None for no limit.
-            placeholders: Absolute paths by name, kept out of the cassette as `{{zelda:name}}`.
-            allowed: What requests may be; None for anything.
-            wait: How long the run may wait for the API's rate limits.
+        `run_label` names its cassette, as that of no other run; a recording takes its place when the block ends without
+        an exception, and has `{{zelda:name}}` for the `placeholders`, absolute paths by name. Once the run has cost
+        `budget_usd`, further requests are refused.
 
         Raises:
             ProxyError: The cassette cannot be read, or is of another version.
