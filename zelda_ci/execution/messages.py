@@ -25,7 +25,7 @@ from zelda_ci.domain.session import (
     ToolReturned,
     UserSaid,
 )
-from zelda_ci.execution.agent import SessionRequest
+from zelda_ci.execution.launch import SessionRequest
 from zelda_ci.execution.outcome import SessionFacts
 from zelda_ci.model_proxy.answer import dicts
 from zelda_ci.redact import Redactor, SafeText

@@ -37,10 +37,6 @@ class TranscriptCheck:
         """Description, message, digest and call of what had not passed when the transcript had it."""
         self._differences: list[str] = []
 
-    def answer(self) -> "PassedAnswer":
-        """Return an observer of one more answer's events."""
-        return PassedAnswer(self)
-
     def request(self, body: Mapping[str, Any]) -> None:
         """Note the calls that a request repeats, from the last message back to one that is known."""
         for message in reversed(dicts(body.get("messages"))):
@@ -89,7 +85,7 @@ class TranscriptCheck:
 
 
 class PassedAnswer:
-    """Puts the blocks of one answer together from its events."""
+    """Observes the events of one answer, and puts its blocks together."""
 
     def __init__(self, check: TranscriptCheck) -> None:
         self._check = check

@@ -210,7 +210,8 @@ def _user_problem(cli: Path | None, *, try_it: bool) -> str | None:
     if not try_it:
         return None
     filters = kernel.program(platform.machine(), "uid", internet=True).hex()
-    policy = {"uid": USERS[0], "landlock": kernel.nested(kernel.version()), "seccomp": filters}
+    landlock = kernel.policy(kernel.version(), [Path("/")], [], internet=True)
+    policy = {"uid": USERS[0], "landlock": landlock, "seccomp": filters}
     script = 'for file; do test -r "$file" || { echo "$file cannot be read" >&2; exit 1; }; done'
     problem = _tried([*programs.inside(policy, anybody=True), "/bin/sh", "-c", script, "sh", *map(str, files)])
     return problem and f"Runs cannot be another user's here ({problem})."

@@ -26,6 +26,7 @@ from zelda_ci.redact import Redactor
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import repositories
 from zelda_ci.workspace.git import ABSENT, NO_SPACE, Git, RawChange
+from zelda_ci.workspace.history import is_below
 from zelda_ci.workspace.store import Start
 
 READ_BY_GIT = frozenset({".gitignore", ".gitattributes", ".gitmodules"})
@@ -386,11 +387,6 @@ def read_stamps(root: Path, places: Iterable[str] = ("",)) -> dict[str, Stamp]:
 def folders_above(path: str) -> Iterator[str]:
     """The folders that a path lies in, outermost first, each with a slash at its end."""
     return (path[:end] for end, sign in enumerate(path, 1) if sign == "/")
-
-
-def is_below(path: str, places: Collection[str]) -> bool:
-    """Whether a path is one of the places, or lies in one that is a folder."""
-    return path in places or any(folder in places for folder in folders_above(path))
 
 
 def installed(paths: Iterable[str]) -> set[str]:

@@ -122,8 +122,9 @@ async def rewrite(
 
 
 def is_below(path: str, places: Collection[str]) -> bool:
-    """Whether a path is one of some places, or lies in one."""
-    return bool(places) and any(part in places for part in accumulate(path.split("/"), "{}/{}".format))
+    """Whether a path is one of some places, or lies in one; folders may end with a slash there."""
+    parts = accumulate(path.split("/"), "{}/{}".format)
+    return bool(places) and any(part in places or f"{part}/" in places for part in parts)
 
 
 def read_files(files: Iterable[TreeFile], reads: Callable[[str], bool]) -> list[TreeFile]:

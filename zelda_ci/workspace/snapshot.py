@@ -128,10 +128,11 @@ async def _kept(git: Git, names: Sequence[str], repository: Repository) -> tuple
     fields = (await git("check-attr", "-z", "--stdin", "filter", stdin=stdin)).split(b"\0")
     filters = {os.fsdecode(name): value for name, value in zip(fields[::3], fields[2::3], strict=False)}
     decrypted = [name for name in names if b"crypt" in filters[name]]
-    pointers = await large_files.pointers(git) if b"lfs" in filters.values() else []
-    chosen, top = [it for it in pointers if it.path in filters], repository.top
+    top, has_pointers = repository.top, b"lfs" in filters.values()
+    pointers = await large_files.pointers(git, repository.common_dir) if has_pointers else []
+    chosen = [it for it in pointers if it.path in filters]
     same = await anyio.to_thread.run_sync(
-        lambda: {it.path for it in chosen if large_files.is_content(it, top, it.path.split("/"))}
+        lambda: {it.path for it in chosen if large_files.is_content(it, top, it.path)}
     )
     return {*decrypted, *same}, decrypted
 

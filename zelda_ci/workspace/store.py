@@ -101,9 +101,8 @@ async def borrowed(
         if store is None:
             raise WorkspaceError(f"{folder} is incomplete although it was just made.")
         used = locks.try_lock(folder / "used", shared=True)
-        # Before stores are retired, or this one could be the one that was used longest ago.
         os.utime(folder / "used")
-        await _retire(stores)
+    await prune(project_home)
     try:
         yield store
     finally:
@@ -112,11 +111,19 @@ async def borrowed(
 
 
 async def prune(project_home: Path) -> None:
-    """Remove the stores of one project that are old."""
+    """Remove stores of a project that are old, or not among the few that were used last; none that is in use."""
     stores = project_home / "stores"
-    if stores.is_dir():
-        async with _locked(stores):
-            await _retire(stores)
+    if not stores.is_dir():
+        return
+    async with _locked(stores):
+        folders = sorted(filter(Path.is_dir, stores.iterdir()), key=lambda folder: _time_of(folder / "used"))
+        limit, more = time.time() - KEPT_SECONDS, folders[:-KEPT]
+        for folder in folders:
+            if folder in more or _time_of(folder / "about.json") < limit:
+                with suppress(OSError, LockError):  # whoever borrows it next makes it anew
+                    if (number := locks.try_lock(folder / "used")) is not None:
+                        await removal.discard(folder, project_home / "trash")
+                        os.close(number)
 
 
 @asynccontextmanager
@@ -174,21 +181,6 @@ def _read(folder: Path) -> Store | None:
     return Store(folder, commit, withheld) if {".pack", ".idx"} <= packs else None
 
 
-async def _retire(stores: Path) -> None:
-    """Remove stores that are old, or not among the few that were used last; none that is in use."""
-    for folder in _outdated(stores):
-        with suppress(OSError, LockError):  # whoever borrows it next makes it anew
-            if (number := locks.try_lock(folder / "used")) is not None:
-                await removal.discard(folder, stores.parent / "trash")
-                os.close(number)
-
-
-def _outdated(stores: Path) -> list[Path]:
-    folders = sorted(filter(Path.is_dir, stores.iterdir()), key=lambda folder: _time_of(folder / "used"))
-    limit, more = time.time() - KEPT_SECONDS, folders[:-KEPT]
-    return [folder for folder in folders if folder in more or _time_of(folder / "about.json") < limit]
-
-
 def _time_of(file: Path) -> float:
     with suppress(OSError):
         return file.lstat().st_mtime
@@ -227,7 +219,7 @@ def tested_files(project: Project, withheld: Withheld) -> Iterator[TreeFile]:
         part = parts.get(file.path)
         if history.is_below(file.path, withheld.paths) or (isinstance(part, Submodule) and part.files):
             continue
-        yield replace(file, content=part.pointer.digest) if isinstance(part, LargeFile) else file
+        yield replace(file, content=part.content) if isinstance(part, LargeFile) else file
 
 
 @dataclass(frozen=True)
@@ -249,7 +241,9 @@ class Start:
         os.utime(file, ns=(self.index_written_ns, self.index_written_ns))
 
 
-async def check_out(folder: WorkspaceFolder, project: Project, store: Store, whole: Store | None, git: Git) -> Start:
+async def check_out(
+    folder: WorkspaceFolder, project: Project, store: Store, whole: Store | None = None, *, git: Git
+) -> Start:
     """Make the repository of a run, and check the commit out.
 
     Raises:

@@ -66,8 +66,6 @@ def _confine(arguments: list[str]) -> list[str]:
     # Not needed where bubblewrap makes namespaces.
     if options:
         world.enter(options)
-    for name in policy.get("drop", ()):
-        os.environ.pop(name, None)
     _limit(policy.get("limits", {}))
     if "hidden" in policy:
         _hide(policy["hidden"])
