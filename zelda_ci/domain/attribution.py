@@ -6,7 +6,7 @@ from zelda_ci.domain.base import Document, Record
 from zelda_ci.redact import SafeText
 
 
-class Unit(Record):
+class ChangeUnit(Record):
     """A part of a change that can be taken back by itself."""
 
     kind: Literal["hunk", "file", "code"]
@@ -42,7 +42,7 @@ class Attribution(Document):
     suite: SafeText
     subject: SafeText
     """The criterion, or the name of the measure."""
-    units: tuple[Unit, ...]
+    units: tuple[ChangeUnit, ...]
     suspicions: tuple[Suspicion, ...] = ()
     """By probability, the highest first."""
     rounds: tuple[Round, ...] = ()

@@ -199,9 +199,10 @@ def create_repository(
         (folder / "shallow").write_bytes(shallow)
 
 
-def borrow_from(folder: Path, objects: Path) -> None:
-    """Let a repository of ours find the objects of another, whatever the name of the folder."""
-    (folder / "objects" / "info" / "alternates").write_bytes(_alternate(objects) + b"\n")
+def borrow_from(folder: Path, *objects: Path) -> None:
+    """Let a repository of ours find the objects of others, whatever the names of the folders."""
+    lines = dict.fromkeys(_alternate(each) + b"\n" for each in objects)
+    (folder / "objects" / "info" / "alternates").write_bytes(b"".join(lines))
 
 
 def borrowing(git: Git, *repositories: Path) -> Git:
