@@ -23,7 +23,15 @@ from zelda_ci.model_proxy.rate_limits import RateLimits, RateLimitWait, Upstream
 from zelda_ci.model_proxy.run import ProxyRun
 from zelda_ci.model_proxy.token_estimate import estimated
 from zelda_ci.model_proxy.upstream import Upstream
-from zelda_ci.model_proxy.wire import AnswerSource, BrokenOff, Call, CassetteState, Headers, RefusedHereError, UnreachableError
+from zelda_ci.model_proxy.wire import (
+    AnswerSource,
+    BrokenOff,
+    Call,
+    CassetteState,
+    Headers,
+    RefusedHereError,
+    UnreachableError,
+)
 from zelda_ci.redact import Redactor
 
 # A session would wait, and ask again, where there is no answer to a probe.
