@@ -16,6 +16,7 @@ from zelda_ci.ci.checkout import read_checkout
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import decide, decide_requested
 from zelda_ci.ci.evidence import Evidence
+from zelda_ci.ci.explaining import explain
 from zelda_ci.ci.settings import environment, read_action_settings
 from zelda_ci.compare.drift import TRIALS_A_NIGHT
 from zelda_ci.compare.shards import trial_seconds
@@ -194,7 +195,7 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
     if settings.is_sharded:
         return _share(case, invocation, evidence, emit)
     run = partial(_run, case, invocation, emit) if evidence.new != () else partial(empty_batch, case.now())
-    return evaluate.evaluate(case, run, evidence)
+    return evaluate.evaluate(case, run, evidence, partial(explain, invocation, emit))
 
 
 def _evidence(case: CiContext, invocation: Invocation, found: Evidence | None) -> Evidence:

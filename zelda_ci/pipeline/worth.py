@@ -1,0 +1,108 @@
+"""What a skill, a rule or a section is worth: variants of the tested files without it, side by side with these."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
+
+from zelda_ci.compare.intervals import of_pass_rates
+from zelda_ci.domain.attribution import CriterionWorth, PassCount
+from zelda_ci.domain.comparison import Comparison, CriterionDelta, TrialStatistics, Verdict
+from zelda_ci.domain.run import StoredTrials
+from zelda_ci.domain.trials import TrialPlan
+from zelda_ci.errors import ConfigError
+from zelda_ci.overrides import Given, Overrides
+from zelda_ci.pipeline.invocation import Prepared, RunOrder
+from zelda_ci.redact import Redactor
+from zelda_ci.workspace import units
+from zelda_ci.workspace.git import Git
+from zelda_ci.workspace.source import BaseOrder
+from zelda_ci.workspace.variants import Variant
+
+# With fewer first trials, "no difference" would say little.
+PLAN = TrialPlan(first=6, looks=(10, 16, 24))
+How = Literal["gone", "inert"]
+HOW_TAKEN_OUT: tuple[How, How] = ("gone", "inert")
+VERDICTS: dict[Verdict, Literal["worse", "better"]] = {Verdict.REGRESSED: "worse", Verdict.IMPROVED: "better"}
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the files that steer, taken out or made to say nothing."""
+
+    name: str
+
+    def variant(self, how: How) -> Variant:
+        """The tested files so."""
+
+        async def edit(git: Git, head: str) -> str:
+            removed = await units.without(git, head, self.name)
+            assert removed  # noqa: S101 - it was looked for before
+            return removed.gone if how == "gone" else removed.inert
+
+        return Variant(f"without {self.name}{', with inert text of its length' * (how == 'inert')}", edit)
+
+
+async def find_parts(prepared: Prepared, names: Sequence[str]) -> list[Part]:
+    """The parts of these names; raises `ConfigError` for one that the tested files do not have."""
+    project, git = await prepared.workspaces.tested()
+    with TemporaryDirectory(prefix="zelda-parts-") as folder:
+        there = units.prepare(Path(folder) / "objects", git, project.commit, project.objects)
+        for name in names:
+            if await units.without(there, project.commit, name) is None:
+                hint = "Give a skill, rule or agent by its name, a file by its path, a section as CLAUDE.md:Heading."
+                message = f"--without {name}: the tested files have no skill, rule, agent, file or section of it."
+                raise ConfigError(message, hint=hint, code="UNKNOWN_PART")
+    return [Part(name) for name in dict.fromkeys(names)]
+
+
+def order_without(order: RunOrder, part: Part, how: How) -> RunOrder:
+    """The order for a variant beside the files as they are."""
+    planned = order.overrides.above(Overrides({"trials": Given(PLAN, "option", "--without")}))
+    return replace(order, overrides=planned, variant=part.variant(how), against=BaseOrder("the tested files"))
+
+
+def order_whole(order: RunOrder, trials: int) -> RunOrder:
+    """The order for the files as they are, so many times."""
+    return replace(order, overrides=Overrides({"trials": Given(trials, "option", "--without")}).above(order.overrides))
+
+
+def trials_missing(prepared: Prepared) -> int:
+    """How many trials of the files as they are have to be made before those of a variant; no fewer than none."""
+    known = (prepared.order.stored.get(suite.name, StoredTrials()) for suite in prepared.suites)
+    return max(0, *(PLAN.first - len(each.base) - len(each.stored) for each in known))
+
+
+def worth(part: Part, gone: Comparison, inert: Comparison, redact: Redactor) -> Iterator[CriterionWorth]:
+    """Of each suite, the criterion that fell most without a part."""
+    controls = {(it.suite, each.criterion): each.candidate for it in inert.suites for each in it.criteria}
+    for suite in gone.suites:
+        known = [each for each in suite.criteria if each.baseline and each.candidate]
+        for each in sorted(known, key=_change)[:1]:
+            assert each.baseline and each.candidate  # noqa: S101, PT018
+            low, _ = of_pass_rates(_outcomes(each.baseline), _outcomes(each.candidate))
+            control = controls.get((suite.suite, each.criterion))
+            yield CriterionWorth(
+                part=redact(part.name),
+                suite=redact(suite.suite),
+                criterion=redact(each.criterion),
+                whole=_count(each.baseline),
+                without=_count(each.candidate),
+                inert=_count(control) if control else None,
+                verdict=VERDICTS.get(each.verdict, "none"),
+                at_most=max(0.0, -low),
+            )
+
+
+def _change(delta: CriterionDelta) -> float:
+    return (delta.candidate.mean if delta.candidate else 0.0) - (delta.baseline.mean if delta.baseline else 0.0)
+
+
+def _outcomes(statistics: TrialStatistics) -> list[float]:
+    count = _count(statistics)
+    return [100.0] * count.passed + [0.0] * (count.sessions - count.passed)
+
+
+def _count(statistics: TrialStatistics) -> PassCount:
+    return PassCount(passed=round(statistics.mean * statistics.trials / 100), sessions=statistics.trials)
