@@ -7,7 +7,7 @@ from zelda_ci.domain.numbers import format_count
 from zelda_ci.redact import SafeText
 
 
-class Unit(Record):
+class ChangeUnit(Record):
     """A part of a change that can be taken back by itself."""
 
     kind: Literal["hunk", "file", "code"]
@@ -19,7 +19,7 @@ class Unit(Record):
     """First and last line of a hunk, as the head has it."""
 
 
-def unit_words(unit: Unit) -> str:
+def unit_words(unit: ChangeUnit) -> str:
     """Name of a unit in a sentence."""
     first, more = unit.files[0], len(unit.files) - 1
     if unit.kind == "code":
@@ -54,7 +54,7 @@ class Attribution(Document):
     suite: SafeText
     subject: SafeText
     """The criterion, or the name of the measure."""
-    units: tuple[Unit, ...]
+    units: tuple[ChangeUnit, ...]
     suspicions: tuple[Suspicion, ...] = ()
     """By probability, the highest first."""
     rounds: tuple[Round, ...] = ()

@@ -106,6 +106,8 @@ class SessionRequest:
     pins: Pins = field(default_factory=Pins)
     socket: Path | None = None
     """The proxy as a socket, as the session sees it; given where the session has no network."""
+    keep_context: Callable[[Mapping[str, Any]], None] | None = None
+    """Takes what Claude Code says, before it ends, of the session's context."""
     keep_image: KeepImage | None = None
     """Without it, images that tools return are only named."""
 

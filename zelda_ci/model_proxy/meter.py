@@ -164,7 +164,7 @@ class MeteredExchange:
             cache_read_tokens=pricing.count(self.usage, "cache_read_input_tokens"),
             cache_write_tokens=sum(pricing.cache_writes(self.usage)),
             cost_usd=self.cost_usd,
-            cost_known=pricing.base_name(self.model) in pricing.PRICES,
+            cost_known=pricing.is_known(self.model),
         )
 
     def start(self, status: int) -> None:

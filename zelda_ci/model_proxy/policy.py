@@ -49,6 +49,8 @@ class Allowed:
     """Whether they may make the API turn to addresses, or run code."""
     keys: Collection[str] = ()
     """Beside those that Zelda knows."""
+    messages: bool = True
+    """Whether the model may be asked; otherwise requests are only kept, and token counts estimated."""
 
     def allows_model(self, asked: object) -> bool:
         """Whether a request may name a model: a smaller one is the project's to choose, a dearer one is the suite's."""

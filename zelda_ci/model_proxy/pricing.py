@@ -88,6 +88,11 @@ def base_name(model: str) -> str:
     return match["name"] if match else model
 
 
+def is_known(model: str) -> bool:
+    """Whether the table has a price for the model."""
+    return base_name(model) in PRICES
+
+
 def cost_usd(model: str, usage: Mapping[str, Any]) -> float:
     """Return the cost of one answer in US dollars; of an unknown model, a guess."""
     price = PRICES.get(base_name(model), GUESS)

@@ -6,7 +6,7 @@ import secrets
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from collections.abc import Set as AbstractSet
-from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -26,6 +26,7 @@ from zelda_ci.model_proxy.cassettes.session_texts import SessionTexts
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.policy import Allowed
 from zelda_ci.model_proxy.rate_limits import RateLimits, RateLimitWait, UpstreamPause, is_throttled
+from zelda_ci.model_proxy.token_estimate import estimated
 from zelda_ci.model_proxy.upstream import Upstream
 from zelda_ci.model_proxy.wire import AnswerSource, ApiAnswer, BrokenOff, Call, RefusedHereError, UnreachableError
 from zelda_ci.redact import Redactor
@@ -100,6 +101,10 @@ class ProxyRun:
                 if exc.remark and len(self._meter.remarks) < MAX_REMARKS:
                     self._meter.remarks.add(exc.remark)
                 raise
+            if not self._allowed.messages:
+                self._meter.context.keep(call)
+                if not call.counts_tokens:
+                    raise RefusedHereError(402, "billing_error", "Zelda only lists what this session is given")
             self._token_counts += call.counts_tokens
             if self._token_counts > MAX_TOKEN_COUNTS and call.counts_tokens:
                 why = f"Zelda's model proxy takes {MAX_TOKEN_COUNTS} token counts from one run"
@@ -183,7 +188,7 @@ class ModelProxy(AsyncContextManagerMixin):
     """Serves the Messages API on loopback, and on a socket in the file system, while its `async with` block lasts.
 
     Args:
-        upstream: The API; None where the cassettes answer: no key, no network.
+        upstream: The API; None where the cassettes answer, or nothing but token counts is asked: no key, no network.
         redact: Masks what is recorded and what messages quote.
         cassettes: The folder where runs are recorded, or which answers them.
         rate_limits: The API's, where several proxies share them.
@@ -219,6 +224,8 @@ class ModelProxy(AsyncContextManagerMixin):
         async with AsyncExitStack() as stack:
             if self._upstream:
                 self._live = await stack.enter_async_context(live_source(self._upstream))
+            else:
+                self._live = estimated
             self._base_url, self.socket = await stack.enter_async_context(serving(self._runs))
             yield self
 
@@ -234,14 +241,9 @@ class ModelProxy(AsyncContextManagerMixin):
     ) -> AsyncIterator[Meter]:
         """Open one run: an address and a token that are good until the block ends.
 
-        A recording takes its place when the block ends without an exception.
-
-        Args:
-            run_label: Names the run's cassette; no other run of the process has the same.
-            budget_usd: Cost at which further requests are refused; None for no limit.
-            placeholders: Absolute paths by name, kept out of the cassette as `{{zelda:name}}`.
-            allowed: What requests may be; None for anything.
-            wait: How long the run may wait for the API's rate limits.
+        `run_label` names its cassette, as that of no other run; a recording takes its place when the block ends without
+        an exception, and has `{{zelda:name}}` for the `placeholders`, absolute paths by name. Once the run has cost
+        `budget_usd`, further requests are refused.
 
         Raises:
             ProxyError: The cassette cannot be read, or is of another version.
@@ -255,7 +257,7 @@ class ModelProxy(AsyncContextManagerMixin):
                 cassette = replay = ReplaySource(load(file), texts)
                 source = replay.answer
             else:
-                source = self._live
+                source = self._live if allowed is None or allowed.messages else estimated
                 if file:
                     cassette = recorder = stack.enter_context(recording(file, run_label, texts))
             meter = Meter(self._base_url, token, budget_usd, cassette, self.socket, wait)
@@ -302,3 +304,13 @@ class ModelProxy(AsyncContextManagerMixin):
                     return Probe(None, f"{self.address} does not answer as the Messages API does: {message}")
                 return Probe(answer.status, message)
         return Probe(None, f"{why} (asked {attempts} times)" if attempts > 1 else why)
+
+    async def count_tokens(self, body: dict[str, Any], headers: wire.Headers = PROBE_HEADERS) -> int | None:
+        """Ask how many tokens a request has, which is free; None where the API does not say."""
+        call = Call("/v1/messages/count_tokens?beta=true", headers, wire.write(body), body)
+        with suppress(RefusedHereError, BrokenOff, TimeoutError), anyio.fail_after(PROBE_SECONDS):
+            async with self._live(call) as answer:
+                data = b"".join([chunk async for chunk in answer.chunks])
+            counted = (wire.read_object(data) or {}).get("input_tokens")
+            return counted if answer.status == 200 and isinstance(counted, int) else None
+        return None

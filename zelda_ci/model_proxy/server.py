@@ -7,6 +7,7 @@ import asyncio
 import logging
 import os
 import tempfile
+from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -117,14 +118,17 @@ class _Connection:
 
     async def _answer(self, request: h11.Request, runs: Runs) -> None:
         """Have a run answer; when the session goes away, so does the request to the API, which would still be paid."""
-        headers, path = list(request.headers), request.target.decode("latin-1").partition("?")[0]
-        body, task = await self._body(), asyncio.current_task()
-        answer_request = _admitted(request.method, path, dict(headers), runs)
+        path, body, task = (
+            request.target.decode("latin-1").partition("?")[0],
+            await self._body(),
+            asyncio.current_task(),
+        )
+        answer_request = _admitted(request, path, runs)
         # Nothing but the end may come before it has the answer: no client pipelines.
         left = asyncio.create_task(self._reader.read(1))
         left.add_done_callback(lambda _: task and not left.cancelled() and task.cancel())
         try:
-            async with answer_request(path, headers, body) as answer:
+            async with answer_request(path, list(request.headers), body) as answer:
                 await self._send(h11.Response(status_code=answer.status, headers=answer.headers))
                 async for chunk in answer.chunks:
                     await self._send(h11.Data(data=chunk))
@@ -158,21 +162,18 @@ class _Connection:
             await self._writer.drain()
 
 
-def _admitted(method: bytes, path: str, headers: Mapping[bytes, bytes], runs: Runs) -> AnswerRequest:
+def _admitted(request: h11.Request, path: str, runs: Runs) -> AnswerRequest:
     """The run that asks; what nobody may ask, or not this one, is refused."""
-
-    def header(name: bytes) -> str:
-        return headers.get(name, b"").decode("latin-1")
-
+    header = defaultdict(str, ((name, value.decode("latin-1")) for name, value in request.headers))
     # A web page in the user's browser could have a name resolve to this address (DNS rebinding): that name is refused.
-    if header(b"host").rsplit(":", 1)[0] not in LOCAL_NAMES:
+    if header[b"host"].rsplit(":", 1)[0] not in LOCAL_NAMES:
         raise RefusedHereError(403, "permission_error", "this host name is not served here")
     if path not in PATHS:
         raise RefusedHereError(404, "not_found_error", "only the Messages API is served here")
-    if method != b"POST":
+    if request.method != b"POST":
         raise RefusedHereError(405, "invalid_request_error", "use POST", [(b"allow", b"POST")])
-    scheme, _, bearer = header(b"authorization").partition(" ")
-    tokens = (header(b"x-api-key"), bearer.strip() if scheme.lower() == "bearer" else "")
+    scheme, _, bearer = header[b"authorization"].partition(" ")
+    tokens = (header[b"x-api-key"], bearer.strip() if scheme.lower() == "bearer" else "")
     # A token is 256 random bits: the time of a look-up tells nothing about it.
     run = next((runs[token] for token in tokens if token in runs), None)
     if run is None:

@@ -42,13 +42,11 @@ class TranscriptCheck:
         for message in reversed(dicts(body.get("messages"))):
             is_known = False
             for block in dicts(message.get("content")):
-                match block:
-                    case {"type": "tool_use", "id": str(call), "name": str(name)}:
-                        is_known |= call in self._repeated
-                        self._repeated.add(call)
-                        self.passed.add(_digest_of_call(call, name, block.get("input")))
-                    case _:
-                        pass
+                if block.get("type") == "tool_use":
+                    call, name = str(block.get("id")), str(block.get("name"))
+                    is_known |= call in self._repeated
+                    self._repeated.add(call)
+                    self.passed.add(_digest_of_call(call, name, block.get("input")))
             if is_known:
                 return
 

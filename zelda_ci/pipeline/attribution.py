@@ -11,7 +11,7 @@ from statistics import geometric_mean
 from zelda_ci.compare.attribution import Arm, Search
 from zelda_ci.compare.sides import RunMetrics
 from zelda_ci.domain.arms import SuiteArms
-from zelda_ci.domain.attribution import Attribution, Round, Unit, unit_words
+from zelda_ci.domain.attribution import Attribution, ChangeUnit, Round, unit_words
 from zelda_ci.domain.comparison import Delta, SuiteComparison, Verdict
 from zelda_ci.domain.measures import Measure
 from zelda_ci.domain.run import RunResult
@@ -140,7 +140,7 @@ class Change:
     """Repository with those of the base."""
 
     @property
-    def units(self) -> tuple[Unit, ...]:
+    def units(self) -> tuple[ChangeUnit, ...]:
         return tuple(part.unit for part in self.found.parts)
 
     def without(self, arm: Arm) -> Variant | None:

@@ -24,8 +24,7 @@ from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import replacing
 from zelda_ci.redact import Redactor
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
-from zelda_ci.workspace import repositories
-from zelda_ci.workspace.git import ABSENT, NO_SPACE, Git, RawChange
+from zelda_ci.workspace.git import ABSENT, NO_SPACE, Git, RawChange, create_repository
 from zelda_ci.workspace.history import is_below
 from zelda_ci.workspace.store import Start
 
@@ -173,7 +172,7 @@ async def stage_tree(folder: WorkspaceFolder, start: Start, before: Stamps, scra
     repository, nowhere = scratch / "git", scratch / "nowhere"
     nowhere.mkdir()
     settings, commit = {**start.project.repository.settings, **CONFIGURATION}, start.store.commit
-    repositories.create(repository, commit, settings=settings, borrow=start.store.objects)
+    create_repository(repository, commit, settings=settings, borrow=start.store.objects)
     (repository / "HEAD").write_text(f"{commit}\n")
     await anyio.to_thread.run_sync(start.write_index, repository / "index")
     root = folder.root if folder.is_intact() else nowhere

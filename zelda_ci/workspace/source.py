@@ -12,7 +12,7 @@ from zelda_ci.domain.workspace import WorkspaceSource
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.files import untrusted
 from zelda_ci.process import Captured, git_settings
-from zelda_ci.workspace import git, repositories
+from zelda_ci.workspace import git
 from zelda_ci.workspace.git import Git, TreeFile
 from zelda_ci.workspace.large_files import LargeFile
 
@@ -254,15 +254,9 @@ class BaseOrder:
 
 
 async def at_commit(project: Project, order: BaseOrder, folder: Path, internal_git: Git) -> Project:
-    """The project as it is in another commit: found where it lies, or else fetched into a repository of Zelda's own.
+    """The project as it is in another commit: found where it lies, or else fetched into a repository in a new folder.
 
     A commit is named by its hash, so git checks what it is handed.
-
-    Args:
-        project: As it lies there.
-        order: Which commit.
-        folder: For a repository of the commit, if it must be fetched; made then.
-        internal_git: Git of Zelda's own.
 
     Raises:
         WorkspaceError: The commit cannot be had; the message says why.
@@ -286,7 +280,7 @@ async def at_commit(project: Project, order: BaseOrder, folder: Path, internal_g
         hint = "`git fetch` it, or `git fetch --unshallow` in a shallow clone."
         message = f"The commit {commit[:12]} is not in this repository with all its files."
         raise WorkspaceError(message, hint=hint, code=UNAVAILABLE)
-    repositories.create(folder, commit)
+    git.create_repository(folder, commit)
     there = internal_git.within(folder, GIT_DIR=str(folder))
     await order.fetch(there, commit)
     # A server may have handed over less than all.

@@ -26,6 +26,7 @@ NO_SKILL = f"a skill is a folder with a {SKILL_FILE} right in it"
 NESTED_ONLY = "Claude Code loads {}s only from the .claude folder of the project and of the folders above it"
 WITHOUT_MEMORY = "it does not see CLAUDE.md files and rules (omitClaudeMd)"
 HOOKS_OFF = "the project's settings switch all hooks off (disableAllHooks)"
+SAME_NAME = " has the same name and takes its place"
 SKILLS_DIR = "skills-dir"
 SKILLS_FOLDER = f"{CLAUDE}/{KINDS[ItemKind.SKILL].folder}"
 MARKETPLACE_FILE = ".claude-plugin/marketplace.json"
@@ -146,8 +147,7 @@ class SteeringFolder:
             facts: dict[str, Any] = {"description": description, "note": note, "problem": problem}
             is_main = self.named(name) == self.findings.settings.get("agent") and not self.below
             return name, facts | ({"is_main": True, "text": document.body.strip()} if is_main else {})
-        words = filter(None, (document.text("description") or document.first_line, document.text("when_to_use")))
-        facts = {"description": " ".join(words) or None, "announced": document.says("user-invocable", default=True)}
+        facts = {"description": document.offer or None, "announced": document.says("user-invocable", default=True)}
         if kind is ItemKind.COMMAND:
             return path, facts | {"problem": problem}
         label, is_reserved = document.text("name"), path == RESERVED and not self.plugin
@@ -179,7 +179,7 @@ class SteeringFolder:
             if same != file:
                 facts |= {"problem": f"it is the same file as {same}", "shadowed": True}
             elif (first := self.findings.claim(call, name, file)) != file:
-                facts |= {"problem": f"{first} has the same name and takes its place", "shadowed": True}
+                facts |= {"problem": f"{first}{SAME_NAME}", "shadowed": True}
         self.findings.add(kind, name, file, owner=self.plugin and self.plugin.id, **facts)
         if not (facts["problem"] or (self.plugin and not is_skill)):
             owner = kinds.skill(name) if is_skill else kinds.agent(name)

@@ -20,6 +20,7 @@ from zelda_ci.files import globs
 MAX_IMPORT_DEPTH = 4
 
 EXCLUDED = f"the project's settings exclude it (claudeMdExcludes or {NO_MEMORY})"
+IMPORTED_BY = "imported by "
 TWICE = "it is the same file as one that is loaded already"
 NAMES, FALLBACKS = ((*names, *(f"{CLAUDE}/{name}" for name in names)) for names in (MEMORY_FILES, MEMORY_FALLBACKS))
 (LOCAL,) = MEMORY_LOCAL
@@ -92,7 +93,7 @@ class Memory:
 
     def _imports(self, importer: str, text: str, below: str, depth: int) -> None:
         # They begin where the file really lies.
-        folder, described = posixpath.dirname(self.findings.tree.real(importer)), f"imported by {importer}"
+        folder, described = posixpath.dirname(self.findings.tree.real(importer)), f"{IMPORTED_BY}{importer}"
         for path in dict.fromkeys(mentioned(text)):
             file, content, problem = posixpath.normpath(posixpath.join(folder, path)), "", None
             # Imports may go in circles.
