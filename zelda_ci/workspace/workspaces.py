@@ -41,8 +41,8 @@ from zelda_ci.workspace.changes import StagedTree, Stamps, find_changes, read_st
 from zelda_ci.workspace.clean_checkout import CheckedOut, ProtectedFiles, spec
 from zelda_ci.workspace.contents import ContentsFinder
 from zelda_ci.workspace.environment import build_environment
+from zelda_ci.workspace.folder import choose_location, project_folder, project_folders
 from zelda_ci.workspace.git import Git, TreeFile, explained
-from zelda_ci.workspace.location import choose_location, project_folder, project_folders
 from zelda_ci.workspace.source import BaseOrder, Project
 from zelda_ci.workspace.store import Start
 from zelda_ci.workspace.variants import Variant
