@@ -18,6 +18,7 @@ from zelda_ci.config.project import LoadedProject
 from zelda_ci.domain.arms import Forecast
 from zelda_ci.domain.attribution import Attribution, CriterionWorth, WorthReport
 from zelda_ci.domain.check import CheckReport
+from zelda_ci.domain.comparison import Verdict
 from zelda_ci.domain.context_size import ContextReport
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.measures import Metric
@@ -38,7 +39,7 @@ from zelda_ci.pipeline.comparing import compare_arms
 from zelda_ci.pipeline.fingerprints import expected_fingerprints, stored_of_both
 from zelda_ci.pipeline.invocation import ACCEPTANCE, SETUP, Prepared, RunOrder, given_by
 from zelda_ci.pipeline.tools import Tools
-from zelda_ci.pipeline.worth import HOW_TAKEN_OUT, find_parts, order_whole, order_without, trials_missing, worth
+from zelda_ci.pipeline.worth import check_parts, order_whole, order_without, trials_missing, worth
 from zelda_ci.redact import Redactor
 from zelda_ci.storage import references
 from zelda_ci.storage.result_store import ResultStore
@@ -106,12 +107,15 @@ class Invocation(Prepared):
                 raise KeyboardInterrupt
             return batch, varied.order.stored
 
-        for part in anyio.run(find_parts, self, names):
-            orders = [order_without(self.order, part, how) for how in HOW_TAKEN_OUT]
-            if missing := trials_missing(self.ordering(orders[0]).with_stored()):
+        anyio.run(check_parts, self, names)
+        for part in dict.fromkeys(names):
+            without, inert = order_without(self.order, part), order_without(self.order, part, is_inert=True)
+            if missing := trials_missing(self.ordering(without).with_stored()):
                 run(order_whole(self.order, missing))
-            gone, inert = (compare_arms(*run(order)).comparison for order in orders)
-            rows += worth(part, gone, inert, self.redact)
+            gone = compare_arms(*run(without)).comparison
+            # Where nothing is missed, nothing need say why.
+            control = compare_arms(*run(inert)).comparison if gone.verdict is Verdict.REGRESSED else None
+            rows += worth(part, gone, control, self.redact)
         return WorthReport(rows=tuple(rows), cost_usd=spent)
 
     def run(self, emit: Emit, search: Investigation | None = None) -> BatchResult:

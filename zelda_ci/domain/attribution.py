@@ -83,7 +83,7 @@ class CriterionWorth(Record):
     """The files as they are."""
     without: PassCount
     inert: PassCount | None = None
-    """With text of the same length in its place that says nothing."""
+    """With text of the same length in its place that says nothing; only made where something is worse without it."""
     verdict: Literal["worse", "better", "none"]
     """Proven; `none` where no difference was."""
     at_most: float

@@ -1,14 +1,14 @@
 """What a skill, a rule or a section is worth: variants of the tested files without it, side by side with these."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
 from zelda_ci.compare.intervals import of_pass_rates
 from zelda_ci.domain.attribution import CriterionWorth, PassCount
-from zelda_ci.domain.comparison import Comparison, CriterionDelta, TrialStatistics, Verdict
+from zelda_ci.domain.comparison import Comparison, TrialStatistics, Verdict
 from zelda_ci.domain.run import StoredTrials
 from zelda_ci.domain.trials import TrialPlan
 from zelda_ci.errors import ConfigError
@@ -22,30 +22,11 @@ from zelda_ci.workspace.variants import Variant
 
 # With fewer first trials, "no difference" would say little.
 PLAN = TrialPlan(first=6, looks=(10, 16, 24))
-How = Literal["gone", "inert"]
-HOW_TAKEN_OUT: tuple[How, How] = ("gone", "inert")
 VERDICTS: dict[Verdict, Literal["worse", "better"]] = {Verdict.REGRESSED: "worse", Verdict.IMPROVED: "better"}
 
 
-@dataclass(frozen=True)
-class Part:
-    """A part of the files that steer, taken out or made to say nothing."""
-
-    name: str
-
-    def variant(self, how: How) -> Variant:
-        """The tested files so."""
-
-        async def edit(git: Git, head: str) -> str:
-            removed = await units.without(git, head, self.name)
-            assert removed  # noqa: S101 - it was looked for before
-            return removed.gone if how == "gone" else removed.inert
-
-        return Variant(f"without {self.name}{', with inert text of its length' * (how == 'inert')}", edit)
-
-
-async def find_parts(prepared: Prepared, names: Sequence[str]) -> list[Part]:
-    """The parts of these names; raises `ConfigError` for one that the tested files do not have."""
+async def check_parts(prepared: Prepared, names: Sequence[str]) -> None:
+    """Raise `ConfigError` for a part that the tested files do not have."""
     project, git = await prepared.workspaces.tested()
     with TemporaryDirectory(prefix="zelda-parts-") as folder:
         there = units.prepare(Path(folder) / "objects", git, project.commit, project.objects)
@@ -54,13 +35,19 @@ async def find_parts(prepared: Prepared, names: Sequence[str]) -> list[Part]:
                 hint = "Give a skill, rule or agent by its name, a file by its path, a section as CLAUDE.md:Heading."
                 message = f"--without {name}: the tested files have no skill, rule, agent, file or section of it."
                 raise ConfigError(message, hint=hint, code="UNKNOWN_PART")
-    return [Part(name) for name in dict.fromkeys(names)]
 
 
-def order_without(order: RunOrder, part: Part, how: How) -> RunOrder:
-    """The order for a variant beside the files as they are."""
+def order_without(order: RunOrder, part: str, *, is_inert: bool = False) -> RunOrder:
+    """The order for the files without a part, or with one that says nothing, beside the files as they are."""
+
+    async def edit(git: Git, head: str) -> str:
+        removed = await units.without(git, head, part)
+        assert removed  # noqa: S101 - it was looked for before
+        return removed.inert if is_inert else removed.gone
+
+    variant = Variant(f"without {part}{', with inert text of its length' * is_inert}", edit)
     planned = order.overrides.above(Overrides({"trials": Given(PLAN, "option", "--without")}))
-    return replace(order, overrides=planned, variant=part.variant(how), against=BaseOrder("the tested files"))
+    return replace(order, overrides=planned, variant=variant, against=BaseOrder("the tested files"))
 
 
 def order_whole(order: RunOrder, trials: int) -> RunOrder:
@@ -74,29 +61,26 @@ def trials_missing(prepared: Prepared) -> int:
     return max(0, *(PLAN.first - len(each.base) - len(each.stored) for each in known))
 
 
-def worth(part: Part, gone: Comparison, inert: Comparison, redact: Redactor) -> Iterator[CriterionWorth]:
+def worth(part: str, gone: Comparison, inert: Comparison | None, redact: Redactor) -> Iterator[CriterionWorth]:
     """Of each suite, the criterion that fell most without a part."""
-    controls = {(it.suite, each.criterion): each.candidate for it in inert.suites for each in it.criteria}
+    controls = (
+        {(it.suite, each.criterion): each.candidate for it in inert.suites for each in it.criteria} if inert else {}
+    )
     for suite in gone.suites:
-        known = [each for each in suite.criteria if each.baseline and each.candidate]
-        for each in sorted(known, key=_change)[:1]:
-            assert each.baseline and each.candidate  # noqa: S101, PT018
-            low, _ = of_pass_rates(_outcomes(each.baseline), _outcomes(each.candidate))
+        sides = [(each, old, new) for each in suite.criteria if (old := each.baseline) and (new := each.candidate)]
+        for each, old, new in sorted(sides, key=lambda side: side[2].mean - side[1].mean)[:1]:
+            low, _ = of_pass_rates(_outcomes(old), _outcomes(new))
             control = controls.get((suite.suite, each.criterion))
             yield CriterionWorth(
-                part=redact(part.name),
+                part=redact(part),
                 suite=redact(suite.suite),
                 criterion=redact(each.criterion),
-                whole=_count(each.baseline),
-                without=_count(each.candidate),
+                whole=_count(old),
+                without=_count(new),
                 inert=_count(control) if control else None,
                 verdict=VERDICTS.get(each.verdict, "none"),
                 at_most=max(0.0, -low),
             )
-
-
-def _change(delta: CriterionDelta) -> float:
-    return (delta.candidate.mean if delta.candidate else 0.0) - (delta.baseline.mean if delta.baseline else 0.0)
 
 
 def _outcomes(statistics: TrialStatistics) -> list[float]:
