@@ -17,6 +17,7 @@ from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.context_size import context_text, with_context_size
 from zelda_ci.ci.event import decide, decide_requested
 from zelda_ci.ci.evidence import Evidence
+from zelda_ci.ci.explaining import explain
 from zelda_ci.ci.settings import environment, read_action_settings
 from zelda_ci.compare.drift import TRIALS_A_NIGHT
 from zelda_ci.compare.shards import trial_seconds
@@ -244,7 +245,7 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
     if settings.is_sharded:
         return _share(case, invocation, evidence, emit)
     run = partial(_run, case, invocation, emit) if evidence.new != () else partial(empty_batch, case.now())
-    return evaluate.evaluate(case, run, evidence)
+    return evaluate.evaluate(case, run, evidence, partial(explain, invocation, emit))
 
 
 def _evidence(case: CiContext, invocation: Invocation, found: Evidence | None) -> Evidence:

@@ -11,6 +11,7 @@ from zelda_ci.ci.evidence import NOTHING, Evidence, PinnedPlan
 from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.ci.stored_artifacts import JobIdentity
 from zelda_ci.compare.gate import accept, gate, recorded_settings
+from zelda_ci.domain.attribution import Attribution
 from zelda_ci.domain.ci import BaselineOrigin, Provenance
 from zelda_ci.domain.comparison import Acceptance, Comparison, GateResult, Refusal
 from zelda_ci.domain.context_size import ContextReport
@@ -114,6 +115,8 @@ class CiResult:
     """What is stored and counts; from the comparison on, what was compared with."""
     baseline: BaselineOrigin = NOTHING.origin
     compared: Compared | None = None
+    attributions: tuple[Attribution, ...] = ()
+    """Which parts of the pull request made suites worse."""
     acceptances: tuple[Acceptance, ...] = ()
     """Of the pull request, those that hold now."""
     cancelled: bool = False
@@ -176,6 +179,7 @@ class CiResult:
             gate=self.gate,
             baseline=self.baseline,
             comparison=self.comparison,
+            attributions=self.attributions,
             baseline_batch=self.evidence.results if self.compared else None,
             links=Links(run, artifact, transcripts, f"{home}/commit/{head}", f"{home}/blob/{head}", page),
             title=f"Zelda: {name}" if name else "Zelda",

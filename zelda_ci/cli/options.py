@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial, reduce
@@ -109,6 +109,12 @@ def exclusive(**given: object) -> None:
     """Refuse options, by their names, of which only one may be given."""
     if len(names := [f"--{name.replace('_', '-')}" for name, value in given.items() if value]) > 1:
         raise ConfigError(f"{' and '.join(names)} exclude each other.", hint="Give one of them.", code="USAGE")
+
+
+def alone(option: str, *, given: object, beside: Mapping[str, object]) -> None:
+    """Refuse every other option beside one."""
+    for name, value in beside.items():
+        exclusive(**{option: given, name: value})
 
 
 def check_folder(file: Path) -> None:

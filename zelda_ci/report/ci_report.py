@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from zelda_ci.domain.attribution import Attribution
 from zelda_ci.domain.ci import BaselineOrigin
 from zelda_ci.domain.comparison import Comparison, GateResult
 from zelda_ci.domain.context_size import ContextReport
@@ -82,6 +83,8 @@ class CiReport:
     project: str = ""
     """The project's folder, from the top of the repository."""
     nightly: bool = False
+    attributions: tuple[Attribution, ...] = ()
+    """Which parts of the change made suites worse, where that was searched."""
     notes: tuple[str, ...] = ()
     """What happened on the way and readers should know, in sentences."""
 

@@ -75,6 +75,8 @@ def basis(report: CiReport) -> Iterator[Line]:
         cost = f"This run cost {spent(report.batch)}{' with the judge' * any(run.judge for run in runs)}"
         is_free = all(run.replayed for run in runs)
         sentences.append(line(f"{'The sessions were replayed, and nothing was spent' if is_free else cost}."))
+    if search := sum(found.cost_usd for found in report.attributions):
+        sentences.append(line(f"The search for the cause cost {numbers.brief_money(search)} more."))
     if sentences:
         yield joined(sentences, " ")
 
