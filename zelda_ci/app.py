@@ -17,6 +17,7 @@ from zelda_ci.config.environment import HOW, EnvironmentSettings
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.domain.arms import Forecast
 from zelda_ci.domain.check import CheckReport
+from zelda_ci.domain.details import CriterionJudgement
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import BatchResult
@@ -33,6 +34,7 @@ from zelda_ci.pipeline.batch import Batch
 from zelda_ci.pipeline.checking import Checker
 from zelda_ci.pipeline.fingerprints import expected_fingerprints, stored_of_both
 from zelda_ci.pipeline.invocation import ACCEPTANCE, SETUP, Prepared, given_by
+from zelda_ci.pipeline.linting import idle
 from zelda_ci.pipeline.tools import Tools
 from zelda_ci.redact import Redactor
 from zelda_ci.storage import references
@@ -95,6 +97,12 @@ class Invocation(Prepared):
                 evaluation.anthropic_judge()
 
         return _in_event_loop(lambda: Batch(tools, checker).run(threading.Thread(target=preload, daemon=True)))
+
+    def judge_idle(self, emit: Emit) -> dict[str, tuple[CriterionJudgement, ...]]:
+        """By suite, how its judge decides its criteria on a session that does nothing."""
+        contexts = [context for context in map(idle, self.suites) if metrics.ask_judge(context.suite)]
+        judges = self._proxy(self._of_judges)
+        return _in_event_loop(partial(evaluation.judge_idle, contexts, self.workspaces, judges, emit))
 
     def check(self, emit: Emit, *, only_commands: bool = False) -> CheckReport:
         """Try everything that runs of what was ordered need, without a session; no models where commands are meant."""
