@@ -17,6 +17,7 @@ from zelda_ci.config.environment import HOW, EnvironmentSettings
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.domain.arms import Forecast
 from zelda_ci.domain.check import CheckReport
+from zelda_ci.domain.context_size import ContextReport
 from zelda_ci.domain.details import CriterionJudgement
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.measures import Metric
@@ -29,7 +30,7 @@ from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.model_proxy.rate_limits import RateLimits, UpstreamPause
 from zelda_ci.model_proxy.upstream import API_URL, OAUTH_BETA, Bedrock, Upstream, Vertex, portkey
 from zelda_ci.overrides import Overrides, apply
-from zelda_ci.pipeline import evaluation, planning
+from zelda_ci.pipeline import context, evaluation, planning
 from zelda_ci.pipeline.batch import Batch
 from zelda_ci.pipeline.checking import Checker
 from zelda_ci.pipeline.fingerprints import expected_fingerprints, stored_of_both
@@ -110,6 +111,12 @@ class Invocation(Prepared):
         session, judge = (self._proxy_or_problem(each) for each in (self._of_sessions, self._of_judges))
         return _in_event_loop(partial(Checker(self, session, judge, emit).alone, only_commands=only_commands))
 
+    def context(self, emit: Emit) -> ContextReport:
+        """List what fresh sessions are given, of the tested files and of the base; no model is asked."""
+        self._check_isolation(emit)
+        api = self._of_sessions() if self.settings.credential() else None
+        return _in_event_loop(lambda: context.context_report(self, ModelProxy(api, self.redact), emit))
+
     def _proxy_or_problem(self, upstream: Callable[[], Upstream]) -> ModelProxy | ZeldaError:
         try:
             return self._proxy(upstream)
@@ -132,13 +139,17 @@ class Invocation(Prepared):
         origin = self.given.get("gatewayUrl") or self.loaded.layer.origin("gatewayUrl")
         return of_judge(suite.gateway_url, self.settings, origin)
 
-    def _warn(self, emit: Emit) -> None:
-        """Say what is worth a warning before anything begins; only Zelda's own project goes on with weak isolation."""
+    def _check_isolation(self, emit: Emit) -> None:
+        """Refuse weak isolation that nobody accepted; only Zelda's own project goes on with it."""
         if weak := self.weak_isolation():
             if not self.order.is_own_content:
                 raise ConfigError(weak, hint=f"{ACCEPTANCE} Nothing was run.", code="ISOLATION_NOT_ACCEPTED")
             emit(Warned(weak))
             emit(Warned("it goes on all the same, because the project is Zelda's own"))
+
+    def _warn(self, emit: Emit) -> None:
+        """Say what is worth a warning before anything begins."""
+        self._check_isolation(emit)
         for notice in self.loaded.notices:
             emit(Warned(notice))
         # Setup commands that nobody wrote come from a file without a line: a lock file.

@@ -42,7 +42,7 @@ from zelda_ci.report.ci_report import PullRequestChanges, RuleChange
 from zelda_ci.report.markdown import render_fork_notice, render_not_loaded, render_nothing_to_run
 from zelda_ci.report.text import sentence
 from zelda_ci.selection.choice import reasons
-from zelda_ci.workspace.base_commit import BaseOrder
+from zelda_ci.workspace.source import BaseOrder
 
 # The runner kills a cancelled step 10 seconds after its first signal.
 CONCLUSION_SECONDS = 2.0

@@ -18,7 +18,7 @@ from zelda_ci.pipeline.changed_files import read_changes
 from zelda_ci.pipeline.selecting import evidence, project_files
 from zelda_ci.selection.choice import SuiteChoice, choose, run_if_either, steering_changes, trials_may_tell
 from zelda_ci.selection.effects import ChangeSet
-from zelda_ci.workspace.repositories import borrowing
+from zelda_ci.workspace.git import borrowing
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from zelda_ci.config.source import plain_value
 from zelda_ci.errors import ConfigError
 from zelda_ci.overrides import SOURCES, Given, Overrides, about, value_of
 from zelda_ci.pipeline.invocation import RunOrder
-from zelda_ci.workspace.base_commit import BaseOrder
+from zelda_ci.workspace.source import BaseOrder
 
 
 class OptionType(click.ParamType[Any]):

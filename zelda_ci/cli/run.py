@@ -37,8 +37,8 @@ from zelda_ci.report.terminal.pages import print_forecast
 from zelda_ci.report.text import sentence
 from zelda_ci.selection.choice import reasons
 from zelda_ci.storage.result_store import ResultStore
-from zelda_ci.workspace.base_commit import BaseOrder
 from zelda_ci.workspace.git import read_commit
+from zelda_ci.workspace.source import BaseOrder
 
 # What a project says that has none of the suites that are meant.
 NOT_HERE = {"UNKNOWN_SUITE", "NO_SUITE_SELECTED"}

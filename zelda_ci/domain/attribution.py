@@ -6,7 +6,7 @@ from zelda_ci.domain.base import Document, Record
 from zelda_ci.redact import SafeText
 
 
-class Unit(Record):
+class ChangeUnit(Record):
     """A part of a change that can be taken back by itself."""
 
     kind: Literal["hunk", "file", "code"]
@@ -42,12 +42,12 @@ class Attribution(Document):
     suite: SafeText
     subject: SafeText
     """The criterion, or the name of the measure."""
-    units: tuple[Unit, ...]
+    units: tuple[ChangeUnit, ...]
     suspicions: tuple[Suspicion, ...] = ()
     """By probability, the highest first."""
     rounds: tuple[Round, ...] = ()
     confirmation: Round | None = None
     """Sessions of the head without the named unit, run after it was named."""
-    verdict: Literal["named", "between", "none", "only", "undecided"]
+    verdict: Literal["named", "between", "length", "none", "only", "undecided"]
     """`only` where there is one unit, and no session was needed; `undecided` where the money was spent before."""
     cost_usd: float = 0.0

@@ -204,7 +204,7 @@ async def stored_of_both(prepared: Prepared) -> dict[str, StoredTrials]:
     """
     head, base, suites, order = prepared.workspaces, prepared.base_workspaces, prepared.suites, prepared.order
     # Between the same files every difference is noise.
-    if order.against and await head.content_key() == await base.content_key():
+    if order.against and await head.session_files() == await base.session_files():
         ref, side = order.against.ref, "Your files are" if order.working_tree else "The tested commit has"
         meant = "change a file that sessions see, or name an older commit, as in `zelda run --against HEAD~1`"
         if not order.working_tree and (await head.inspect()).changed:

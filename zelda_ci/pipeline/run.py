@@ -20,8 +20,8 @@ from zelda_ci.domain.workspace import Changes, IsolationReport, SettingFinding, 
 from zelda_ci.errors import ExecutionError, ZeldaError
 from zelda_ci.events import Phase, PhaseStarted, RunFinished, RunStarted, SessionProgressed, Warned
 from zelda_ci.execution import claude_code
-from zelda_ci.execution.agent import SessionRequest
 from zelda_ci.execution.doctor import refusals
+from zelda_ci.execution.launch import SessionRequest
 from zelda_ci.execution.manifest.loading import note_listings, resolve_loaded
 from zelda_ci.execution.manifest.pins import find_pins
 from zelda_ci.execution.manifest.scan import memory_lines, scan

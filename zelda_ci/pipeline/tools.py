@@ -38,7 +38,7 @@ class WorkspaceCommandRunner:
         watch = await anyio.to_thread.run_sync(Watch, workspace, order.reports, abandon_on_cancel=True)
         result = await self._command(workspace, order, order.log or order.step)
         written = await anyio.to_thread.run_sync(watch.written, abandon_on_cancel=True)
-        return Ran(result, written.files, written.notes)
+        return Ran(result, *written)
 
     async def set_up(self, workspace: Workspace, suite: ResolvedSuite, log: str = "setup") -> CommandResult:
         """Run a suite's setup command where nothing has run yet."""

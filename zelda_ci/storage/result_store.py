@@ -34,7 +34,7 @@ from zelda_ci.domain.session import (
     ToolCalled,
 )
 from zelda_ci.errors import StorageError, ZeldaError
-from zelda_ci.files import locks, ownership, untrusted
+from zelda_ci.files import atomic, locks, untrusted
 from zelda_ci.files.atomic import TEMPORARY, read_file, storage_errors, write_whole
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.storage import codec
@@ -275,10 +275,10 @@ class ResultStore:
             for number in count(1):
                 path = self._runs / run_id(suite, started_at, number)
                 with suppress(FileExistsError):
-                    ownership.make_new_folder(path)
+                    atomic.make_new_folder(path)
                     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL
                     journal = untrusted.open_regular(path / JOURNAL, flags)
-                    ownership.hand_over(journal, path)
+                    atomic.hand_over(journal, path)
                     locks.lock_open(journal)
                     return RunFolder(path, journal)
         raise AssertionError("numbers do not end")
@@ -380,10 +380,10 @@ class ResultStore:
         """Nobody else begins, claims or merges runs meanwhile: no new folder is seen before its journal is locked."""
         with ExitStack() as stack:
             with storage_errors(self._runs):
-                ownership.make_folder(self._runs)
+                atomic.make_folder(self._runs)
                 handle = locks.wait_for(self._runs / LOCK, mode=0o666)
                 stack.callback(os.close, handle)
-                ownership.hand_over(handle, self._runs)
+                atomic.hand_over(handle, self._runs)
             yield
 
     def size(self, run_id: str) -> int:

@@ -24,8 +24,8 @@ from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import replacing
 from zelda_ci.redact import Redactor
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
-from zelda_ci.workspace import repositories
-from zelda_ci.workspace.git import ABSENT, NO_SPACE, Git, RawChange
+from zelda_ci.workspace.git import ABSENT, NO_SPACE, Git, RawChange, create_repository
+from zelda_ci.workspace.history import is_below
 from zelda_ci.workspace.store import Start
 
 READ_BY_GIT = frozenset({".gitignore", ".gitattributes", ".gitmodules"})
@@ -172,7 +172,7 @@ async def stage_tree(folder: WorkspaceFolder, start: Start, before: Stamps, scra
     repository, nowhere = scratch / "git", scratch / "nowhere"
     nowhere.mkdir()
     settings, commit = {**start.project.repository.settings, **CONFIGURATION}, start.store.commit
-    repositories.create(repository, commit, settings=settings, borrow=start.store.objects)
+    create_repository(repository, commit, settings=settings, borrow=start.store.objects)
     (repository / "HEAD").write_text(f"{commit}\n")
     await anyio.to_thread.run_sync(start.write_index, repository / "index")
     root = folder.root if folder.is_intact() else nowhere
@@ -386,11 +386,6 @@ def read_stamps(root: Path, places: Iterable[str] = ("",)) -> dict[str, Stamp]:
 def folders_above(path: str) -> Iterator[str]:
     """The folders that a path lies in, outermost first, each with a slash at its end."""
     return (path[:end] for end, sign in enumerate(path, 1) if sign == "/")
-
-
-def is_below(path: str, places: Collection[str]) -> bool:
-    """Whether a path is one of the places, or lies in one that is a folder."""
-    return path in places or any(folder in places for folder in folders_above(path))
 
 
 def installed(paths: Iterable[str]) -> set[str]:

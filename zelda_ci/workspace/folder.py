@@ -7,6 +7,7 @@ import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 
 import anyio
@@ -67,31 +68,23 @@ def _signal(number: int, is_meant: Callable[[Path], bool]) -> int:
 
 
 @asynccontextmanager
-async def claimed(project_home: Path, run_id: str) -> AsyncIterator[WorkspaceFolder]:
-    """Make the folder of a run; on leaving it is removed together with every process that bears its mark."""
-    path, number = claim(project_home, RUNS)
+async def claimed(project_home: Path, run_id: str | None = None) -> AsyncIterator[WorkspaceFolder]:
+    """Make a folder that no session has seen, of a run or for a short while; on leaving it is removed.
+
+    Every process that bears the mark of a run ends with its folder.
+    """
+    path, number = claim(project_home, RUNS if run_id else TREES)
     try:
-        (path / "home").mkdir(mode=0o700)
-        (path / "tmp").mkdir(mode=0o700)
-        # For people: who holds a run is told by its lock alone.
-        started = datetime.now(UTC).isoformat(timespec="seconds")
-        (path / "meta.json").write_text(json.dumps({"runId": run_id, "pid": os.getpid(), "startedAt": started}))
+        if run_id:
+            (path / "home").mkdir(mode=0o700)
+            (path / "tmp").mkdir(mode=0o700)
+            # For people: who holds a run is told by its lock alone.
+            started = datetime.now(UTC).isoformat(timespec="seconds")
+            (path / "meta.json").write_text(json.dumps({"runId": run_id, "pid": os.getpid(), "startedAt": started}))
         yield WorkspaceFolder(path, number)
     finally:
         with anyio.CancelScope(shield=True):
             await _end(path, project_home)
-        os.close(number)
-
-
-@asynccontextmanager
-async def scratch(project_home: Path) -> AsyncIterator[Path]:
-    """Make a folder for a short while, which no session has ever seen."""
-    path, number = claim(project_home, TREES)
-    try:
-        yield path
-    finally:
-        with anyio.CancelScope(shield=True):
-            await removal.discard(path, project_home / "trash")
         os.close(number)
 
 
@@ -110,7 +103,7 @@ def claim(project_home: Path, kind: str) -> tuple[Path, int]:
 async def sweep(project_home: Path) -> list[str]:
     """Remove what dead Zelda processes left and return the ids of their runs; a living one's lock cannot be taken."""
     swept = []
-    for path in _entries(project_home):
+    for path in sorted(chain(*(project_home.glob(f"{kind}/*") for kind in (RUNS, TREES)))):  # noqa: ASYNC240 - a moment
         is_dead, number = _claimed_dead_run(path)
         if is_dead:
             run_id = read_json_object(path / "meta.json").get("runId")
@@ -120,10 +113,6 @@ async def sweep(project_home: Path) -> list[str]:
             os.close(number)
     await removal.empty(project_home / "trash")
     return swept
-
-
-def _entries(project_home: Path) -> list[Path]:
-    return [path for kind in (RUNS, TREES) for path in sorted(project_home.glob(f"{kind}/*"))]
 
 
 def _claimed_dead_run(path: Path) -> tuple[bool, int | None]:
@@ -138,6 +127,7 @@ def _claimed_dead_run(path: Path) -> tuple[bool, int | None]:
 
 
 async def _end(path: Path, project_home: Path) -> None:
-    # Processes first: they would write into the folder while it is removed.
-    await end_orphans(path)
+    if path.parent.name == RUNS:
+        # Before the folder is removed: they would write into it.
+        await end_orphans(path)
     await removal.discard(path, project_home / "trash")

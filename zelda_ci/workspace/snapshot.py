@@ -15,8 +15,8 @@ import anyio.to_thread
 
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.process import git_settings
-from zelda_ci.workspace import credential_files, large_files, repositories, source
-from zelda_ci.workspace.git import Git, for_status
+from zelda_ci.workspace import credential_files, large_files, source
+from zelda_ci.workspace.git import Git, borrow_from, create_repository, for_status
 from zelda_ci.workspace.source import Project, Repository
 
 MAX_FILES = 200_000
@@ -42,15 +42,8 @@ async def of_files(
 ) -> Project:
     """The project with its files as they lie there in place of its last commit, where they differ.
 
-    Of a folder without Git, repositories inside count as the files that they hold.
-
-    Args:
-        project: As its last commit has it, if it has one.
-        results_dir: Zelda's own, which is no part of it.
-        folder: For a repository of the new commit; made then.
-        internal_git: Git of Zelda's own.
-        environ: The user's environment.
-        own: Files of the project that no session sees: they stay as they were committed.
+    Of a folder without Git, repositories inside count as the files that they hold. The commit is made in a repository
+    in a new folder. Zelda's results are no part of it, and `own` files, which no session sees, stay as committed.
 
     Raises:
         WorkspaceError: A file cannot be read, there are too many, or there is no room.
@@ -60,7 +53,7 @@ async def of_files(
         return project
     top, shallow = repository.top, repository.common_dir / "shallow"
     cut = shallow.read_bytes() if head and shallow.exists() else b""
-    repositories.create(folder, head or "", shallow=cut)
+    create_repository(folder, head or "", shallow=cut)
     if head:
         index = folder / "index"
         with suppress(FileNotFoundError):
@@ -89,7 +82,7 @@ async def of_files(
     tree = (await ours("write-tree", "--missing-ok")).decode().strip()
     if head:
         # Not earlier: what git would write, and finds there, it gives a new time.
-        repositories.borrow_from(folder, repository.common_dir / "objects")
+        borrow_from(folder, repository.common_dir / "objects")
     parent = ("-p", head) if head else ()
     commit = (await ours("commit-tree", *parent, "-m", "The files as they were found", tree)).decode().strip()
     about = {"commit": commit, "parent": head, "dirty": False} if head else {}
@@ -128,10 +121,11 @@ async def _kept(git: Git, names: Sequence[str], repository: Repository) -> tuple
     fields = (await git("check-attr", "-z", "--stdin", "filter", stdin=stdin)).split(b"\0")
     filters = {os.fsdecode(name): value for name, value in zip(fields[::3], fields[2::3], strict=False)}
     decrypted = [name for name in names if b"crypt" in filters[name]]
-    pointers = await large_files.pointers(git) if b"lfs" in filters.values() else []
-    chosen, top = [it for it in pointers if it.path in filters], repository.top
+    top, has_pointers = repository.top, b"lfs" in filters.values()
+    pointers = await large_files.pointers(git, repository.common_dir) if has_pointers else []
+    chosen = [it for it in pointers if it.path in filters]
     same = await anyio.to_thread.run_sync(
-        lambda: {it.path for it in chosen if large_files.is_content(it, top, it.path.split("/"))}
+        lambda: {it.path for it in chosen if large_files.is_content(it, top, it.path)}
     )
     return {*decrypted, *same}, decrypted
 

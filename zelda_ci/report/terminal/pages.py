@@ -25,6 +25,7 @@ from zelda_ci.report.model import (
     CiView,
     ComparisonView,
     Detail,
+    Details,
     Problem,
     Row,
     RunFiles,
@@ -218,6 +219,20 @@ def print_table(console: Console, remarks: Console, table: Table, *, unbroken: b
         for remark in table.remarks:
             page.beside("", (remark,))
         page.show()
+
+
+def print_details(console: Console, details: Details) -> None:
+    """Print what can be opened elsewhere: its title, its rows and its table."""
+    page = Page(console)
+    page.line(page.write(details.title, TITLE))
+    page.blank()
+    page.rows(details.rows, indent=2)
+    if table := details.table:
+        page.blank()
+        page.table(table, indent=2)
+        for remark in table.remarks:
+            page.beside("  ", (remark,))
+    page.show()
 
 
 # --- two sides --------------------------------------------------------------------------------------------------
