@@ -11,7 +11,7 @@ import pytest
 from tests.integration.test_base_of_a_pull_request import TOKEN, served, source
 from tests.support.projects import Project, folder, repository
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.workspace.base_commit import BaseOrder
+from zelda_ci.workspace.source import BaseOrder
 
 
 def tree(project: Project, order: BaseOrder | None, *, working_tree: bool = False) -> dict[str, str]:

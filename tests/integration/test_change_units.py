@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from tests.support.projects import Project, repository
-from zelda_ci.domain.attribution import Unit
+from zelda_ci.domain.attribution import ChangeUnit
 from zelda_ci.domain.kinds import may_steer
 from zelda_ci.redact import Redactor
 from zelda_ci.workspace import git, units
@@ -50,8 +50,8 @@ def changed(tmp_path: Path, before: Files, after: Files, *gone: str, init: tuple
     return project
 
 
-def found(project: Project) -> tuple[Unit, ...]:
-    async def work(change: ChangeUnits) -> tuple[Unit, ...]:
+def found(project: Project) -> tuple[ChangeUnit, ...]:
+    async def work(change: ChangeUnits) -> tuple[ChangeUnit, ...]:
         return tuple(part.unit for part in change.parts)
 
     return with_units(project, work)
@@ -95,7 +95,12 @@ CASES: dict[str, tuple[Files, Files, tuple[str, ...], int]] = {
         4,
     ),
     "one line between": ({"CLAUDE.md": "".join(LINES)}, {"CLAUDE.md": edited(_2="two\n", _4="four\n")}, (), 1),
-    "added and removed": ({"a/CLAUDE.md": "a\n", "CLAUDE.md": ""}, {".claude/rules/n.md": "n\n"}, ("a/CLAUDE.md",), 2),
+    "added and removed": (
+        {"a/CLAUDE.md": "a\n", "CLAUDE.md": "1\n"},
+        {".claude/rules/n.md": "n\n"},
+        ("a/CLAUDE.md",),
+        2,
+    ),
     "renamed with its name elsewhere": (
         {".claude/skills/old/SKILL.md": "".join(LINES), "CLAUDE.md": "Use old.\n\n\nBe brief.\n"},
         {".claude/skills/new/SKILL.md": edited(_2="two\n"), "CLAUDE.md": "Use new.\n\n\nBe long.\n"},

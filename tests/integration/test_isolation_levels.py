@@ -57,7 +57,7 @@ BREACHES = {
     "read": "cat {project}/.env",
     "read home": "cat {home}/.ssh/id",
     "truncate": "cd {project} && python3 -c 'import os; os.truncate(\"README.md\", 0)'",
-    "other runs": "cat {base}/gitconfig",
+    "other runs": "cat {base}/*/stores/lock",
     "shadow": "cat /etc/shadow",
     "environment of zelda": "cat /proc/{pid}/environ | grep -q PATH",
     "memory of zelda": "head -c 1 /proc/{pid}/mem",

@@ -154,7 +154,7 @@ def spoil(place: Path, kind: str) -> None:
     KINDS[kind](place)
 
 
-OURS = ("gitconfig", "*/trash", "*/stores", "*/stores/lock", "*/stores/*/used", "*/stores/*", "*/runs")
+OURS = ("*/trash", "*/stores", "*/stores/lock", "*/stores/*/used", "*/stores/*", "*/runs")
 
 
 PLACES = list(zip(OURS, cycle(("a symbolic link", "a named pipe", "a folder")), strict=False))

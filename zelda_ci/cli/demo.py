@@ -22,7 +22,7 @@ from zelda_ci.overrides import Given, Overrides
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.report import terminal
 from zelda_ci.report.model import Detail
-from zelda_ci.workspace.base_commit import BaseOrder
+from zelda_ci.workspace.source import BaseOrder
 
 HERE = Path(__file__).parent
 PROJECT = HERE / "demo_project"

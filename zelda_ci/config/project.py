@@ -8,11 +8,14 @@ from pathlib import Path
 
 from zelda_ci.config import document, files, suite_file
 from zelda_ci.config.files import find_root, lies_in
-from zelda_ci.config.merge import Layer, LoadedSuite, SuiteFile, resolve
+from zelda_ci.config.merge import Layer, LoadedSuite, Origin, SuiteFile, resolve
 from zelda_ci.config.messages import ConfigProblem, Rejected, config_problem, ordered, shown
-from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig
+from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig, SuiteConfig
 from zelda_ci.config.selection import is_meant, usual_name
 from zelda_ci.errors import ConfigError
+
+# The code of a project that is right, but has none.
+NO_SUITES = "NO_SUITES"
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,22 @@ def load(folder: Path, asked_for: Sequence[str] = ()) -> LoadedProject:
     if examination.project is None:
         raise examination.error()
     return examination.project
+
+
+def without_suites(folder: Path) -> LoadedProject:
+    """Read the settings of the project that a folder lies in, with one suite that has them and asks for nothing.
+
+    Raises:
+        ConfigError: There is no such folder, or its own file is wrong.
+    """
+    root = find_root(folder)
+    config = _read_config(root)
+    problems = config.problems if folder.is_dir() else (config_problem(str(folder), None, "is not a folder"),)
+    if problems:
+        raise Examination(None, ordered(problems)).error()
+    nothing = SuiteFile("context", "Hi", Origin(CONFIG_FILE), Layer(CONFIG_FILE, SuiteConfig.model_construct()))
+    suite = resolve(nothing, config)
+    return LoadedProject(root, config, (replace(suite, resolved=suite.resolved.replace(setup_command=None)),))
 
 
 def active(loaded: LoadedProject, *, is_ci: bool = False) -> LoadedProject:
@@ -125,7 +144,7 @@ def examine(folder: Path, asked_for: Sequence[str] = ()) -> Examination:
     if problems:
         return Examination(None, ordered(problems))
     if not suites:
-        return Examination(None, (files.no_suites(root, config.config.test_dir),), "NO_SUITES")
+        return Examination(None, (files.no_suites(root, config.config.test_dir),), NO_SUITES)
     resolved = tuple(resolve(each, config) for suite in suites for each in suite_file.combinations(suite))
     notices = [f"left out, since it is broken: {problem}" for problem in left_out]
     notices += files.lookalikes(root, config.config.test_dir)

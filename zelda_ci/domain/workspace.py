@@ -32,9 +32,9 @@ class Confinement:
     starts: Mapping[CommandPhase, tuple[str, ...]] = field(default_factory=dict)
     """Words between supervisor and program that give up rights, by phase."""
     shell_prefix: Path | None = None
-    """A program for `CLAUDE_CODE_SHELL_PREFIX`; absent where the level has no walls between shells and the CLI."""
+    """A program for `CLAUDE_CODE_SHELL_PREFIX`, which takes Claude Code's own variables away; absent without walls."""
     shell: Path | None = None
-    """The same under the name of the shell, for `CLAUDE_CODE_SHELL`: it starts login shells without the prefix."""
+    """The same under the name of the shell, for `CLAUDE_CODE_SHELL`, where shells get fewer rights than the CLI."""
     socket: Path | None = None
     """Path at which the session finds the model proxy's socket; absent where there is none."""
     session_variables: Mapping[str, str] = field(default_factory=dict)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from zelda_ci.model_proxy.answer import dicts, texts
+from zelda_ci.model_proxy.wire import Call
 
 # What Claude Code lists for its model, and the names of tools that the model finds by a search.
 LISTED = ("available for use with the Skill tool", "agent types for the Agent tool", "available via ToolSearch")
@@ -23,6 +24,10 @@ class LoadedContext:
         """Texts that list what the model can call, in their order."""
         self.tools: set[str] = set()
         """Names of the model's tools, and of those that wait behind a search."""
+        self.first: Call | None = None
+        """The first request with tools, where the model is not asked."""
+        self.definitions: dict[str, dict[str, Any]] = {}
+        """Tools by name, where the model is not asked: also of those that wait behind a search."""
         self._openings: list[bool] = []
         """Of the requests that open a conversation with tools, whether they held an expected line."""
 
@@ -30,6 +35,13 @@ class LoadedContext:
     def lacks_memory(self) -> bool:
         """Whether the session asked its model without a line of the project's CLAUDE.md files."""
         return bool(self.expected and self._openings) and not any(self._openings)
+
+    def keep(self, call: Call) -> None:
+        """Keep a request of a session whose model is not asked."""
+        self.definitions |= {str(tool.get("name")): tool for tool in dicts(call.body.get("tools"))}
+        if not (call.counts_tokens or self.first) and call.body.get("tools"):
+            self.first = call
+            self.request(call.body)
 
     def request(self, body: Mapping[str, Any]) -> None:
         """Note what a request tells the model."""

@@ -49,6 +49,8 @@ class Allowed:
     """Whether they may make the API turn to addresses, or run code."""
     keys: Collection[str] = ()
     """Beside those that Zelda knows."""
+    messages: bool = True
+    """Whether the model may be asked; otherwise requests are only kept, and token counts estimated."""
 
     def allows_model(self, asked: object) -> bool:
         """Whether a request may name a model: a smaller one is the project's to choose, a dearer one is the suite's."""
@@ -88,12 +90,7 @@ def judged(path: str, headers: Headers, data: bytes, allowed: Allowed) -> Call:
 
 
 def check(body: dict[str, Any], allowed: Allowed) -> None:
-    """Refuse a request that its run may not send.
-
-    Raises:
-        RefusedHereError: It has a key that Zelda does not know, names a model that the run may not ask, or would make
-            the API turn to an address.
-    """
+    """Refuse a key that Zelda does not know, a model that the run may not ask, and what has the API turn elsewhere."""
     for key in body:
         if key not in KEYS and key not in allowed.keys:
             name = key[:MAX_NAME_LENGTH] if key.isidentifier() and key.isascii() else ascii(key[:MAX_NAME_LENGTH])

@@ -204,7 +204,7 @@ async def stored_of_both(prepared: Prepared) -> dict[str, StoredTrials]:
     """
     head, base, suites, order = prepared.workspaces, prepared.base_workspaces, prepared.suites, prepared.order
     # Between the same files every difference is noise.
-    if order.against and await head.content_key() == await base.content_key():
+    if order.against and await head.session_files() == await base.session_files():
         ref, side = order.against.ref, "Your files are" if order.working_tree else "The tested commit has"
         meant = "change a file that sessions see, or name an older commit, as in `zelda run --against HEAD~1`"
         if not order.working_tree and (await head.inspect()).changed:
@@ -215,7 +215,8 @@ async def stored_of_both(prepared: Prepared) -> dict[str, StoredTrials]:
         return {}
     await base.inspect()
     settings = {suite.name: suite.pool for suite in suites}
-    pool = await anyio.to_thread.run_sync(stored_pool, prepared.store, settings, datetime.now(UTC))
+    variant = prepared.redact(order.variant.name) if order.variant else None
+    pool = await anyio.to_thread.run_sync(stored_pool, prepared.store, settings, datetime.now(UTC), variant)
     wanted = [suite for suite in suites if any(name == suite.name for name, _ in pool.groups)]
     heads, bases = [await expected_fingerprints(prepared, wanted, side) for side in (head, base)]
     return {name: pool.of_laptop(name, bases[name], head, settings[name]) for name, head in heads.items()}

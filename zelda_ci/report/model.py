@@ -110,7 +110,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Details:
-    """Something to open: rows, or a table."""
+    """Something to open: rows, a table, or both."""
 
     title: str
     rows: tuple[Row, ...] = ()

@@ -71,11 +71,11 @@ def confine(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) 
         return Confinement(supervisor, environment, session_variables=session_variables)
     for name in bubblewrap.PRIVATE:
         (run.private / name).mkdir(parents=True, exist_ok=True)
-    shells = _shells(run, environment, needs.level)
+    prefix, shell = _shells(run, environment, needs)
     # What comes from the tested tree or the suite decides neither what is read nor who confines.
     path = machine_path(environment)
     machine = {name: value for name, value in environment.items() if name not in needs.given} | {"PATH": path}
-    ours = [programs.LAUNCHER, *shells, *needs.programs, *needs.objects]
+    ours = [programs.LAUNCHER, prefix, *([shell] if shell else []), *needs.programs, *needs.objects]
     mounts = SandboxMounts(
         readable_paths.readable(machine, needs.private, ours, needs.settings.read_paths),
         [path for path in (run.root, run.git_dir, run.home, run.tmp) if path.exists()],
@@ -101,8 +101,8 @@ def confine(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) 
         starts={phase: tuple(_start(phase, needs, mounts, maker)) for phase in PHASES},
         # Claude Code says itself that it is confined: it still has to close itself to what it starts.
         session_variables={**session_variables, "ZELDA_CONFINED": "1"},
-        shell_prefix=shells[0] if shells else None,
-        shell=shells[1] if shells else None,
+        shell_prefix=prefix,
+        shell=shell,
         socket=bubblewrap.INNER_SOCKET if maker and needs.socket else needs.socket,
         uid=needs.uid,
     )
@@ -127,7 +127,7 @@ def _start(phase: CommandPhase, needs: Needs, mounts: SandboxMounts, maker: str 
         used = map(os.path.realpath, (*mounts.readable, *mounts.writable, mounts.socket or "/"))
         is_used = any(Path(path).is_relative_to(SOCKETS) for path in used)
         policy |= {"uid": needs.uid, "hidden": [] if is_used else [SOCKETS]}
-    if abi := levels.abi_of(needs.level):
+    if (abi := kernel.version()) >= kernel.MIN_LANDLOCK_ABI:
         # The system's, which are the run's own ones; or as a guest, beside others.
         places = [place for place in bubblewrap.TEMPORARY if maker or not needs.private.is_private(place)]
         writable = [*mounts.writable, *(places if own else ())]
@@ -149,27 +149,24 @@ def machine_path(environment: Mapping[str, str]) -> str:
     return os.pathsep.join(entry for entry in entries if not (run and Path(entry).is_relative_to(run)))
 
 
-def _shells(run: WorkspaceFolder, environment: Mapping[str, str], level: IsolationLevel) -> Sequence[Path]:
-    """Two programs that run shells in a confinement of their own, so that they cannot look into the CLI, if any."""
-    if not (abi := levels.abi_of(level)):
-        return ()
+def _shells(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) -> tuple[Path, Path | None]:
+    """Programs that Claude Code starts in place of shells, for `CLAUDE_CODE_SHELL_PREFIX` and `CLAUDE_CODE_SHELL`."""
     shell = environment.get("SHELL") or shutil.which("bash", path=machine_path(environment)) or "/bin/sh"
-    policy = {"drop": HIDDEN_FROM_SHELLS, "landlock": kernel.nested(abi)}
-    if level == "landlock":
-        # Where the CLI needs a socket with a path, its shells still get none. Their network is as it is outside.
-        policy["seccomp"] = kernel.program(platform.machine(), level, internet=True).hex()
-    start = [*programs.inside(policy, anybody=level == "uid"), shell]
-    # Claude Code gives the first a shell line as its only argument, and the second, which must bear the shell's name,
-    # what a shell is given: it starts some without the prefix, and these read what a session can write into its HOME.
-    prefix, wrapper = run.path / "shell", run.path / "inner" / Path(shell).name
-    wrapper.parent.mkdir(exist_ok=True)
-    for file, command in ((prefix, [*start, "-c"]), (wrapper, start)):
+    # The first is given a shell line as its only argument, and the second, which must bear the shell's name, what a
+    # shell is given: Claude Code starts some without the prefix.
+    prefix, wrapper, start = run.path / "shell", run.path / "inner" / Path(shell).name, [shell]
+    if is_narrowed := needs.level == "landlock" and needs.settings.network.session == "none":
+        # Where the CLI needs a socket with a path, its shells still get none.
+        filters = kernel.program(platform.machine(), needs.level, internet=False).hex()
+        start = [*programs.inside({"seccomp": filters}), shell]
+        wrapper.parent.mkdir(exist_ok=True)
+    for file, command in ((prefix, [*start, "-c"]), *([(wrapper, start)] if is_narrowed else [])):
         # Not written over: the file may be running, and a link may have been put in its place.
         file.unlink(missing_ok=True)
         # A script, since the path of Python may hold a space, which a line of `#!` cannot.
-        file.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
+        file.write_text(f'#!/bin/sh\nunset {" ".join(HIDDEN_FROM_SHELLS)}\nexec {shlex.join(command)} "$@"\n')
         file.chmod(0o755)
-    return prefix, wrapper
+    return prefix, wrapper if is_narrowed else None
 
 
 @dataclass(frozen=True)

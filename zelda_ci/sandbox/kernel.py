@@ -70,11 +70,6 @@ def policy(
     }
 
 
-def nested(abi: int) -> Mapping[str, Any]:
-    """Rules that take nothing away, and yet set a border: whoever is inside cannot look into processes outside."""
-    return {"files": rights(abi), "tcp": 0, "scoped": 0, "rules": [[rights(abi), ["/"]]]}
-
-
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
 # What the kernel offers to administrators, and nobody needs who builds or tests; by number: filters see nothing else.

@@ -108,12 +108,6 @@ def remark(level: IsolationLevel, offered: Offered) -> str | None:
     return f"{raised}At isolation level {level} {LEFT_OPEN[level]}."
 
 
-def abi_of(level: IsolationLevel) -> int:
-    """The version of Landlock that a level uses; 0 where it uses none."""
-    abi = kernel.version()
-    return 0 if level == "none" or abi < kernel.MIN_LANDLOCK_ABI else abi
-
-
 @cache
 def _probed(path: str, cli: Path | None) -> Offered:
     if sys.platform != "linux" or platform.machine() not in kernel.ARCHITECTURES:
@@ -210,7 +204,8 @@ def _user_problem(cli: Path | None, *, try_it: bool) -> str | None:
     if not try_it:
         return None
     filters = kernel.program(platform.machine(), "uid", internet=True).hex()
-    policy = {"uid": USERS[0], "landlock": kernel.nested(kernel.version()), "seccomp": filters}
+    landlock = kernel.policy(kernel.version(), [Path("/")], [], internet=True)
+    policy = {"uid": USERS[0], "landlock": landlock, "seccomp": filters}
     script = 'for file; do test -r "$file" || { echo "$file cannot be read" >&2; exit 1; }; done'
     problem = _tried([*programs.inside(policy, anybody=True), "/bin/sh", "-c", script, "sh", *map(str, files)])
     return problem and f"Runs cannot be another user's here ({problem})."

@@ -8,18 +8,18 @@ there: what a session changes in it is in the patch like everything else.
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from itertools import count
 from pathlib import Path, PurePosixPath
 
 import anyio.to_thread
 
 from zelda_ci.domain.workspace import NamedContents, Parts, SuiteFinder
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.workspace import history, large_files, repositories, snapshot, source
-from zelda_ci.workspace.git import SUBMODULE, Git, TreeFile
+from zelda_ci.workspace import history, large_files, snapshot, source
+from zelda_ci.workspace.git import SUBMODULE, Git, TreeFile, borrowing, create_repository
 from zelda_ci.workspace.history import Replacement, modify
 from zelda_ci.workspace.large_files import LargeFile
 from zelda_ci.workspace.objects import Objects
@@ -41,8 +41,8 @@ async def replacements(git: Git, parts: Sequence[Submodule | LargeFile]) -> dict
         above = (str(folder) for folder in reversed(PurePosixPath(part.path).parents))
         outermost = next((folder for folder in above if folder in found), part.path)
         if isinstance(part, LargeFile):
-            entry = found.setdefault(outermost, Replacement(part.pointer.blob))
-            entry.lines.append(modify(part.pointer.mode, names[part.pointer.digest], part.path))
+            entry = found.setdefault(outermost, Replacement(part.name))
+            entry.lines.append(modify(part.mode, names[part.content], part.path))
         # Git has no place in a tree for an empty folder; a submodule without files stays what it is.
         elif part.files:
             entry = found.setdefault(outermost, Replacement(part.name))
@@ -79,7 +79,6 @@ class ContentsFinder:
     left_out: list[str] = field(default_factory=list)
     unchanged: set[str] = field(default_factory=set)
     """Files that git calls changed only because no filter is run."""
-    numbers: Iterator[int] = field(default_factory=count)
 
     async def find(self, project: Project) -> Project:
         """The project with its files, and with what its checkout has of submodules and files of Git LFS.
@@ -90,9 +89,7 @@ class ContentsFinder:
         _, files = await self._find(project, "")
         parts = tuple(sorted(self.parts, key=lambda part: part.path))
         submodules, large = [{part.path for part in parts if isinstance(part, it)} for it in (Submodule, LargeFile)]
-        key = "\n".join(
-            f"{part.path!r} {part.commit if isinstance(part, Submodule) else part.pointer.digest}" for part in parts
-        )
+        key = "\n".join(f"{part.path!r} {part.content}" for part in parts)
         contents = NamedContents(
             submodules=Parts(frozenset(submodules), self.absent),
             lfs=Parts(frozenset(large), self.pointers),
@@ -110,10 +107,10 @@ class ContentsFinder:
 
     async def _find(self, project: Project, prefix: str) -> tuple[str, tuple[TreeFile, ...]]:
         """Find what the checkout of a project, or of a submodule with its place, has; returns its tree and files."""
-        folder = self._folder()
-        repositories.create(folder, project.commit)
+        folder = Path(tempfile.mkdtemp(dir=self.place))
+        create_repository(folder, project.commit)
         # Nothing of the user's repository but its objects.
-        git = repositories.borrowing(self.internal_git.within(folder, GIT_DIR=str(folder)), project.objects)
+        git = borrowing(self.internal_git.within(folder, GIT_DIR=str(folder)), project.objects)
         async with Objects(git, self.known) as objects:
             tree = (await objects.commit(project.commit)).tree
             files = tuple(await objects.files(tree))
@@ -136,15 +133,13 @@ class ContentsFinder:
         # The attributes that count are those of the commit.
         git = git.within(nowhere, GIT_WORK_TREE=str(nowhere))
         await git("read-tree", project.commit)
-        for pointer in await large_files.pointers(git):
-            file = LargeFile(prefix + pointer.path, pointer, repository.common_dir)
+        for file in await large_files.pointers(git, repository.common_dir, prefix):
             if large_files.is_stored(file):
                 self.parts.append(file)
             else:
                 self.pointers[file.path] = ""
             if not prefix and file.path in project.source.changed:
-                parts = pointer.path.split("/")
-                is_same = await anyio.to_thread.run_sync(large_files.is_content, pointer, repository.top, parts)
+                is_same = await anyio.to_thread.run_sync(large_files.is_content, file, repository.top, file.path)
                 self.unchanged |= {file.path} if is_same else set()
 
     async def _find_submodule(self, around: Project, prefix: str, link: TreeFile) -> None:
@@ -170,14 +165,12 @@ class ContentsFinder:
             raise WorkspaceError("its repository lies outside that of the project")
         if self.tree_counts:
             tools = self.internal_git, self.environ
-            submodule = await snapshot.of_files(submodule, top / source.RESULTS, self._folder(), *tools)
+            folder = Path(tempfile.mkdtemp(dir=self.place))
+            submodule = await snapshot.of_files(submodule, top / source.RESULTS, folder, *tools)
             self.left_out += [f"{place}/{path}" for path in submodule.source.left_out]
         if not self.is_base and (submodule.commit != link.content or (state.dirty and not self.tree_counts)):
             self.changed.append(place)
         return submodule if self.tree_counts else replace(submodule, commit=link.content)
-
-    def _folder(self) -> Path:
-        return self.place / f"part-{next(self.numbers)}"
 
 
 def _check_place(top: Path, path: str) -> None:

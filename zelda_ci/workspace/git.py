@@ -1,11 +1,14 @@
-"""Git as Zelda runs it: an environment built from nothing, Zelda's configuration only, errors in sentences."""
+"""Git as Zelda runs it, and bare repositories of its own, which may borrow the objects of others.
+
+Its environment is built from nothing, its configuration Zelda's only, and errors are sentences.
+"""
 
 import errno
 import logging
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,8 +16,6 @@ from typing import NamedTuple
 
 from zelda_ci import process
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.files.atomic import replacing
-from zelda_ci.process import git_settings
 from zelda_ci.redact import Redactor
 
 log = logging.getLogger(__name__)
@@ -24,6 +25,8 @@ MIN_VERSION = (2, 32)
 
 # Of what a command prints.
 MAX_BYTES = 256 << 20
+# Of what is asked about a repository of the user's.
+ANSWER_SECONDS = 30.0
 
 NO_SPACE = "NO_SPACE"
 MAKE_ROOM = "Make room, or set ZELDA_WORKSPACES to a folder of your own on another disk."
@@ -41,19 +44,15 @@ DISK_FULL = (
 # Objects, and nothing beside them.
 FETCH = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance")
 
-# Zelda's global configuration. A repository's own wins over it.
-CONFIGURATION = {
-    **git_settings.SETTINGS,
-    **dict.fromkeys(("core.attributesFile", "core.excludesFile"), os.devnull),
-    **dict.fromkeys(("core.safecrlf", "core.protectHFS", "core.protectNTFS", "maintenance.auto"), "false"),
-    **dict.fromkeys(("gc.auto", "pack.window"), "0"),
-    "fetch.unpackLimit": "1",
-    "protocol.version": "2",
-}
-# Git that does not list this setting of ours is too old to take a file of our choice for the system's configuration.
-CONFIGURED = "zelda.configured"
-# Takes the place of the system's configuration; the user's own comes on top of it.
-STATUS_CONFIGURATION = {**git_settings.SETTINGS, "include.path": "/etc/gitconfig", CONFIGURED: "true"}
+# In place of the user's configuration, and of the system's where the user's own counts.
+INTERNAL, STATUS = (Path(__file__).with_name(f"{name}.gitconfig") for name in ("internal", "status"))
+
+# Of bare repositories of Zelda's own.
+REPOSITORY = {
+    "core.repositoryformatversion": "0", "core.filemode": "true", "core.logallrefupdates": "true",
+    "core.hookspath": "/dev/null", "core.bare": "true", "gc.auto": "0", "maintenance.auto": "false",
+}  # fmt: skip
+SHA256 = {"core.repositoryformatversion": "1", "extensions.objectformat": "sha256"}
 
 
 @dataclass(frozen=True)
@@ -117,20 +116,12 @@ class Git:
         return WorkspaceError(f"git {_verb(arguments)} failed: {reason}", hint=hint, code=code)
 
 
-def prepare(base: Path, environ: Mapping[str, str], redact: Redactor) -> Git:
-    """Make the git of Zelda's own work: it knows the user's PATH and nothing else of the user.
+def prepare(folder: Path, environ: Mapping[str, str], redact: Redactor) -> Git:
+    """Make the git of Zelda's own work in a folder: it knows the user's PATH and nothing else of the user.
 
     Raises:
         WorkspaceError: There is no git.
     """
-    git = _closed(environ, redact, base)
-    file = base / "gitconfig"
-    _keep(file, CONFIGURATION)
-    return git.within(base, GIT_CONFIG_GLOBAL=str(file), GIT_ATTR_NOSYSTEM="1")
-
-
-def _closed(environ: Mapping[str, str], redact: Redactor, cwd: Path, **variables: str) -> Git:
-    """Make a git without any configuration, with more variables."""
     path = environ.get("PATH", os.defpath)
     program = shutil.which("git", path=path)
     if program is None:
@@ -140,8 +131,9 @@ def _closed(environ: Mapping[str, str], redact: Redactor, cwd: Path, **variables
         # Its messages are compared with English ones.
         "LC_ALL": "C",
         "HOME": "/nonexistent",
-        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_GLOBAL": str(INTERNAL),
         "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_ATTR_NOSYSTEM": "1",
         # `git status` would otherwise write the index of the user's repository.
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_TERMINAL_PROMPT": "0",
@@ -152,27 +144,16 @@ def _closed(environ: Mapping[str, str], redact: Redactor, cwd: Path, **variables
         # A submodule or remote of the tested repository may name any address, and `ext::` runs a command.
         "GIT_ALLOW_PROTOCOL": "file",
         "GIT_DISCOVERY_ACROSS_FILESYSTEM": "1",
-        **variables,
     }
-    return Git(os.path.realpath(program), environment, redact, cwd)
+    return Git(os.path.realpath(program), environment, redact, folder)
 
 
 def for_status(internal_git: Git, environ: Mapping[str, str]) -> Git:
     """Git as the user has configured it, for the one question that depends on it: what is ignored, what is changed."""
-    environment = {name: value for name, value in internal_git.environment.items() if not name.startswith("GIT_CONFIG")}
-    del environment["GIT_ATTR_NOSYSTEM"]
+    ours = {"GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_ATTR_NOSYSTEM"}
+    environment = {name: value for name, value in internal_git.environment.items() if name not in ours}
     home = {name: environ[name] for name in ("HOME", "XDG_CONFIG_HOME") if name in environ}
-    file = Path(internal_git.environment["GIT_CONFIG_GLOBAL"]).with_name("gitconfig.status")
-    _keep(file, STATUS_CONFIGURATION)
-    return replace(internal_git, environment={**environment, **home, "GIT_CONFIG_SYSTEM": str(file)})
-
-
-def _keep(file: Path, settings: Mapping[str, str]) -> None:
-    """Write a file with settings, unless it is there: two Zeldas may do this at the same time."""
-    text = configuration(settings)
-    if not file.is_file() or file.read_text() != text:
-        with replacing(file, durable=False) as new:
-            new.write(text.encode())
+    return replace(internal_git, environment={**environment, **home, "GIT_CONFIG_SYSTEM": str(STATUS)})
 
 
 def configuration(settings: Mapping[str, str]) -> str:
@@ -185,12 +166,49 @@ def configuration(settings: Mapping[str, str]) -> str:
     return text
 
 
-def alternate(objects: Path) -> bytes:
+def _alternate(objects: Path) -> bytes:
     """A folder of objects as git reads it in a list; quoted only where needed, since other tools read them, too."""
     name = os.fsencode(objects)
     if not any(byte < 32 or byte in b'":' for byte in name):
         return name
     return b'"%b"' % b"".join(b"\\%03o" % byte if byte < 32 or byte in b'"\\' else bytes([byte]) for byte in name)
+
+
+def create_repository(
+    folder: Path,
+    commit: str,
+    *,
+    settings: Mapping[str, str] | None = None,
+    borrow: Path | None = None,
+    shallow: bytes = b"",
+) -> None:
+    """Make an empty bare repository in a new folder: no remotes, no hooks, nothing of the user's but checkout settings.
+
+    A commit that it will hold tells the format of names. It may borrow from another, which is never written, and its
+    history be cut.
+    """
+    (folder / "refs" / "heads").mkdir(parents=True)
+    (folder / "objects" / "info").mkdir(parents=True)
+    (folder / "info").mkdir()
+    (folder / "HEAD").write_text("ref: refs/heads/main\n")
+    format_of_names = SHA256 if len(commit) == 64 else {}
+    (folder / "config").write_text(configuration({**REPOSITORY, **(settings or {}), **format_of_names}))
+    if borrow is not None:
+        borrow_from(folder, borrow)
+    if shallow:
+        (folder / "shallow").write_bytes(shallow)
+
+
+def borrow_from(folder: Path, *objects: Path) -> None:
+    """Let a repository of ours find the objects of others, whatever the names of the folders."""
+    lines = dict.fromkeys(_alternate(each) + b"\n" for each in objects)
+    (folder / "objects" / "info" / "alternates").write_bytes(b"".join(lines))
+
+
+def borrowing(git: Git, *repositories: Path) -> Git:
+    """Git on a repository of ours that also finds the objects of others: their settings and hooks are nothing to it."""
+    folders = dict.fromkeys(_alternate(repository / "objects") for repository in repositories)
+    return git.within(git.cwd, GIT_ALTERNATE_OBJECT_DIRECTORIES=os.fsdecode(b":".join(folders)))
 
 
 def check_version(printed: bytes) -> None:
@@ -210,14 +228,11 @@ def _verb(arguments: Sequence[str]) -> str:
     return next((word for word in plain if not word.startswith("-")), "")
 
 
-SECONDS = 30.0
-
-
 async def ask(folder: Path, environ: Mapping[str, str], *question: str, stdin: bytes = b"") -> bytes | None:
     """Git's answer about a repository of the user's; absent where it has none, or there is no git."""
     with suppress(WorkspaceError):
-        git = _closed(environ, Redactor([]), folder, **git_settings.variables(git_settings.SETTINGS))
-        outcome = await replace(git, timeout_seconds=SECONDS).attempt(*question, stdin=stdin)
+        git = replace(prepare(folder, environ, Redactor()), timeout_seconds=ANSWER_SECONDS)
+        outcome = await git.attempt(*question, stdin=stdin)
         return outcome.stdout if outcome.exit_code == 0 else None
     return None
 
@@ -256,6 +271,16 @@ def tree_files(listing: bytes) -> Iterator[TreeFile]:
     for about, _, path in (entry.partition(b"\t") for entry in listing.split(b"\0")[:-1]):
         mode, _, content = about.decode().split(" ")
         yield TreeFile(os.fsdecode(path), mode, content)
+
+
+def split_names(listing: bytes) -> list[str]:
+    """Read names as git prints them, each with a zero byte at its end."""
+    return os.fsdecode(listing).split("\0")[:-1]
+
+
+def join_names(names: Iterable[str]) -> bytes:
+    """Write names as git reads them, each with a zero byte at its end."""
+    return b"".join(os.fsencode(name) + b"\0" for name in names)
 
 
 class RawChange(NamedTuple):

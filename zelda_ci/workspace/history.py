@@ -80,16 +80,9 @@ async def rewrite(
 ) -> Withheld:
     """Write commits with other trees into a repository of ours, unless all stay as they are; returns what is withheld.
 
-    Where history was cut, it begins then.
-
-    Args:
-        git: With GIT_DIR set to the repository; it also finds the objects that commits and replacements name.
-        reference: Gets the last of the commits.
-        objects: Of the same repositories.
-        commits: Parents first.
-        replacements: By path.
-        finder: Finds what to withhold; without it nothing is.
-        project: The folder that is tested, from the top of the tree.
+    Where history was cut, it begins then. The reference gets the last of the commits, of which parents come first.
+    `git` is set to the repository and also finds the objects that commits and replacements name, by path. Without a
+    finder nothing is withheld; `project` is the folder that is tested, from the top of the tree.
 
     Raises:
         WorkspaceError: An object is not there, git takes a commit for damaged, or there is no room.
@@ -122,8 +115,9 @@ async def rewrite(
 
 
 def is_below(path: str, places: Collection[str]) -> bool:
-    """Whether a path is one of some places, or lies in one."""
-    return bool(places) and any(part in places for part in accumulate(path.split("/"), "{}/{}".format))
+    """Whether a path is one of some places, or lies in one; folders may end with a slash there."""
+    parts = accumulate(path.split("/"), "{}/{}".format)
+    return bool(places) and any(part in places or f"{part}/" in places for part in parts)
 
 
 def read_files(files: Iterable[TreeFile], reads: Callable[[str], bool]) -> list[TreeFile]:

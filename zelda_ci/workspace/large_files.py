@@ -7,7 +7,7 @@ filter is run, and no program of Git LFS.
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,68 +28,59 @@ _POINTER = re.compile(
 
 
 @dataclass(frozen=True)
-class Pointer:
+class LargeFile:
     """A file whose content lies elsewhere."""
 
     path: str
-    """From the top of its repository."""
-    mode: str
-    blob: str
-    """Git's name for the pointer itself."""
-    digest: str
-    size: int
-
-
-@dataclass(frozen=True)
-class LargeFile:
-    """A pointer whose content is at hand."""
-
-    path: str
     """From the top of the tested tree."""
-    pointer: Pointer
+    mode: str
+    name: str
+    """Git's name for the pointer."""
+    content: str
+    """SHA-256 of the content."""
+    size: int
     repository: Path
-    """In whose storage it lies; below it no link is followed."""
+    """In whose storage the content may lie; below it no link is followed."""
 
     @property
-    def place(self) -> tuple[str, ...]:
+    def place(self) -> str:
         """Where Git LFS keeps the content in the repository."""
-        digest = self.pointer.digest
-        return ("lfs", "objects", digest[:2], digest[2:4], digest)
+        return f"lfs/objects/{self.content[:2]}/{self.content[2:4]}/{self.content}"
 
 
-async def pointers(git: Git) -> list[Pointer]:
-    """Read the pointers of an index that the attributes give to Git LFS.
-
-    Args:
-        git: On the index, and on a work tree: an empty one where the attributes in the index are to count.
-    """
+async def pointers(git: Git, repository: Path, prefix: str = "") -> list[LargeFile]:
+    """Read the pointers of an index that the attributes give to Git LFS: in an empty work tree, those in the index."""
     listing = (await git("ls-files", "-s", "-z", "--", ":(top,attr:filter=lfs)")).split(b"\0")[:-1]
     entries = [os.fsdecode(entry).split(" ", 2) for entry in listing]
     async with Objects(git) as objects:
         texts = await objects.read((blob for _, blob, _ in entries), MAX_POINTER_BYTES)
-    found = ((path[2:], mode, blob, _POINTER.fullmatch(texts.get(blob, b""))) for mode, blob, path in entries)
-    return [Pointer(path, mode, blob, it["digest"].decode(), int(it["size"])) for path, mode, blob, it in found if it]
+    matches = ((mode, blob, path[2:], _POINTER.fullmatch(texts.get(blob, b""))) for mode, blob, path in entries)
+    return [
+        LargeFile(prefix + path, mode, blob, it["digest"].decode(), int(it["size"]), repository)
+        for mode, blob, path, it in matches
+        if it
+    ]
 
 
 def is_stored(file: LargeFile) -> bool:
     """Whether the storage has a content of the pointer's size; its hash is that of its name until it is read."""
-    *above, name = file.place
+    *above, name = file.place.split("/")
     with suppress(OSError), untrusted.entered(file.repository, above) as folder:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        return untrusted.is_regular(status) and status.st_size == file.pointer.size
+        return untrusted.is_regular(status) and status.st_size == file.size
     return False
 
 
-def is_content(pointer: Pointer, top: Path, parts: Sequence[str]) -> bool:
+def is_content(file: LargeFile, top: Path, path: str) -> bool:
     """Whether a file below a folder has a pointer's content; no more of it is read than the pointer says."""
-    *above, name = parts
+    *above, name = path.split("/")
     with (
         suppress(OSError),
         untrusted.entered(top, above) as folder,
         open(untrusted.open_regular(name, folder=folder), "rb") as content,  # noqa: PTH123  # a descriptor
     ):
-        is_whole = os.fstat(content.fileno()).st_size == pointer.size
-        return is_whole and hashlib.file_digest(content, "sha256").hexdigest() == pointer.digest
+        is_whole = os.fstat(content.fileno()).st_size == file.size
+        return is_whole and hashlib.file_digest(content, "sha256").hexdigest() == file.content
     return False
 
 
@@ -99,10 +90,10 @@ async def store(git: Git, files: Iterable[LargeFile]) -> Mapping[str, str]:
     Raises:
         WorkspaceError: A content has vanished or is damaged, or there is no room.
     """
-    distinct = {file.pointer.digest: file for file in files}
-    places = [file.repository.joinpath(*file.place) for file in distinct.values()]
+    distinct = {file.content: file for file in files}
+    places = [file.repository / file.place for file in distinct.values()]
     for file, place in zip(distinct.values(), places, strict=True):
-        if not await anyio.to_thread.run_sync(is_content, file.pointer, file.repository, file.place):
+        if not await anyio.to_thread.run_sync(is_content, file, file.repository, file.place):
             raise WorkspaceError(
                 f"{file.path!r} is a file of Git LFS, and {place} is not its content.",
                 hint="`git lfs fsck` says what is damaged, `git lfs fetch` brings it anew.",

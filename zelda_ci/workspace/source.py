@@ -2,9 +2,9 @@
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from zelda_ci.domain.numbers import some_of
@@ -19,9 +19,15 @@ from zelda_ci.workspace.large_files import LargeFile
 # Settings on which the bytes of a checkout depend.
 CHECKOUT_SETTINGS = r"core\.(autocrlf|eol|symlinks|filemode|ignorecase|precomposeunicode|longpaths)"
 # Each repository has one of the second group, and git says where it was found.
-SETTINGS = rf"^({CHECKOUT_SETTINGS}|core\.(bare|repositoryformatversion|worktree)|{git.CONFIGURED})$|^filter\."
+SETTINGS = rf"^({CHECKOUT_SETTINGS}|core\.(bare|repositoryformatversion|worktree)|zelda\.configured)$|^filter\."
+# Fields before the path, by the first letter of a line of `git status --porcelain=v2`.
+FIELDS = {b"1": 8, b"u": 10, b"?": 1}
 RESULTS = ".zelda"
 UNAVAILABLE = "BASE_UNAVAILABLE"
+COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+
+# Fetches a commit with its files into an empty bare repository, to which the given git is set.
+Fetch = Callable[[Git, str], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,7 @@ class Submodule:
     """From the top of the tested tree."""
     name: str
     """The commit that the tree around it names."""
-    commit: str
+    content: str
     """The commit whose files take the place: another one only where the working tree is tested."""
     tree: str
     files: tuple[TreeFile, ...]
@@ -132,7 +138,7 @@ async def _repository(folder: Path, status: Git) -> Repository | None:
     """
     options = ("-z", "--show-scope", "--show-origin", "--get-regexp", SETTINGS)
     fields = os.fsdecode((await status.attempt("config", *options)).stdout).split("\0")[:-1]
-    if not any(entry.startswith(git.CONFIGURED) for entry in fields):
+    if "zelda.configured\ntrue" not in fields:
         git.check_version(await status("version"))
     settings, overrides, files = dict[str, str](), dict(git_settings.SETTINGS), set[str]()
     for scope, origin, entry in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
@@ -195,7 +201,8 @@ async def _state_of(repository: Repository, results_dir: Path, status: Git, own:
             hint="Commit the project first: it needs one commit.",
             code="NO_COMMIT",
         )
-    changed = tuple(filter(None, map(_changed, lines)))
+    named = ((line, FIELDS.get(line[:1])) for line in lines)
+    changed = tuple(os.fsdecode(line.split(b" ", number)[number]) for line, number in named if number)
     return WorkspaceSource(
         kind="worktree",
         commit=commit,
@@ -203,16 +210,6 @@ async def _state_of(repository: Repository, results_dir: Path, status: Git, own:
         dirty=bool(changed),
         changed=changed,
     )
-
-
-# Fields before the path, by the first letter of a line of `git status --porcelain=v2`.
-FIELDS = {b"1": 8, b"u": 10, b"?": 1}
-
-
-def _changed(line: bytes) -> str | None:
-    """The file that a line is about."""
-    number = FIELDS.get(line[:1])
-    return os.fsdecode(line.split(b" ", number)[number]) if number else None
 
 
 def all_but(results_dir: Path, top: Path) -> list[str]:
@@ -238,3 +235,53 @@ def check_folder(project: Project, *, is_base: bool) -> None:
         hint="Commit the folder, or let `zelda run` without --commit test it as it is.",
         code="NOT_COMMITTED",
     )
+
+
+@dataclass(frozen=True)
+class BaseOrder:
+    """Which commit is wanted: a branch, a tag, a commit, or an expression like `HEAD~1`."""
+
+    ref: str
+    fetch: Fetch | None = None
+    """Asked where the repository does not hold all of it; raises `WorkspaceError` with the reason."""
+
+
+async def at_commit(project: Project, order: BaseOrder, folder: Path, internal_git: Git) -> Project:
+    """The project as it is in another commit: found where it lies, or else fetched into a repository in a new folder.
+
+    A commit is named by its hash, so git checks what it is handed.
+
+    Raises:
+        WorkspaceError: The commit cannot be had; the message says why.
+    """
+    if project.source.commit is None:
+        message = f"{project.folder} is no git repository, so there is no {order.ref} to compare with."
+        raise WorkspaceError(message, hint="Make it one with git init, and commit.", code=UNAVAILABLE)
+    here, commit = internal_git.within(project.folder), order.ref
+    if not COMMIT.fullmatch(commit):
+        known = await git.read_commit(project.folder, internal_git.environment, commit)
+        if known is None:
+            hint = "Give a branch, a tag, a commit or HEAD~1; `git fetch` brings what only the server has."
+            message = f"There is no commit {here.redact(ascii(commit))} in this repository."
+            raise WorkspaceError(message, hint=hint, code=UNAVAILABLE)
+        commit = known.sha
+    source = project.source.replace(commit=commit, branch=None, dirty=False, changed=(), parent=None, left_out=())
+    based = replace(project, source=source, commit=commit)
+    if await _is_whole(here, commit):
+        return based
+    if order.fetch is None:
+        hint = "`git fetch` it, or `git fetch --unshallow` in a shallow clone."
+        message = f"The commit {commit[:12]} is not in this repository with all its files."
+        raise WorkspaceError(message, hint=hint, code=UNAVAILABLE)
+    git.create_repository(folder, commit)
+    there = internal_git.within(folder, GIT_DIR=str(folder))
+    await order.fetch(there, commit)
+    # A server may have handed over less than all.
+    if not await _is_whole(there, commit):
+        raise WorkspaceError(f"What was fetched of {commit[:12]} is not whole.", code=UNAVAILABLE)
+    return replace(based, objects=folder)
+
+
+async def _is_whole(git: Git, commit: str) -> bool:
+    """Whether all files of a commit are there: a shallow or partial clone may know of it and lack them."""
+    return (await git.attempt("rev-list", "--objects", "--quiet", "--no-walk", commit)).exit_code == 0

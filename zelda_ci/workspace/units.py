@@ -11,10 +11,10 @@ from itertools import cycle, groupby, islice
 from pathlib import Path
 from typing import Literal
 
-from zelda_ci.domain.attribution import Unit
+from zelda_ci.domain.attribution import ChangeUnit
 from zelda_ci.domain.kinds import may_steer
-from zelda_ci.workspace import history, repositories
-from zelda_ci.workspace.git import ABSENT, LINK, SUBMODULE, Git, RawChange, alternate
+from zelda_ci.workspace import history
+from zelda_ci.workspace.git import ABSENT, LINK, SUBMODULE, Git, RawChange, borrow_from, create_repository
 from zelda_ci.workspace.objects import Objects
 
 # A line between two changes joins them.
@@ -43,7 +43,7 @@ class Lines:
 class Part:
     """A unit, and what is done to take it back."""
 
-    unit: Unit
+    unit: ChangeUnit
     characters: int = 0
     """How many it adds, fewer than none where it removes text."""
     lines: tuple[Lines, ...] = ()
@@ -81,9 +81,8 @@ class ChangeUnits:
 
 def prepare(folder: Path, git: Git, head: str, *repositories_of: Path) -> Git:
     """Make a repository in a new folder that finds the objects of others, for commits that are made of theirs."""
-    repositories.create(folder, head)
-    lines = dict.fromkeys(alternate(repository / "objects") + b"\n" for repository in repositories_of)
-    (folder / "objects" / "info" / "alternates").write_bytes(b"".join(lines))
+    create_repository(folder, head)
+    borrow_from(folder, *(repository / "objects" for repository in repositories_of))
     return git.within(folder, GIT_DIR=str(folder))
 
 
@@ -215,9 +214,9 @@ async def _size(git: Git, content: str) -> int:
 
 def _unit(
     git: Git, kind: Literal["hunk", "file", "code"], files: Iterable[str], lines: tuple[int, int] | None = None
-) -> Unit:
+) -> ChangeUnit:
     names = (os.fsencode(path).decode("utf-8", "backslashreplace") for path in dict.fromkeys(files))
-    return Unit(kind=kind, files=tuple(map(git.redact, names)), lines=lines)
+    return ChangeUnit(kind=kind, files=tuple(map(git.redact, names)), lines=lines)
 
 
 # The front matter stays but for what describes: it says when a file is loaded.

@@ -5,11 +5,11 @@ import shlex
 import shutil
 import time
 import weakref
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
 
 import anyio
@@ -36,16 +36,16 @@ from zelda_ci.sandbox import confine, levels, readable_paths, run_folder, users
 from zelda_ci.sandbox.confine import Isolation, Needs
 from zelda_ci.sandbox.readable_paths import PrivateFolders
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
-from zelda_ci.workspace import base_commit, clean_checkout, folder, git, snapshot, source, store
-from zelda_ci.workspace.base_commit import BaseOrder
+from zelda_ci.workspace import clean_checkout, folder, git, snapshot, source, store, variants
 from zelda_ci.workspace.changes import StagedTree, Stamps, find_changes, read_stamps, stage_tree, write_patch
 from zelda_ci.workspace.clean_checkout import CheckedOut, ProtectedFiles, spec
 from zelda_ci.workspace.contents import ContentsFinder
 from zelda_ci.workspace.environment import build_environment
-from zelda_ci.workspace.git import Git, explained
-from zelda_ci.workspace.location import choose_location, project_folder, project_folders
-from zelda_ci.workspace.source import Project
+from zelda_ci.workspace.folder import choose_location, project_folder, project_folders
+from zelda_ci.workspace.git import Git, TreeFile, explained
+from zelda_ci.workspace.source import BaseOrder, Project
 from zelda_ci.workspace.store import Start
+from zelda_ci.workspace.variants import Variant
 
 # Of a command's output, what its result and its log keep: half from its head, half from its tail.
 KEPT_BYTES = 400_000
@@ -57,17 +57,14 @@ RESTORED = "Protected files that an earlier command had changed were restored be
 NOWHERE = "The working folder is gone, or something else stands in its place."
 
 
-@dataclass(frozen=True)
+@dataclass
 class OpenRun:
     """A run whose workspace is open."""
 
     folder: WorkspaceFolder
     start: Start
     suite: ResolvedSuite
-    prefix: Path
     needs: Needs
-    home: Path
-    """The project's folder among the workspaces."""
     stack: AsyncExitStack
     """Ends with the run."""
     before: Stamps = field(default_factory=dict)
@@ -100,12 +97,14 @@ class Workspaces:
     ) -> None:
         self._working_tree = working_tree
         self._commit = base
+        self._of: tuple[Workspaces, Variant] | None = None
         self.project = Path(os.path.realpath(project))
         results = self.project / results_dir
         self._results = Path(os.path.realpath(results.parent)) / results.name
         self._environ = environ
         self._redact = redact
         self._finder = finder
+        self._own = finder.from_disk if finder else ()
         self._isolation = isolation or Isolation(levels.probe(environ))
         self._lock = anyio.Lock()
         self._inspected: Project | None = None
@@ -120,6 +119,12 @@ class Workspaces:
     @cached_property
     def _git(self) -> Git:
         return git.prepare(self.location, self._environ, self._redact)
+
+    def varied(self, variant: Variant) -> "Workspaces":
+        """Those of the same files with something changed."""
+        other = copy(self)
+        other._of, other._inspected, other._lock, other._open = (self, variant), None, anyio.Lock(), {}  # noqa: SLF001
+        return other
 
     async def inspect(self) -> WorkspaceSource:
         """What is tested: settled by the first call.
@@ -137,12 +142,18 @@ class Workspaces:
         return self._inspected
 
     async def _found(self) -> Project:
-        own, is_base = self._finder.from_disk if self._finder else (), self._commit is not None
-        project = await source.inspect(self.project, self._results, self._git, self._environ, own=own)
-        place, number = folder.claim(project_folder(self.location, project.repository.common_dir), folder.TREES)
+        own, is_base = self._own, self._commit is not None
+        whole, variant = self._of or (None, None)
+        if whole:
+            project = await whole._inspect()  # noqa: SLF001
+        else:
+            project = await source.inspect(self.project, self._results, self._git, self._environ, own=own)
+        place, number = folder.claim(self._home(project), folder.TREES)
         weakref.finalize(self, _release, place, number)
-        if self._commit:
-            project = await base_commit.at(project, self._commit, place / "base", self._git)
+        if variant:
+            project = await variants.at(project, variant, place / "variant", self._git)
+        elif self._commit:
+            project = await source.at_commit(project, self._commit, place / "base", self._git)
         elif self._working_tree or project.source.commit is None:
             places = self._results, place / "tree"
             project = await snapshot.of_files(project, *places, self._git, self._environ, own)
@@ -151,31 +162,27 @@ class Workspaces:
         source.check_folder(project, is_base=is_base)
         return project
 
-    async def content_key(self) -> str:
-        """The same for two states of one repository in which sessions find the same files.
+    async def tested(self) -> tuple[Project, Git]:
+        """What is tested, and git that reads it; raises `WorkspaceError` with why it cannot be."""
+        project = await self._inspect()
+        return project, git.borrowing(self._git, project.objects)
+
+    async def session_files(self) -> frozenset[TreeFile]:
+        """The files that sessions find: two states of one repository with equal ones are the same to them.
 
         Raises:
             WorkspaceError: Why it cannot be tested.
         """
-        project = await self._inspect()
-        if project.source.commit is None:
-            return ""
-        own = {(project.prefix / name).as_posix() for name in (self._finder.from_disk if self._finder else ())}
-        kept = [f"{file.mode} {file.content} {file.path}" for file in project.files if not self._is_own(file.path, own)]
-        listing = "\0".join([*kept, project.source.contents.key])
-        return sha256(listing.encode("utf-8", "surrogateescape")).hexdigest()
-
-    def _is_own(self, path: str, own: Collection[str]) -> bool:
-        return path in own or bool(self._finder and self._finder.reads(path.rpartition("/")[2]))
+        project, finder = await self._inspect(), self._finder
+        own = Withheld(frozenset((project.prefix / name).as_posix() for name in self._own))
+        files = store.tested_files(project, own)
+        return frozenset(file for file in files if not (finder and finder.reads(file.path.rpartition("/")[2])))
 
     @asynccontextmanager
     async def open(self, run_id: str, suite: ResolvedSuite, socket: Path | None = None) -> AsyncIterator[Workspace]:
         """A workspace of the tested state; on leaving it is gone, with every process that was started in it.
 
-        Args:
-            run_id: Names it.
-            suite: What will run in it.
-            socket: The model proxy's, for sandboxes without a network.
+        The socket is the model proxy's, for sandboxes without a network.
 
         Raises:
             WorkspaceError: It could not be made; nothing of it is left then.
@@ -194,13 +201,20 @@ class Workspaces:
     async def _make(
         self, run_id: str, suite: ResolvedSuite, project: Project, socket: Path | None, stack: AsyncExitStack
     ) -> Workspace:
-        home = project_folder(self.location, project.repository.common_dir)
+        home = self._home(project)
         run = await stack.enter_async_context(folder.claimed(home, run_id))
-        start = await self._check_out(run, project, home, suite, stack)
+        visible = store.borrowed(home, project, self._git, suite.history_depth, self._finder)
+        stores = [await stack.enter_async_context(visible)]
+        if suite.commands_see_suites:
+            stores.append(await stack.enter_async_context(store.borrowed(home, project, self._git)))
+        await store.add_worktree(run, project, stores[0], self._git)
+        store.make_folder(run.root, project.prefix)
+        index = run.session_index
+        start = Start(project, index.read_bytes(), index.stat().st_mtime_ns, *stores)
         needs = await anyio.to_thread.run_sync(self._needs, suite, start.store.objects, socket)
         if needs.level == "uid":
             needs = replace(needs, uid=await stack.enter_async_context(users.borrowed(self.location)))
-        opened = OpenRun(run, start, suite, project.prefix, needs, home, stack)
+        opened = OpenRun(run, start, suite, needs, stack)
         confinement = await self._confine(opened, run, needs)
         self._open[run.path] = opened
         notes = [*project.notes, *start.store.notes, *confine.notes(suite, confinement.environment)]
@@ -233,7 +247,7 @@ class Workspaces:
 
     async def _confine(self, run: OpenRun, place: WorkspaceFolder, needs: Needs) -> Confinement:
         """Say how programs are started in a folder of the run, and hand it to the run's user."""
-        tested, execution = place.root / run.prefix, run.suite.execution
+        tested, execution = place.root / run.start.project.prefix, run.suite.execution
         variables = build_environment(place, self.project, self._environ, execution, tested, needs.reaches)
         # Strays are found by the folder of the run.
         variables[MARKER] = str(run.folder.path)
@@ -242,33 +256,28 @@ class Workspaces:
             await anyio.to_thread.run_sync(users.chown_to_run_user, place, self.location, needs.objects, needs.uid)
         return confinement
 
-    async def _check_out(
-        self, run: WorkspaceFolder, project: Project, home: Path, suite: ResolvedSuite, stack: AsyncExitStack
-    ) -> Start:
-        borrowed = store.borrowed(home, project, self._git, suite.history_depth, self._finder)
-        visible = await stack.enter_async_context(borrowed)
-        everything = store.borrowed(home, project, self._git)
-        whole = await stack.enter_async_context(everything) if suite.commands_see_suites else None
-        return await store.check_out(run, project, visible, whole, self._git)
+    def _home(self, project: Project) -> Path:
+        """The project's folder among the workspaces."""
+        return project_folder(self.location, project.repository.common_dir)
 
     def tested_files(self, workspace: Workspace) -> store.TestedFiles:
         """The tested tree as it was before anything ran."""
-        run = self._open[workspace.base]
-        start, folder = run.start, run.start.store.folder
+        start = self._open[workspace.base].start
+        folder, prefix = start.store.folder, start.project.prefix
         files = [*store.tested_files(start.project, start.store.withheld)]
         whole = [*store.tested_files(start.project, Withheld())] if start.whole else []
         git = self._git.within(folder, GIT_DIR=str(folder))
-        return store.TestedFiles(files, whole, git, "" if run.prefix == Path() else run.prefix.as_posix())
+        return store.TestedFiles(files, whole, git, "" if prefix == Path() else prefix.as_posix())
 
     async def remember(self, workspace: Workspace) -> None:
         """Note the files that setup has left: what is different later, the session did."""
-        files = await anyio.to_thread.run_sync(read_stamps, workspace.root, abandon_on_cancel=True)
-        self._open[workspace.base] = replace(self._open[workspace.base], before=files)
+        run = self._open[workspace.base]
+        run.before = await anyio.to_thread.run_sync(read_stamps, workspace.root, abandon_on_cancel=True)
 
     async def _stage(self, run: OpenRun) -> StagedTree:
         # In a folder that no session has ever seen.
-        scratch = await run.stack.enter_async_context(folder.scratch(run.home))
-        return await stage_tree(run.folder, run.start, run.before, scratch, self._git)
+        scratch = await run.stack.enter_async_context(folder.claimed(self._home(run.start.project)))
+        return await stage_tree(run.folder, run.start, run.before, scratch.path, self._git)
 
     async def changes(self, workspace: Workspace, patch: Path) -> Changes:
         """Write to `patch` what the session changed, committed or not.
@@ -280,13 +289,12 @@ class Workspaces:
         """
         run = self._open[workspace.base]
         with explained():
-            staged = await self._stage(run)
-            summary = await write_patch(staged, patch, self._redact)
-            keep = spec(run.suite.keep_ignored, run.prefix.as_posix())
-            ignored, kept = await anyio.to_thread.run_sync(
-                find_changes, staged, run.folder.root, run.before, keep, self._redact
+            run.staged = await self._stage(run)
+            summary = await write_patch(run.staged, patch, self._redact)
+            keep = spec(run.suite.keep_ignored, run.start.project.prefix.as_posix())
+            ignored, run.kept = await anyio.to_thread.run_sync(
+                find_changes, run.staged, run.folder.root, run.before, keep, self._redact
             )
-        self._open[workspace.base] = replace(run, staged=staged, kept=kept)
         return summary.replace(ignored=ignored)
 
     async def check_out_again(self, workspace: Workspace) -> CheckedOut:
@@ -306,15 +314,14 @@ class Workspaces:
             checked = await clean_checkout.check_out(workspace, run.folder, run.start, run.suite, staged, self._git)
             place = WorkspaceFolder(checked.workspace.base, run.folder.number)
             confinement = await self._confine(run, place, replace(run.needs, socket=None))
-        kept = tuple(path for path in run.kept if not checked.protection.match_file(path))
-        self._open[place.path] = replace(run, folder=place, protected=checked.protected, kept=kept)
+        self._open[place.path] = replace(run, folder=place, protected=checked.protected)
         return replace(checked, workspace=replace(checked.workspace, confinement=confinement))
 
-    async def bring_ignored(self, workspace: Workspace, checked: Workspace) -> None:
+    async def bring_ignored(self, workspace: Workspace, checked: CheckedOut) -> None:
         """Move ignored files that the suite wants build and tests to find from the session's tree to the fresh one."""
-        target = self._open[checked.base]
-        if target.protected and target.kept:
-            await anyio.to_thread.run_sync(target.protected.bring, workspace.root, target.kept)
+        kept = [path for path in self._open[workspace.base].kept if not checked.protection.match_file(path)]
+        if kept:
+            await anyio.to_thread.run_sync(checked.protected.bring, workspace.root, kept)
 
     async def run_command(
         self,

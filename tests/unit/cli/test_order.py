@@ -7,7 +7,7 @@ import pytest
 
 from zelda_ci.cli.run import run
 from zelda_ci.pipeline.invocation import RunOrder
-from zelda_ci.workspace.base_commit import BaseOrder
+from zelda_ci.workspace.source import BaseOrder
 
 USUAL = RunOrder(jobs=4, despite_failing=False, working_tree=True)
 

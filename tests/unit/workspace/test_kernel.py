@@ -87,7 +87,7 @@ HANDLED = {3: 0x7FFF, 4: 0x7FFF, 5: 0xFFFF, 6: 0xFFFF, 7: 0xFFFF, 9: 0xFFFF}
 def test_every_right_that_a_version_knows_is_taken_away_and_no_rule_grants_another(abi: int) -> None:
     policy = kernel.policy(abi, [Path("/usr")], [Path("/run/ws")], internet=False)
     assert policy["files"] == HANDLED[abi]
-    for given in (policy, kernel.policy(abi, [], [], internet=True), kernel.nested(abi)):
+    for given in (policy, kernel.policy(abi, [], [], internet=True)):
         assert all(rights & ~HANDLED[abi] == 0 for rights, _ in given["rules"])
     assert policy["tcp"] == (0b11 if abi >= 4 else 0)
     assert policy["scoped"] == (0b11 if abi >= 6 else 0)
@@ -101,9 +101,3 @@ def test_what_is_given_back_is_reading_outside_and_no_device_inside() -> None:
     assert writing == 0xFFFF & ~(1 << 6 | 1 << 11 | 1 << 15)
     assert all(device.startswith("/dev/") for device in devices)
     assert policy["tcp"] == 0
-
-
-def test_a_border_within_takes_nothing_away() -> None:
-    policy = kernel.nested(7)
-    assert policy["rules"] == [[policy["files"], ["/"]]]
-    assert (policy["tcp"], policy["scoped"]) == (0, 0)

@@ -84,6 +84,12 @@ class MarkdownDocument:
         return COMMENT.sub("", self.body).strip()
 
     @property
+    def offer(self) -> str:
+        """What a skill or command says of itself to whoever may call it: a description, and when to use it."""
+        words = (self.text("description") or self.first_line, self.text("when_to_use"))
+        return " ".join(filter(None, words))
+
+    @property
     def first_line(self) -> str | None:
         """What stands for a description where none is given: the first line with words, a heading without its marks."""
         lines = (line.strip().lstrip("#").strip() for line in self.body[:MAX_LENGTH].split("\n"))

@@ -61,10 +61,7 @@ def _listed(item: ManifestItem, texts: Sequence[str], tools: AbstractSet[str]) -
     if call in tools and not listings:
         # Nobody knows how this Claude Code lists it.
         return {}
-    # Behind the name another may stand in brackets.
-    name = rf"^- {re.escape(item.name)}(?: \([^\n]*?\))?"
-    entry = re.compile(rf"{name}(?:: (.*?))?(?=\n- |\n\n|\Z)", re.MULTILINE | re.DOTALL)
-    found = [match[1] or "" for text in listings if (match := entry.search(text))]
+    found = [match[1] or "" for match in listed_as(item, listings)]
     if not found:
         return {"shown": Shown.HIDDEN, "note": _joined(item.note, UNLISTED)}
     seen, description = max(found, key=len), item.description or ""
@@ -74,6 +71,15 @@ def _listed(item: ManifestItem, texts: Sequence[str], tools: AbstractSet[str]) -
     is_longer = len(seen) < len(description) or len(description) >= MAX_DESCRIPTION_LENGTH
     is_cut = seen.endswith("…") and is_longer
     return {"description": seen, "note": _joined(item.note, CUT)} if is_cut else {}
+
+
+def listed_as(item: ManifestItem, listings: Sequence[str]) -> list[re.Match[str]]:
+    """Return the entries of something to call in listings, each with its description as the first group."""
+    # Behind the name another may stand in brackets.
+    name = rf"^- {re.escape(item.name)}(?: \([^\n]*?\))?"
+    entry = re.compile(rf"{name}(?:: (.*?))?(?=\n- |\n\n|\Z)", re.MULTILINE | re.DOTALL)
+    mark = LISTINGS[KINDS[item.kind].call]
+    return [match for text in listings if mark in text and (match := entry.search(text))]
 
 
 def _joined(*notes: str | None) -> str | None:

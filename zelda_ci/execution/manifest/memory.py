@@ -13,13 +13,14 @@ from markdown_it.token import Token
 from zelda_ci.domain.kinds import CLAUDE, KINDS, MEMORY_FALLBACKS, MEMORY_FILES, MEMORY_LOCAL, ItemKind
 from zelda_ci.execution.manifest.findings import ScanFindings
 from zelda_ci.execution.manifest.front_matter import COMMENT, MarkdownDocument, parse
-from zelda_ci.execution.manifest.settings import NO_MEMORY
+from zelda_ci.execution.manifest.settings import NO_MEMORY, memory_excluded
 from zelda_ci.execution.manifest.tree import Unfit
 from zelda_ci.files import globs
 
 MAX_IMPORT_DEPTH = 4
 
 EXCLUDED = f"the project's settings exclude it (claudeMdExcludes or {NO_MEMORY})"
+IMPORTED_BY = "imported by "
 TWICE = "it is the same file as one that is loaded already"
 NAMES, FALLBACKS = ((*names, *(f"{CLAUDE}/{name}" for name in names)) for names in (MEMORY_FILES, MEMORY_FALLBACKS))
 (LOCAL,) = MEMORY_LOCAL
@@ -84,7 +85,7 @@ class Memory:
     ) -> None:
         """Add a file that was read, and what it imports; `depth` files import each other up to it."""
         self._visited.add(self.findings.tree.real(file))
-        if globs.matches(self.findings.settings.memory_excluded, file):
+        if globs.matches(memory_excluded(self.findings.settings), file):
             facts["problem"] = EXCLUDED
         self.findings.add(kind, file, file, text=document.shown, announced=False, **facts)
         if not facts.get("problem"):
@@ -92,7 +93,7 @@ class Memory:
 
     def _imports(self, importer: str, text: str, below: str, depth: int) -> None:
         # They begin where the file really lies.
-        folder, described = posixpath.dirname(self.findings.tree.real(importer)), f"imported by {importer}"
+        folder, described = posixpath.dirname(self.findings.tree.real(importer)), f"{IMPORTED_BY}{importer}"
         for path in dict.fromkeys(mentioned(text)):
             file, content, problem = posixpath.normpath(posixpath.join(folder, path)), "", None
             # Imports may go in circles.
