@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.proxied import BODY, KEY, REDACT, ask, client, open_run, plain_client, upstream
 from tests.support.scripted_api import ScriptedApi, Tokens, http_error, text
-from zelda_ci.model_proxy import run
+from zelda_ci.model_proxy import proxy
 from zelda_ci.model_proxy.policy import Allowed
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.model_proxy.upstream import Upstream
@@ -203,7 +203,7 @@ async def test_a_body_is_sent_as_it_was_read() -> None:
 
 
 async def test_token_counts_of_a_run_have_a_limit_although_they_are_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "MAX_TOKEN_COUNTS", 2)
+    monkeypatch.setattr(proxy, "MAX_TOKEN_COUNTS", 2)
     with ScriptedApi(lambda _: text("x")) as api:
         async with open_run(upstream(api.url)) as meter, client(meter) as http:
             counts = [await http.post("/v1/messages/count_tokens", json=BODY) for _ in range(3)]

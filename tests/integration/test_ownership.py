@@ -11,7 +11,7 @@ from tests.support import needs
 from tests.support.command import zelda
 from tests.support.projects import ENVIRON, Project, folder
 from zelda_ci.cli.demo import CASSETTES, PROJECT
-from zelda_ci.files import ownership
+from zelda_ci.files import atomic
 
 OWNER = 61234
 
@@ -62,7 +62,7 @@ def test_a_file_with_a_second_name_is_not_given_away(tmp_path: Path) -> None:
     os.chown(tmp_path, OWNER, OWNER)
     (tmp_path / "planted").hardlink_to(secret)
     with secret.open("a") as opened:
-        ownership.hand_over(opened.fileno(), tmp_path)
+        atomic.hand_over(opened.fileno(), tmp_path)
     assert secret.stat().st_uid == 0
 
 
@@ -70,10 +70,10 @@ def test_folders_above_are_handed_over_and_those_that_exist_are_left(tmp_path: P
     os.chown(tmp_path, OWNER, OWNER)
     kept = tmp_path / "kept"
     kept.mkdir()
-    ownership.make_folder(tmp_path / "new" / "deep")
-    ownership.make_folder(kept)
+    atomic.make_folder(tmp_path / "new" / "deep")
+    atomic.make_folder(kept)
     assert strangers(tmp_path / "new") == []
     assert kept.stat().st_uid == 0
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="file"):
-        ownership.make_folder(tmp_path / "file" / "deep")
+        atomic.make_folder(tmp_path / "file" / "deep")

@@ -11,8 +11,9 @@ import pytest
 
 from tests.support.patience import PATIENCE
 from tests.support.steered import workspace_in, write
+from zelda_ci.test_output.reports import ReportFile
 from zelda_ci.workspace import reports
-from zelda_ci.workspace.reports import Watch, Written
+from zelda_ci.workspace.reports import Watch
 
 PATTERNS = {"test": ("junit.xml", "reports/*.xml", "**/TEST-*.xml"), "coverage": ("coverage.xml", "**/lcov.info")}
 FAR_AHEAD = 4_000_000_000
@@ -36,7 +37,10 @@ def do(act: Act, folder: Path) -> None:
         act(folder)
 
 
-def written(project: Path, act: Act, *, before: Act = ":", patterns: Any = PATTERNS) -> Written:
+Found = tuple[dict[str, tuple[ReportFile, ...]], tuple[str, ...]]
+
+
+def written(project: Path, act: Act, *, before: Act = ":", patterns: Any = PATTERNS) -> Found:
     """What counts as written by `act`, a shell line or a function of the folder, after what was done before."""
     do(before, project)
     watch = Watch(workspace_in(project), patterns)
@@ -44,8 +48,8 @@ def written(project: Path, act: Act, *, before: Act = ":", patterns: Any = PATTE
     return watch.written()
 
 
-def names(found: Written) -> dict[str, list[str]]:
-    return {kind: [file.path for file in files] for kind, files in found.files.items()}
+def names(found: Found) -> dict[str, list[str]]:
+    return {kind: [file.path for file in files] for kind, files in found[0].items()}
 
 
 def test_reports_are_found_by_kind_with_their_content(project: Path) -> None:
@@ -53,8 +57,8 @@ def test_reports_are_found_by_kind_with_their_content(project: Path) -> None:
         project, "mkdir -p reports a/b; echo '<a/>' > reports/a.xml; echo x > a/b/TEST-x.xml; echo y > a/lcov.info"
     )
     assert names(found) == {"test": ["a/b/TEST-x.xml", "reports/a.xml"], "coverage": ["a/lcov.info"]}
-    assert found.files["test"][1].raw == b"<a/>\n"
-    assert found.notes == ()
+    assert found[0]["test"][1].raw == b"<a/>\n"
+    assert found[1] == ()
 
 
 def test_a_pattern_means_the_top_folder_or_what_is_in_the_folder_that_it_names(project: Path) -> None:
@@ -62,7 +66,7 @@ def test_a_pattern_means_the_top_folder_or_what_is_in_the_folder_that_it_names(p
     assert names(written(project, elsewhere)) == {"test": [], "coverage": []}
     found = written(project, "mkdir -p out/deep; echo x > out/deep/a.xml", patterns={"test": ("out",)})
     assert names(found) == {"test": ["out/deep/a.xml"]}
-    assert written(project, "echo x > junit.xml", patterns={"test": (), "coverage": ()}) == Written()
+    assert written(project, "echo x > junit.xml", patterns={"test": (), "coverage": ()}) == ({}, ())
 
 
 OLD = "echo '<old/>' > old.xml; touch -d '1 minute ago' old.xml"
@@ -137,23 +141,23 @@ def test_only_plain_files_are_read_whatever_bytes_their_names_have(project: Path
         (folder / "closed").chmod(0)
 
     found = written(project, act)
-    assert {file.raw for file in found.files["test"]} == {b"<a/>", b"<b/>"}
+    assert {file.raw for file in found[0]["test"]} == {b"<a/>", b"<b/>"}
 
 
 def test_a_report_that_is_too_large_is_told_and_spoils_only_its_kind(project: Path) -> None:
     found = written(project, "truncate -s 1G junit.xml; mkdir reports; echo x > reports/a.xml; echo y > lcov.info")
     assert names(found) == {"coverage": ["lcov.info"]}
-    assert found.notes == ("The test reports were not used: junit.xml is larger than 32 MB.",)
+    assert found[1] == ("The test reports were not used: junit.xml is larger than 32 MB.",)
 
 
 def test_reports_that_are_too_large_together_or_too_many_are_told(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = written(project, "mkdir reports; for n in 1 2 3 4 5; do truncate -s 30M reports/$n.xml; done")
-    assert found.notes == ("The test reports were not used: together they are larger than 128 MB.",)
+    assert found[1] == ("The test reports were not used: together they are larger than 128 MB.",)
     monkeypatch.setattr(reports, "MAX_FILES", 5)
     found = written(project, "rm reports/*; for n in 1 2 3 4 5 6; do touch reports/$n.xml; done")
-    assert found.notes == ("The test reports were not used: there are 6 of them.",)
+    assert found[1] == ("The test reports were not used: there are 6 of them.",)
 
 
 def test_many_files_and_a_deep_tree_hide_no_report_near_the_top(project: Path) -> None:

@@ -16,9 +16,8 @@ from tests.support.patience import PATIENCE
 from zelda_ci.domain.session import SessionRecord
 from zelda_ci.domain.suite import ExecutionSettings, IsolationLevel, IsolationSettings
 from zelda_ci.domain.workspace import Confinement, Workspace, WorkspaceSource
-from zelda_ci.execution.agent import Listen, Pins, SessionRequest
-from zelda_ci.execution.claude_code import run_session
-from zelda_ci.execution.launch import find_cli
+from zelda_ci.execution.claude_code import Listen, run_session
+from zelda_ci.execution.launch import Pins, SessionRequest, find_cli
 from zelda_ci.execution.outcome import SessionOutcome
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.wire import CassetteState

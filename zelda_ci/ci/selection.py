@@ -18,7 +18,7 @@ from zelda_ci.pipeline.changed_files import read_changes
 from zelda_ci.pipeline.selecting import evidence, project_files
 from zelda_ci.selection.choice import SuiteChoice, choose, run_if_either, steering_changes, trials_may_tell
 from zelda_ci.selection.effects import ChangeSet
-from zelda_ci.workspace.repositories import borrowing
+from zelda_ci.workspace.git import borrowing
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,14 @@ def choose_suites(case: CiContext, loaded: LoadedProject, source: BaseSource) ->
     steering = steering_changes(changes, known, project)
     paths = {it.path for it in steering}
     return ChosenSuites(choices, stored, steering, tuple(it.path for it in changes.files if it.path not in paths))
+
+
+def changed_steering(case: CiContext, loaded: LoadedProject, source: BaseSource) -> tuple[SteeringChange, ...]:
+    """What the pull request changes of the files that steer, whatever suites there are."""
+    if source.commit is None or source.is_foreign:
+        return ()
+    project = project_files(loaded, loaded.root.resolve().relative_to(source.top).as_posix())
+    return steering_changes(_changes(case, source, source.commit, project.folder), (), project)
 
 
 def _changes(case: CiContext, source: BaseSource, before: str, folder: str) -> ChangeSet:

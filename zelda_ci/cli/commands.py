@@ -24,6 +24,7 @@ COMMANDS = {
         "docs/history.md#zelda-history",
     ),
     "compare": ("Compare two runs, batches or result files, and apply the gate.", "docs/comparison.md"),
+    "why": ("Find out which lines of a change made a suite worse.", "docs/why.md"),
     "coverage": ("Show which suites used which skills, rules and other steering files.", "docs/selection.md"),
     "rejudge": ("Judge stored runs again, without a new session.", "docs/judges.md"),
     "prune": ("Remove old runs, and workspaces that killed runs left.", "docs/history.md#zelda-prune"),

@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 
 from zelda_ci.errors import ConfigError, NotStoredError, ZeldaError
-from zelda_ci.files import ownership, untrusted
+from zelda_ci.files import atomic, untrusted
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.report.text import inert
 
@@ -66,9 +66,9 @@ class DebugLog(RotatingFileHandler):
 
     def _open(self) -> TextIOWrapper:
         folder = Path(self.baseFilename).parent
-        ownership.make_folder(folder)
+        atomic.make_folder(folder)
         log = open(self.baseFilename, "a", encoding="utf-8", opener=untrusted.open_regular)  # noqa: SIM115
-        ownership.hand_over(log.fileno(), folder)
+        atomic.hand_over(log.fileno(), folder)
         return log
 
     def format(self, record: logging.LogRecord) -> str:

@@ -26,8 +26,8 @@ from zelda_ci.domain.kinds import FOLLOWED, ItemKind
 from zelda_ci.domain.manifest import ManifestItem
 from zelda_ci.domain.suite import TARGET
 from zelda_ci.errors import ConfigError
-from zelda_ci.files import globs, ownership, untrusted
-from zelda_ci.files.atomic import replacing, storage_errors
+from zelda_ci.files import globs, untrusted
+from zelda_ci.files.atomic import make_folder, replacing, storage_errors
 from zelda_ci.imports import one_at_a_time
 
 IGNORE_FILE = ".gitignore"
@@ -317,7 +317,7 @@ def write(drafts: Iterable[FileDraft]) -> None:
     with ExitStack() as written:
         for each in drafts:
             written.enter_context(storage_errors(Path(each.file)))
-            ownership.make_folder(each.path.parent)
+            make_folder(each.path.parent)
             mode = stat.S_IMODE(each.path.stat().st_mode) if each.exists else None
             file = written.enter_context(replacing(each.path, mode=mode))
             file.write(each.content)

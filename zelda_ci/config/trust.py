@@ -158,7 +158,7 @@ def lets_more_pass(key: str, wanted: Any, given: Any) -> bool:
         return bool(wanted == "ignore")
     if key.startswith("metrics."):
         return not wanted
-    lower_is_stricter = key.startswith(("gate.tolerance", "efficiencyTargets"))
+    lower_is_stricter = key.startswith(("gate.tolerance", "gate.maxAlwaysOn", "efficiencyTargets"))
     if given is None or wanted is None:
         # Without a tolerance of its own the ordinary limits hold; without a minimum or a target none does.
         return wanted is None and not key.startswith("gate.tolerance")

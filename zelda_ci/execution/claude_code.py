@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from zelda_ci.domain.session import McpServerState, ServersReported, SessionRecord, ToolReturned
 from zelda_ci.errors import ZeldaError
 from zelda_ci.execution import launch
-from zelda_ci.execution.agent import Listen, SessionRequest
+from zelda_ci.execution.launch import SessionRequest
 from zelda_ci.execution.messages import Translator, server_states
 from zelda_ci.execution.outcome import BUDGET, CANCELLED, ROUTED, SessionOutcome, judge
 from zelda_ci.imports import one_at_a_time
@@ -30,6 +30,9 @@ from zelda_ci.process import Launch
 from zelda_ci.redact import Redactor
 
 log = logging.getLogger(__name__)
+
+# Called for each record at once, in order; it writes the journal and reports progress.
+Listen = Callable[[SessionRecord], None]
 
 # Without a handler of their own, the SDK's error logs would be printed; what they say is in the outcome.
 logging.getLogger("claude_agent_sdk").addHandler(logging.NullHandler())
@@ -65,13 +68,8 @@ async def run_session(
     """Run one session to its end, its deadline, its budget or cancellation; sessions may run side by side.
 
     A session that ends badly is an outcome, not an exception. On cancellation the session is interrupted, its last
-    messages are recorded, every process of it is ended, and the cancellation goes on.
-
-    Args:
-        request: The session.
-        listen: Gets each record as it comes.
-        redact: For all that is recorded.
-        cli: Instead of the CLI that comes with the SDK.
+    messages are recorded, every process of it is ended, and the cancellation goes on. `cli` takes the place of the one
+    that comes with the SDK.
 
     Raises:
         ExecutionError: It could not even be prepared (`CLI_MISSING`, `SESSION_START_FAILED`).

@@ -33,12 +33,9 @@ _asking = threading.Lock()
 
 
 def refusals(files: Mapping[str, str], folder: str, redact: Redactor) -> tuple[RefusedSetting, ...]:
-    """Return what Claude Code refuses of settings files; asked once for the same contents.
+    """Return what Claude Code refuses of the settings and servers `files` that a session in `folder` reads, by texts.
 
-    Args:
-        files: The settings and servers files that a session reads, with their texts.
-        folder: In which sessions work.
-        redact: For what it says.
+    It is asked once for the same contents.
 
     Raises:
         ExecutionError: It cannot be asked, or does not answer.

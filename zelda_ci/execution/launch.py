@@ -1,16 +1,21 @@
-"""How the CLI is started: environment and settings that are hermetic, bounded in retries, closed to redirection."""
+"""A session to run, and how the CLI is started for it: hermetic, bounded in retries, closed to redirection."""
 
 import json
 import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+from zelda_ci.domain.session import SessionImage
+from zelda_ci.domain.suite import ExecutionSettings
+from zelda_ci.domain.workspace import SettingFinding, Workspace
 from zelda_ci.errors import ExecutionError
-from zelda_ci.execution.agent import SessionRequest
 from zelda_ci.files import untrusted
+from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.process import Launch, followed
 
 # Most that the API may take for the headers of a response, and that a streamed response may be silent.
@@ -69,6 +74,42 @@ GUARDS = {
     # A hook or server could otherwise talk to the model through the CLI's inbox, and no message of the stream tells.
     "crossSessionInbound": "refuse",
 }
+
+
+# Keeps an image that a tool returned as base64; returns it as it was kept, else in a few words why not.
+KeepImage = Callable[[str], SessionImage | str]
+
+
+@dataclass(frozen=True)
+class Pins:
+    """What is set above the project's settings, so that a session has the project's plugins and Zelda's plumbing."""
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    variables: tuple[str, ...] = ()
+    """Environment variables that the project sets and that are not its to set."""
+    installs: bool = False
+    """True where Claude Code has to take in plugins of a marketplace in the repository, before the session begins."""
+    findings: tuple[SettingFinding, ...] = ()
+
+
+@dataclass(frozen=True)
+class SessionRequest:
+    """One session to run."""
+
+    session_id: str
+    prompt: str
+    workspace: Workspace
+    execution: ExecutionSettings
+    meter: Meter
+    """The run's side of the model proxy. When its budget is spent, the session is interrupted, and its result message
+    is still recorded."""
+    pins: Pins = field(default_factory=Pins)
+    socket: Path | None = None
+    """The proxy as a socket, as the session sees it; given where the session has no network."""
+    keep_context: Callable[[Mapping[str, Any]], None] | None = None
+    """Takes what Claude Code says, before it ends, of the session's context."""
+    keep_image: KeepImage | None = None
+    """Without it, images that tools return are only named."""
 
 
 def complete_environment(request: SessionRequest, *, sdk_version: str, as_root: bool) -> dict[str, str]:
@@ -173,11 +214,7 @@ def _session_variables(request: SessionRequest) -> Mapping[str, str]:
 
 
 def find_cli(package: str = "claude_agent_sdk") -> Path:
-    """Find the Claude Code CLI inside the Agent SDK's wheel, without importing the SDK.
-
-    Raises:
-        ExecutionError: It is not there (`CLI_MISSING`).
-    """
+    """Find the Claude Code CLI inside the Agent SDK's wheel, without importing the SDK."""
     spec = find_spec(package)
     if spec and spec.origin and (cli := Path(spec.origin).with_name("_bundled") / "claude").is_file():
         return cli
@@ -192,11 +229,7 @@ def find_cli(package: str = "claude_agent_sdk") -> Path:
 def prepared(
     request: SessionRequest, cli: Path, variables: Mapping[str, str]
 ) -> Iterator[tuple[Path, Callable[[], Launch]]]:
-    """Write the stub, the environment and the trusted folder; yield the stub and the reader of its start's status.
-
-    Raises:
-        ExecutionError: The run's folder cannot be written (`SESSION_START_FAILED`).
-    """
+    """Write the stub, the environment and the trusted folder; yield the stub and the reader of its start's status."""
     base, confinement = request.workspace.base, request.workspace.confinement
     stub, environment_file = base / "claude", base / "claude.environment"
     status_file = request.workspace.status_file("session")

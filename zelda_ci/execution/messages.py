@@ -25,7 +25,7 @@ from zelda_ci.domain.session import (
     ToolReturned,
     UserSaid,
 )
-from zelda_ci.execution.agent import SessionRequest
+from zelda_ci.execution.launch import SessionRequest
 from zelda_ci.execution.outcome import SessionFacts
 from zelda_ci.model_proxy.answer import dicts
 from zelda_ci.redact import Redactor, SafeText
@@ -49,12 +49,8 @@ ENVELOPE = frozenset({"type", "subtype", "uuid", "session_id"})
 class Translator:
     """Turns one session's messages into records, in order, and notes in `facts` what its outcome rests on.
 
-    Anything unknown becomes a notice. What a model said is checked against what passed the session's meter.
-
-    Args:
-        request: The session.
-        redact: For all texts; the check gets them as they came.
-        clock: Seconds since the session's start.
+    Anything unknown becomes a notice. What a model said is checked, as it came, against what passed the session's
+    meter. `clock` returns the seconds since the session's start.
     """
 
     def __init__(self, request: SessionRequest, redact: Redactor, clock: Callable[[], float]) -> None:

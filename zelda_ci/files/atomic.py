@@ -1,8 +1,9 @@
-"""Files that appear whole or not at all, and what to do when they cannot."""
+"""Files that appear whole or not at all and are the project's owner's, and what to do when they cannot."""
 
 import errno
 import os
 import secrets
+import stat
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from zelda_ci.errors import StorageError
-from zelda_ci.files import ownership, untrusted
+from zelda_ci.files import untrusted
 
 # Pattern of files that a killed process may leave behind.
 TEMPORARY = ".*.tmp"
@@ -26,7 +27,7 @@ def write_whole(target: Path, chunks: Iterable[bytes], *, durable: bool = True) 
     A StorageError says that it could not be written, and is as it was before; `durable` is explained at `replacing`.
     """
     with storage_errors(target):
-        ownership.make_folder(target.parent)
+        make_folder(target.parent)
         with replacing(target, durable=durable) as file:
             file.writelines(chunks)
 
@@ -54,7 +55,7 @@ def replacing(target: Path, *, durable: bool = True, mode: int | None = None) ->
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
         with temporary.open("xb") as file:
-            ownership.hand_over(file.fileno(), temporary.parent)
+            hand_over(file.fileno(), temporary.parent)
             if mode is not None:
                 os.fchmod(file.fileno(), mode)
             yield file
@@ -106,3 +107,41 @@ def storage_errors(path: Path) -> Iterator[None]:
             case _:
                 message = f"{path} could not be written: {problem.strerror or problem}."
         raise StorageError(message, hint=hint, code=code) from problem
+
+
+def hand_over(descriptor: int, folder: Path) -> None:
+    """Give a file just made to the owner of the folder it lies in; where Zelda is root, and nowhere else.
+
+    It is held open, and was opened without following a link, because the owner of the folder may put anything in the
+    place of a path. Where the file system knows no owners, or root may give nothing away, it stays as it is.
+    """
+    with suppress(OSError):
+        owner, made = folder.stat(), os.fstat(descriptor)
+        # A file with a second name was not made here.
+        alone = stat.S_ISDIR(made.st_mode) or made.st_nlink == 1
+        if os.geteuid() == 0 and alone and made.st_uid == 0:
+            os.fchown(descriptor, owner.st_uid, owner.st_gid)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it that are missing, each handed over; one that exists is left as it is.
+
+    Raises:
+        StorageError: A link of a repository is on the way.
+        OSError: It cannot be made, or something else is in its place.
+    """
+    untrusted.refuse_links(path)
+    for folder in reversed([each for each in (path, *path.parents) if not each.is_dir()]):
+        try:
+            make_new_folder(folder)
+        except FileExistsError:
+            # Another Zelda was quicker; anything else in its place is an obstacle.
+            if not folder.is_dir():
+                raise
+
+
+def make_new_folder(path: Path) -> None:
+    """Make one folder and hand it over; raises OSError where it exists or cannot be made."""
+    path.mkdir()
+    with suppress(OSError), untrusted.entered(path) as made:
+        hand_over(made, path.parent)

@@ -42,11 +42,7 @@ DECODED = ("gzip", "deflate")
 
 @asynccontextmanager
 async def live_source(upstream: Upstream) -> AsyncIterator[AnswerSource]:
-    """One source for all runs, with one pool of connections.
-
-    Raises:
-        ProxyError: The API's address, the HTTP proxy or the certificates cannot be used.
-    """
+    """One source for all runs, with one pool of connections."""
     url, proxy = urlsplit(upstream.base_url), None
     if url.scheme not in ("http", "https") or not url.hostname:
         raise ProxyError(

@@ -13,7 +13,7 @@ from zelda_ci.model_proxy.answer import AnswerEvents, dicts
 from zelda_ci.model_proxy.loaded_context import LoadedContext
 from zelda_ci.model_proxy.rate_limits import RateLimitWait
 from zelda_ci.model_proxy.transcript_check import PassedAnswer, TranscriptCheck
-from zelda_ci.model_proxy.wire import Call, CassetteState, Headers
+from zelda_ci.model_proxy.wire import Call, CassetteState
 
 BYTES_PER_TOKEN = 4
 # More than a model writes, for estimates.
@@ -100,7 +100,7 @@ class Meter:
         if not call.counts_tokens:
             self.transcript_check.request(call.body)
             self.context.request(call.body)
-        exchange = MeteredExchange(call, place, self.transcript_check.answer(), is_retry=place in self._failed)
+        exchange = MeteredExchange(call, place, PassedAnswer(self.transcript_check), is_retry=place in self._failed)
         self._failed.discard(place)
         self._exchanges.append(exchange)
         return exchange
@@ -167,7 +167,7 @@ class MeteredExchange:
             cost_known=pricing.is_known(self.model),
         )
 
-    def start(self, status: int, headers: Headers) -> None:
+    def start(self, status: int) -> None:
         """Take in the status of the answer."""
         self.error = str(status) if status >= 400 else None
 

@@ -90,12 +90,7 @@ def judged(path: str, headers: Headers, data: bytes, allowed: Allowed) -> Call:
 
 
 def check(body: dict[str, Any], allowed: Allowed) -> None:
-    """Refuse a request that its run may not send.
-
-    Raises:
-        RefusedHereError: It has a key that Zelda does not know, names a model that the run may not ask, or would make
-            the API turn to an address.
-    """
+    """Refuse a key that Zelda does not know, a model that the run may not ask, and what has the API turn elsewhere."""
     for key in body:
         if key not in KEYS and key not in allowed.keys:
             name = key[:MAX_NAME_LENGTH] if key.isidentifier() and key.isascii() else ascii(key[:MAX_NAME_LENGTH])

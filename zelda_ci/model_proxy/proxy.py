@@ -1,42 +1,48 @@
-"""The model proxy: one per Zelda process, serving many runs side by side."""
+"""The model proxy: one per Zelda process, serving many runs side by side; and the way of one request through it."""
 
+import asyncio
+import itertools
 import secrets
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import Set as AbstractSet
+from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import anyio
+import anyio.to_thread
 from anyio import AsyncContextManagerMixin
 
+from zelda_ci.domain.kinds import TURNS_TO
 from zelda_ci.imports import one_at_a_time
-from zelda_ci.model_proxy import pricing, wire
+from zelda_ci.model_proxy import policy, pricing, wire
+from zelda_ci.model_proxy.answer import dicts
 from zelda_ci.model_proxy.cassettes.cassette import load
-from zelda_ci.model_proxy.cassettes.record import recording
+from zelda_ci.model_proxy.cassettes.record import Recording, recording
 from zelda_ci.model_proxy.cassettes.replay import ReplaySource
 from zelda_ci.model_proxy.cassettes.session_texts import SessionTexts
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.policy import Allowed
-from zelda_ci.model_proxy.rate_limits import RateLimits, RateLimitWait, UpstreamPause
-from zelda_ci.model_proxy.run import ProxyRun
+from zelda_ci.model_proxy.rate_limits import RateLimits, RateLimitWait, UpstreamPause, is_throttled
 from zelda_ci.model_proxy.token_estimate import estimated
 from zelda_ci.model_proxy.upstream import Upstream
-from zelda_ci.model_proxy.wire import (
-    AnswerSource,
-    BrokenOff,
-    Call,
-    CassetteState,
-    Headers,
-    RefusedHereError,
-    UnreachableError,
-)
+from zelda_ci.model_proxy.wire import AnswerSource, ApiAnswer, BrokenOff, Call, RefusedHereError, UnreachableError
 from zelda_ci.redact import Redactor
+
+# Requests under way for one run: what these cost is known only when they are over. Sub-agents are ten at most.
+MAX_CONCURRENT = 24
+
+# Free, so that no budget ends them: far beyond what Claude Code asks for.
+MAX_TOKEN_COUNTS = 1000
+
+# About refused requests: the names in them are the session's own.
+MAX_REMARKS = 10
 
 # A session would wait, and ask again, where there is no answer to a probe.
 MAX_PROBES, PROBE_SECONDS, PAUSE_SECONDS = 3, 20.0, 1.0
-PROBE_HEADERS: Headers = [wire.JSON, (b"anthropic-version", b"2023-06-01"), (b"user-agent", b"zelda-ci (check)")]
+PROBE_HEADERS: wire.Headers = [wire.JSON, (b"anthropic-version", b"2023-06-01"), (b"user-agent", b"zelda-ci (check)")]
 
 
 @dataclass(frozen=True)
@@ -50,13 +56,132 @@ class Probe:
     cost_usd: float = 0.0
 
 
-def preload(*, live: bool) -> None:
+def is_routed(call: Call, called: AbstractSet[str]) -> bool:
+    """Whether a request follows on a call of a skill, sub-agent or command that was carried out; `called` are tools."""
+    blocks = [block for message in dicts(call.body.get("messages")) for block in dicts(message.get("content"))]
+    calls = {it.get("id") for it in blocks if it.get("type") == "tool_use" and it.get("name") in TURNS_TO}
+    answers = [it for it in blocks if it.get("type") == "tool_result" and not it.get("is_error")]
+    # A sub-agent asks before its call is answered; one that a hook starts has no call.
+    return bool(call.agent_id and TURNS_TO & called) or any(it.get("tool_use_id") in calls for it in answers)
+
+
+class ProxyRun:
+    """Answers the requests that carry one run's token."""
+
+    def __init__(
+        self, meter: Meter, source: AnswerSource, pause: UpstreamPause, allowed: Allowed, recorder: Recording | None
+    ) -> None:
+        self._meter, self._source, self._pause = meter, source, pause
+        self._allowed, self._recorder = allowed, recorder
+        self._token_counts = 0
+        self._room = anyio.CapacityLimiter(MAX_CONCURRENT)
+        self._tasks = set[asyncio.Task[Any]]()
+
+    async def close(self) -> None:
+        """End what is under way, and wait for it: nothing may be spent for a run that is over."""
+        for task in self._tasks:
+            task.cancel()
+        with anyio.CancelScope(shield=True):
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    @asynccontextmanager
+    async def answer(self, path: str, headers: wire.Headers, body: bytes) -> AsyncIterator[ApiAnswer]:
+        """Ask until the API does not refuse for its rate; the task that does is cancelled where the run ends before.
+
+        Raises:
+            RefusedHereError: There is no answer.
+        """
+        task: Any = asyncio.current_task()
+        self._tasks.add(task)
+        try:
+            try:
+                # In a thread: what is large takes long.
+                call = await anyio.to_thread.run_sync(policy.judged, path, headers, body, self._allowed)
+            except RefusedHereError as exc:
+                if exc.remark and len(self._meter.remarks) < MAX_REMARKS:
+                    self._meter.remarks.add(exc.remark)
+                raise
+            if not self._allowed.messages:
+                self._meter.context.keep(call)
+                if not call.counts_tokens:
+                    raise RefusedHereError(402, "billing_error", "Zelda only lists what this session is given")
+            self._token_counts += call.counts_tokens
+            if self._token_counts > MAX_TOKEN_COUNTS and call.counts_tokens:
+                why = f"Zelda's model proxy takes {MAX_TOKEN_COUNTS} token counts from one run"
+                raise RefusedHereError(429, "rate_limit_error", why)
+            async with self._room:
+                for attempts in itertools.count(1):
+                    async with self._asked(call, attempts) as answer:
+                        if answer:
+                            yield answer
+                            return
+        finally:
+            self._tasks.discard(task)
+
+    @asynccontextmanager
+    async def _asked(self, call: Call, attempts: int) -> AsyncIterator[ApiAnswer | None]:
+        """Ask the source once, as long as there is budget, and meter and record the answer; None where to ask again."""
+        meter = self._meter
+        sent_at = await self._pause.wait(meter.wait)
+        if meter.is_spent:
+            spent = f"{meter.cost_usd:.4f} of {meter.budget_usd or 0:.4f} US dollars are spent"
+            # 402 is the one error that the CLI neither repeats nor explains away in words of its own.
+            raise RefusedHereError(402, "billing_error", f"Zelda's cost limit for this run is reached: {spent}")
+        if meter.ends_at_call and is_routed(call, meter.transcript_check.tools):
+            meter.routed.set()
+            # Nobody waits for the answer: the session is ended, and then the run is closed.
+            await anyio.sleep_forever()
+        exchange, recorder = meter.begin(call), None if call.counts_tokens else self._recorder
+        passed: ApiAnswer | None = None
+        recorded, is_cut = bytearray(), True
+
+        async def observed(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+            async for chunk in chunks:
+                exchange.chunk(chunk)
+                if recorder:
+                    recorded.extend(chunk)
+                yield chunk
+
+        try:
+            async with self._source(call) as answer, aclosing(answer.chunks) as chunks:
+                headers = answer.headers
+                # A refused count of tokens says nothing about messages, and Claude Code does without.
+                if call.counts_tokens or not is_throttled(answer):
+                    self._pause.answered(sent_at)
+                elif self._pause.refused(answer, meter.wait, attempts, sent_at):
+                    meter.drop(exchange)
+                    yield None
+                    return
+                else:
+                    # The session would only begin the same waiting anew.
+                    headers = [*(each for each in headers if each[0] != b"x-should-retry"), *wire.DO_NOT_RETRY]
+                exchange.start(answer.status)
+                passed = ApiAnswer(answer.status, headers, observed(chunks))
+                yield passed
+            is_cut, meter.outage = False, None
+        except (UnreachableError, BrokenOff) as exc:
+            meter.outage = str(exc) or meter.outage
+            exchange.error = "connection"
+            exchange.is_left = isinstance(exc, UnreachableError) and exc.abandoned
+            raise
+        except asyncio.CancelledError:
+            exchange.is_left = True
+            raise
+        finally:
+            meter.end(exchange)
+            if recorder and passed is not None:
+                recorder.keep(call, passed, bytes(recorded), cut=is_cut)
+
+
+def preload(*, live: bool) -> tuple[Any, Any]:
     """Import server and client, which most commands need not."""
     with one_at_a_time("h11"):
-        import zelda_ci.model_proxy.server  # noqa: PLC0415 - 15 ms
-    if live:
-        with one_at_a_time("httpx2"):
-            import zelda_ci.model_proxy.live  # noqa: F401, PLC0415 - 40 ms
+        from zelda_ci.model_proxy.server import serving  # noqa: PLC0415 - 15 ms
+    if not live:
+        return serving, None
+    with one_at_a_time("httpx2"):
+        from zelda_ci.model_proxy.live import live_source  # noqa: PLC0415 - 40 ms
+    return serving, live_source
 
 
 class ModelProxy(AsyncContextManagerMixin):
@@ -85,7 +210,7 @@ class ModelProxy(AsyncContextManagerMixin):
         self._pause = pauses[upstream and upstream.identity]
         self.address = self._pause.address = upstream.address if upstream else ""
         """Whom it asks; nobody where it replays."""
-        self._runs: dict[str, ProxyRun] = {}
+        self._runs: dict[str, wire.AnswerRequest] = {}
         self._base_url = ""
 
     @asynccontextmanager
@@ -95,13 +220,9 @@ class ModelProxy(AsyncContextManagerMixin):
         Raises:
             ProxyError: The API's address, the HTTP proxy or the certificates cannot be used.
         """
-        preload(live=self._upstream is not None)
-        with one_at_a_time("h11"):
-            from zelda_ci.model_proxy.server import serving  # noqa: PLC0415 - see `preload`
+        serving, live_source = preload(live=self._upstream is not None)
         async with AsyncExitStack() as stack:
             if self._upstream:
-                with one_at_a_time("httpx2"):
-                    from zelda_ci.model_proxy.live import live_source  # noqa: PLC0415 - see `preload`
                 self._live = await stack.enter_async_context(live_source(self._upstream))
             else:
                 self._live = estimated
@@ -120,24 +241,18 @@ class ModelProxy(AsyncContextManagerMixin):
     ) -> AsyncIterator[Meter]:
         """Open one run: an address and a token that are good until the block ends.
 
-        A recording takes its place when the block ends without an exception.
-
-        Args:
-            run_label: Names the run's cassette; no other run of the process has the same.
-            budget_usd: Cost at which further requests are refused; None for no limit.
-            placeholders: Absolute paths by name, kept out of the cassette as `{{zelda:name}}`.
-            allowed: What requests may be; None for anything.
-            wait: How long the run may wait for the API's rate limits.
+        `run_label` names its cassette, as that of no other run; a recording takes its place when the block ends without
+        an exception, and has `{{zelda:name}}` for the `placeholders`, absolute paths by name. Once the run has cost
+        `budget_usd`, further requests are refused.
 
         Raises:
             ProxyError: The cassette cannot be read, or is of another version.
         """
         token, recorder = secrets.token_urlsafe(32), None
         texts = SessionTexts({**placeholders, "proxyUrl": self._base_url, "proxyToken": token}, self.redact)
-        cassette = CassetteState()
+        file, cassette = self._cassettes and self._cassettes / f"{run_label}.json", wire.CassetteState()
         source: AnswerSource
-        async with AsyncExitStack() as stack:
-            file = self._cassettes / f"{run_label}.json" if self._cassettes else None
+        with ExitStack() as stack:
             if file and not self._upstream:
                 cassette = replay = ReplaySource(load(file), texts)
                 source = replay.answer
@@ -146,7 +261,8 @@ class ModelProxy(AsyncContextManagerMixin):
                 if file:
                     cassette = recorder = stack.enter_context(recording(file, run_label, texts))
             meter = Meter(self._base_url, token, budget_usd, cassette, self.socket, wait)
-            run = self._runs[token] = ProxyRun(meter, source, self._pause, allowed or Allowed(), recorder)
+            run = ProxyRun(meter, source, self._pause, allowed or Allowed(), recorder)
+            self._runs[token] = run.answer
             try:
                 yield meter
             finally:
@@ -189,7 +305,7 @@ class ModelProxy(AsyncContextManagerMixin):
                 return Probe(answer.status, message)
         return Probe(None, f"{why} (asked {attempts} times)" if attempts > 1 else why)
 
-    async def count_tokens(self, body: dict[str, Any], headers: Headers = PROBE_HEADERS) -> int | None:
+    async def count_tokens(self, body: dict[str, Any], headers: wire.Headers = PROBE_HEADERS) -> int | None:
         """Ask how many tokens a request has, which is free; None where the API does not say."""
         call = Call("/v1/messages/count_tokens?beta=true", headers, wire.write(body), body)
         with suppress(RefusedHereError, BrokenOff, TimeoutError), anyio.fail_after(PROBE_SECONDS):

@@ -7,6 +7,7 @@ import asyncio
 import logging
 import os
 import tempfile
+from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -14,8 +15,7 @@ from pathlib import Path
 import anyio
 import h11
 
-from zelda_ci.model_proxy.run import ProxyRun
-from zelda_ci.model_proxy.wire import DO_NOT_RETRY, BrokenOff, Headers, RefusedHereError
+from zelda_ci.model_proxy.wire import DO_NOT_RETRY, AnswerRequest, BrokenOff, Headers, RefusedHereError
 
 log = logging.getLogger(__name__)
 
@@ -29,13 +29,15 @@ READ_BYTES = 1 << 16
 LINGER_SECONDS = 1.0
 
 PATHS = ("/v1/messages", "/v1/messages/count_tokens")
+Runs = Mapping[str, AnswerRequest]
+"""Those that are open at any time, by token."""
 LOCAL_NAMES = ("127.0.0.1", "localhost")
 # The rest of such a request is not read.
 CLOSE: Headers = [(b"connection", b"close"), *DO_NOT_RETRY]
 
 
 @asynccontextmanager
-async def serving(runs: Mapping[str, ProxyRun]) -> AsyncIterator[tuple[str, Path]]:
+async def serving(runs: Runs) -> AsyncIterator[tuple[str, Path]]:
     """Serve the runs that are open at any time, by token: at a base URL on 127.0.0.1, and at a path as a socket.
 
     The path is short enough for every kernel, in a folder that only this user can list. The end waits for nobody:
@@ -77,12 +79,12 @@ async def serving(runs: Mapping[str, ProxyRun]) -> AsyncIterator[tuple[str, Path
 
 
 class _Connection:
-    """One connection of a session, and the client that gets the answers on it."""
+    """One connection of a session."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer, self._http = reader, writer, h11.Connection(h11.SERVER)
 
-    async def serve(self, runs: Mapping[str, ProxyRun]) -> None:
+    async def serve(self, runs: Runs) -> None:
         """Answer one request after the other.
 
         Raises:
@@ -103,9 +105,9 @@ class _Connection:
             if refusal:
                 if self._http.our_state is not h11.SEND_RESPONSE:
                     return
-                await self.start(refusal.status, refusal.headers)
+                await self._send(h11.Response(status_code=refusal.status, headers=refusal.headers))
                 if request.method != b"HEAD":
-                    await self.chunk(refusal.body)
+                    await self._send(h11.Data(data=refusal.body))
             await self._send(h11.EndOfMessage())
             if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
                 with anyio.move_on_after(LINGER_SECONDS):
@@ -114,23 +116,25 @@ class _Connection:
                 return
             self._http.start_next_cycle()
 
-    async def _answer(self, request: h11.Request, runs: Mapping[str, ProxyRun]) -> None:
+    async def _answer(self, request: h11.Request, runs: Runs) -> None:
         """Have a run answer; when the session goes away, so does the request to the API, which would still be paid."""
-        headers, path = list(request.headers), request.target.decode("latin-1").partition("?")[0]
-        body = await self._body()
-        served = _admitted(request.method, path, dict(headers), runs).serve(path, headers, body, self)
-        del body
+        path, body, task = (
+            request.target.decode("latin-1").partition("?")[0],
+            await self._body(),
+            asyncio.current_task(),
+        )
+        answer_request = _admitted(request, path, runs)
         # Nothing but the end may come before it has the answer: no client pipelines.
         left = asyncio.create_task(self._reader.read(1))
+        left.add_done_callback(lambda _: task and not left.cancelled() and task.cancel())
         try:
-            await asyncio.wait((served, left), return_when=asyncio.FIRST_COMPLETED)
-            if not served.done() or served.cancelled():
-                raise ConnectionResetError
-            served.result()
+            async with answer_request(path, list(request.headers), body) as answer:
+                await self._send(h11.Response(status_code=answer.status, headers=answer.headers))
+                async for chunk in answer.chunks:
+                    await self._send(h11.Data(data=chunk))
         finally:
-            served.cancel()
             left.cancel()
-            await asyncio.gather(served, left, return_exceptions=True)
+            await asyncio.gather(left, return_exceptions=True)
 
     async def _event(self) -> object:
         while (event := self._http.next_event()) is h11.NEED_DATA:
@@ -138,11 +142,7 @@ class _Connection:
         return event
 
     async def _body(self) -> bytes:
-        """The body of a request.
-
-        Raises:
-            RefusedHereError: It is too large or takes too long.
-        """
+        """The body of a request, unless it is too large or takes too long: then that is refused."""
         body = bytearray()
         try:
             with anyio.fail_after(REQUEST_SECONDS):
@@ -156,37 +156,24 @@ class _Connection:
             raise RefusedHereError(408, "timeout_error", message, CLOSE) from None
         return bytes(body)
 
-    async def start(self, status: int, headers: Headers) -> None:
-        await self._send(h11.Response(status_code=status, headers=headers))
-
-    async def chunk(self, data: bytes) -> None:
-        await self._send(h11.Data(data=data))
-
     async def _send(self, event: h11.Event) -> None:
         if data := self._http.send(event):
             self._writer.write(data)
             await self._writer.drain()
 
 
-def _admitted(method: bytes, path: str, headers: Mapping[bytes, bytes], runs: Mapping[str, ProxyRun]) -> ProxyRun:
-    """The run that asks.
-
-    Raises:
-        RefusedHereError: Nobody may ask this, or not this one.
-    """
-
-    def header(name: bytes) -> str:
-        return headers.get(name, b"").decode("latin-1")
-
+def _admitted(request: h11.Request, path: str, runs: Runs) -> AnswerRequest:
+    """The run that asks; what nobody may ask, or not this one, is refused."""
+    header = defaultdict(str, ((name, value.decode("latin-1")) for name, value in request.headers))
     # A web page in the user's browser could have a name resolve to this address (DNS rebinding): that name is refused.
-    if header(b"host").rsplit(":", 1)[0] not in LOCAL_NAMES:
+    if header[b"host"].rsplit(":", 1)[0] not in LOCAL_NAMES:
         raise RefusedHereError(403, "permission_error", "this host name is not served here")
     if path not in PATHS:
         raise RefusedHereError(404, "not_found_error", "only the Messages API is served here")
-    if method != b"POST":
+    if request.method != b"POST":
         raise RefusedHereError(405, "invalid_request_error", "use POST", [(b"allow", b"POST")])
-    scheme, _, bearer = header(b"authorization").partition(" ")
-    tokens = (header(b"x-api-key"), bearer.strip() if scheme.lower() == "bearer" else "")
+    scheme, _, bearer = header[b"authorization"].partition(" ")
+    tokens = (header[b"x-api-key"], bearer.strip() if scheme.lower() == "bearer" else "")
     # A token is 256 random bits: the time of a look-up tells nothing about it.
     run = next((runs[token] for token in tokens if token in runs), None)
     if run is None:

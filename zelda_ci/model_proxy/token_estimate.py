@@ -1,8 +1,8 @@
 """Sizes of texts and requests in tokens without an API: estimates by their words, letters and other signs.
 
-Fitted to 49 Markdown files that steer or document, with the counts of ctok as the truth (sanderland/ctok, which rebuilds
-Claude's tokenizers). Of files that were not fitted, all are within 10 % of it, where characters alone (2.67 a token for
-Claude 4.7 and 5, 3.72 for Claude 3 to 4.6) err by up to 24 %.
+Fitted to 49 Markdown files that steer or document, with the counts of ctok as the truth (sanderland/ctok, which
+rebuilds Claude's tokenizers). Of files that were not fitted, all are within 10 % of it, where characters alone (2.67 a
+token for Claude 4.7 and 5, 3.72 for Claude 3 to 4.6) err by up to 24 %.
 """
 
 import re

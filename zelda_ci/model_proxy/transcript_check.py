@@ -37,22 +37,16 @@ class TranscriptCheck:
         """Description, message, digest and call of what had not passed when the transcript had it."""
         self._differences: list[str] = []
 
-    def answer(self) -> "PassedAnswer":
-        """Return an observer of one more answer's events."""
-        return PassedAnswer(self)
-
     def request(self, body: Mapping[str, Any]) -> None:
         """Note the calls that a request repeats, from the last message back to one that is known."""
         for message in reversed(dicts(body.get("messages"))):
             is_known = False
             for block in dicts(message.get("content")):
-                match block:
-                    case {"type": "tool_use", "id": str(call), "name": str(name)}:
-                        is_known |= call in self._repeated
-                        self._repeated.add(call)
-                        self.passed.add(_digest_of_call(call, name, block.get("input")))
-                    case _:
-                        pass
+                if block.get("type") == "tool_use":
+                    call, name = str(block.get("id")), str(block.get("name"))
+                    is_known |= call in self._repeated
+                    self._repeated.add(call)
+                    self.passed.add(_digest_of_call(call, name, block.get("input")))
             if is_known:
                 return
 
@@ -89,7 +83,7 @@ class TranscriptCheck:
 
 
 class PassedAnswer:
-    """Puts the blocks of one answer together from its events."""
+    """Observes the events of one answer, and puts its blocks together."""
 
     def __init__(self, check: TranscriptCheck) -> None:
         self._check = check

@@ -112,6 +112,9 @@ class BrokenOff(Exception):  # noqa: N818 - what went wrong, not a kind of error
     """The answer ends here, incomplete; the message says why where that was a limit of the proxy."""
 
 
+AnswerRequest = Callable[[str, Headers, bytes], AbstractAsyncContextManager[ApiAnswer]]
+"""A run, which answers a request with this path, these headers and this body."""
+
 AnswerSource = Callable[[Call], AbstractAsyncContextManager[ApiAnswer]]
 """The API or a cassette; the answer's body can be read within the block.
 

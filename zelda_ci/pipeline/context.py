@@ -23,7 +23,7 @@ from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import ExecutionError
 from zelda_ci.events import Checking, Emit, Warned
 from zelda_ci.execution import claude_code
-from zelda_ci.execution.agent import SessionRequest
+from zelda_ci.execution.launch import SessionRequest
 from zelda_ci.execution.manifest.front_matter import MarkdownDocument, parse
 from zelda_ci.execution.manifest.loading import listed_as
 from zelda_ci.execution.manifest.pins import find_pins

@@ -176,7 +176,7 @@ async def _checked_out(context: EvalContext, tools: Tools, state: RunState) -> E
         if done.exit_code != 0:
             why = tools.redact(f"In the fresh checkout setupCommand {ending(suite, done)}.")
             context = replace(context, unready=why)
-    await tools.workspaces.bring_ignored(workspace, checked.workspace)
+    await tools.workspaces.bring_ignored(workspace, checked)
     return context
 
 

@@ -19,6 +19,7 @@ from zelda_ci.redact import Redactor
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.clean_checkout import CheckedOut
 from zelda_ci.workspace.reports import Watch
+from zelda_ci.workspace.variants import Variant
 from zelda_ci.workspace.workspaces import Workspaces
 
 
@@ -38,7 +39,7 @@ class WorkspaceCommandRunner:
         watch = await anyio.to_thread.run_sync(Watch, workspace, order.reports, abandon_on_cancel=True)
         result = await self._command(workspace, order, order.log or order.step)
         written = await anyio.to_thread.run_sync(watch.written, abandon_on_cancel=True)
-        return Ran(result, written.files, written.notes)
+        return Ran(result, *written)
 
     async def set_up(self, workspace: Workspace, suite: ResolvedSuite, log: str = "setup") -> CommandResult:
         """Run a suite's setup command where nothing has run yet."""
@@ -82,6 +83,8 @@ class PlannedRun:
     side: Side = Side.HEAD
     look: int | None = None
     """Of an adaptive plan."""
+    variant: Variant | None = None
+    """What is changed of the tested files for this run alone."""
 
 
 @dataclass(frozen=True)

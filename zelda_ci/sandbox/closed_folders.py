@@ -31,9 +31,5 @@ def unreachable(file: Path) -> str | None:
     """What is in the way to a file below a closed folder, and what helps, in sentences; nothing where it is open."""
     if (folder := barrier(file)) is None:
         return None
-    return f"{file} lies below {folder}, which the run's own user may not enter. {way_out(folder)}"
-
-
-def way_out(folder: Path) -> str:
-    """What helps where a folder is closed, in a sentence."""
-    return f"Let others pass through it (chmod 711 {folder}), install it elsewhere, or use isolation level full."
+    way_out = f"Let others pass through it (chmod 711 {folder}), install it elsewhere, or use isolation level full."
+    return f"{file} lies below {folder}, which the run's own user may not enter. {way_out}"

@@ -127,7 +127,7 @@ def _start(phase: CommandPhase, needs: Needs, mounts: SandboxMounts, maker: str 
         used = map(os.path.realpath, (*mounts.readable, *mounts.writable, mounts.socket or "/"))
         is_used = any(Path(path).is_relative_to(SOCKETS) for path in used)
         policy |= {"uid": needs.uid, "hidden": [] if is_used else [SOCKETS]}
-    if abi := levels.abi_of(needs.level):
+    if (abi := kernel.version()) >= kernel.MIN_LANDLOCK_ABI:
         # The system's, which are the run's own ones; or as a guest, beside others.
         places = [place for place in bubblewrap.TEMPORARY if maker or not needs.private.is_private(place)]
         writable = [*mounts.writable, *(places if own else ())]

@@ -108,12 +108,6 @@ def remark(level: IsolationLevel, offered: Offered) -> str | None:
     return f"{raised}At isolation level {level} {LEFT_OPEN[level]}."
 
 
-def abi_of(level: IsolationLevel) -> int:
-    """The version of Landlock that a level uses; 0 where it uses none."""
-    abi = kernel.version()
-    return 0 if level == "none" or abi < kernel.MIN_LANDLOCK_ABI else abi
-
-
 @cache
 def _probed(path: str, cli: Path | None) -> Offered:
     if sys.platform != "linux" or platform.machine() not in kernel.ARCHITECTURES:

@@ -18,8 +18,8 @@ import anyio.to_thread
 
 from zelda_ci.domain.workspace import NamedContents, Parts, SuiteFinder
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.workspace import history, large_files, repositories, snapshot, source
-from zelda_ci.workspace.git import SUBMODULE, Git, TreeFile
+from zelda_ci.workspace import history, large_files, snapshot, source
+from zelda_ci.workspace.git import SUBMODULE, Git, TreeFile, borrowing, create_repository
 from zelda_ci.workspace.history import Replacement, modify
 from zelda_ci.workspace.large_files import LargeFile
 from zelda_ci.workspace.objects import Objects
@@ -108,9 +108,9 @@ class ContentsFinder:
     async def _find(self, project: Project, prefix: str) -> tuple[str, tuple[TreeFile, ...]]:
         """Find what the checkout of a project, or of a submodule with its place, has; returns its tree and files."""
         folder = Path(tempfile.mkdtemp(dir=self.place))
-        repositories.create(folder, project.commit)
+        create_repository(folder, project.commit)
         # Nothing of the user's repository but its objects.
-        git = repositories.borrowing(self.internal_git.within(folder, GIT_DIR=str(folder)), project.objects)
+        git = borrowing(self.internal_git.within(folder, GIT_DIR=str(folder)), project.objects)
         async with Objects(git, self.known) as objects:
             tree = (await objects.commit(project.commit)).tree
             files = tuple(await objects.files(tree))

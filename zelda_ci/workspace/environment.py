@@ -32,14 +32,9 @@ def build_environment(
 ) -> dict[str, str]:
     """Build the complete environment of a run, and in its HOME the configuration with which git can commit.
 
-    Args:
-        folder: The run's folder, whose `home` exists.
-        project: Programs from the project itself, such as those of an activated virtual environment, stay out: they
-            would run the user's files in place of the tested ones, and install into them.
-        environ: The user's environment.
-        execution: What the suite asks for.
-        tested: The folder of the tested tree to which paths in the suite are relative.
-        reaches: Whether a run gets to what lies at a path.
+    Programs from the user's project itself, such as those of an activated virtual environment, stay out: they would
+    run the user's files in place of the tested ones, and install into them. Paths in the suite are relative to the
+    `tested` folder, and a run gets to what it `reaches`.
     """
     configuration = folder.home / ".gitconfig"
     configuration.write_text(git.configuration(GIT_SETTINGS))

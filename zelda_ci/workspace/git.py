@@ -1,11 +1,14 @@
-"""Git as Zelda runs it: an environment built from nothing, Zelda's configuration only, errors in sentences."""
+"""Git as Zelda runs it, and bare repositories of its own, which may borrow the objects of others.
+
+Its environment is built from nothing, its configuration Zelda's only, and errors are sentences.
+"""
 
 import errno
 import logging
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -43,6 +46,13 @@ FETCH = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-recurse-subm
 
 # In place of the user's configuration, and of the system's where the user's own counts.
 INTERNAL, STATUS = (Path(__file__).with_name(f"{name}.gitconfig") for name in ("internal", "status"))
+
+# Of bare repositories of Zelda's own.
+REPOSITORY = {
+    "core.repositoryformatversion": "0", "core.filemode": "true", "core.logallrefupdates": "true",
+    "core.hookspath": "/dev/null", "core.bare": "true", "gc.auto": "0", "maintenance.auto": "false",
+}  # fmt: skip
+SHA256 = {"core.repositoryformatversion": "1", "extensions.objectformat": "sha256"}
 
 
 @dataclass(frozen=True)
@@ -156,12 +166,49 @@ def configuration(settings: Mapping[str, str]) -> str:
     return text
 
 
-def alternate(objects: Path) -> bytes:
+def _alternate(objects: Path) -> bytes:
     """A folder of objects as git reads it in a list; quoted only where needed, since other tools read them, too."""
     name = os.fsencode(objects)
     if not any(byte < 32 or byte in b'":' for byte in name):
         return name
     return b'"%b"' % b"".join(b"\\%03o" % byte if byte < 32 or byte in b'"\\' else bytes([byte]) for byte in name)
+
+
+def create_repository(
+    folder: Path,
+    commit: str,
+    *,
+    settings: Mapping[str, str] | None = None,
+    borrow: Path | None = None,
+    shallow: bytes = b"",
+) -> None:
+    """Make an empty bare repository in a new folder: no remotes, no hooks, nothing of the user's but checkout settings.
+
+    A commit that it will hold tells the format of names. It may borrow from another, which is never written, and its
+    history be cut.
+    """
+    (folder / "refs" / "heads").mkdir(parents=True)
+    (folder / "objects" / "info").mkdir(parents=True)
+    (folder / "info").mkdir()
+    (folder / "HEAD").write_text("ref: refs/heads/main\n")
+    format_of_names = SHA256 if len(commit) == 64 else {}
+    (folder / "config").write_text(configuration({**REPOSITORY, **(settings or {}), **format_of_names}))
+    if borrow is not None:
+        borrow_from(folder, borrow)
+    if shallow:
+        (folder / "shallow").write_bytes(shallow)
+
+
+def borrow_from(folder: Path, *objects: Path) -> None:
+    """Let a repository of ours find the objects of others, whatever the names of the folders."""
+    lines = dict.fromkeys(_alternate(each) + b"\n" for each in objects)
+    (folder / "objects" / "info" / "alternates").write_bytes(b"".join(lines))
+
+
+def borrowing(git: Git, *repositories: Path) -> Git:
+    """Git on a repository of ours that also finds the objects of others: their settings and hooks are nothing to it."""
+    folders = dict.fromkeys(_alternate(repository / "objects") for repository in repositories)
+    return git.within(git.cwd, GIT_ALTERNATE_OBJECT_DIRECTORIES=os.fsdecode(b":".join(folders)))
 
 
 def check_version(printed: bytes) -> None:
@@ -224,6 +271,16 @@ def tree_files(listing: bytes) -> Iterator[TreeFile]:
     for about, _, path in (entry.partition(b"\t") for entry in listing.split(b"\0")[:-1]):
         mode, _, content = about.decode().split(" ")
         yield TreeFile(os.fsdecode(path), mode, content)
+
+
+def split_names(listing: bytes) -> list[str]:
+    """Read names as git prints them, each with a zero byte at its end."""
+    return os.fsdecode(listing).split("\0")[:-1]
+
+
+def join_names(names: Iterable[str]) -> bytes:
+    """Write names as git reads them, each with a zero byte at its end."""
+    return b"".join(os.fsencode(name) + b"\0" for name in names)
 
 
 class RawChange(NamedTuple):

@@ -33,6 +33,16 @@ def modify(mode: str, content: str, path: str) -> bytes:
     return b"M %b %b %b\n" % (mode.encode(), content.encode(), _quoted(path))
 
 
+def insert(mode: str, content: bytes, path: str) -> bytes:
+    """Return the command of `git fast-import` for a file that no repository has yet."""
+    return b"M %b inline %b\ndata %d\n%b\n" % (mode.encode(), _quoted(path), len(content), content)
+
+
+def remove(path: str) -> bytes:
+    """Return the command of `git fast-import` that removes a file or a folder."""
+    return b"D %b\n" % _quoted(path)
+
+
 def _quoted(path: str) -> bytes:
     return b'"%b"' % os.fsencode(path).replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
 
@@ -70,16 +80,9 @@ async def rewrite(
 ) -> Withheld:
     """Write commits with other trees into a repository of ours, unless all stay as they are; returns what is withheld.
 
-    Where history was cut, it begins then.
-
-    Args:
-        git: With GIT_DIR set to the repository; it also finds the objects that commits and replacements name.
-        reference: Gets the last of the commits.
-        objects: Of the same repositories.
-        commits: Parents first.
-        replacements: By path.
-        finder: Finds what to withhold; without it nothing is.
-        project: The folder that is tested, from the top of the tree.
+    Where history was cut, it begins then. The reference gets the last of the commits, of which parents come first.
+    `git` is set to the repository and also finds the objects that commits and replacements name, by path. Without a
+    finder nothing is withheld; `project` is the folder that is tested, from the top of the tree.
 
     Raises:
         WorkspaceError: An object is not there, git takes a commit for damaged, or there is no room.
@@ -97,7 +100,7 @@ async def rewrite(
         withheld = finder.find(await _listing(objects, files, finder.reads), project)
     if not (any(replaced.values()) or any(is_below(file.path, withheld.paths) for file in files)):
         return withheld
-    removals = b"".join(b"D %b\n" % _quoted(path) for path in sorted(withheld.paths))
+    removals = b"".join(map(remove, sorted(withheld.paths)))
     stream, marks, name = bytearray(), dict[str, int](), reference.encode()
     for commit in commits:
         above = [marks[parent] for parent in commit.parents]

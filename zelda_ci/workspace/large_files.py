@@ -49,13 +49,7 @@ class LargeFile:
 
 
 async def pointers(git: Git, repository: Path, prefix: str = "") -> list[LargeFile]:
-    """Read the pointers of an index that the attributes give to Git LFS.
-
-    Args:
-        git: On the index, and on a work tree: an empty one where the attributes in the index are to count.
-        repository: Of which it is the index.
-        prefix: Of paths, for a submodule.
-    """
+    """Read the pointers of an index that the attributes give to Git LFS: in an empty work tree, those in the index."""
     listing = (await git("ls-files", "-s", "-z", "--", ":(top,attr:filter=lfs)")).split(b"\0")[:-1]
     entries = [os.fsdecode(entry).split(" ", 2) for entry in listing]
     async with Objects(git) as objects:

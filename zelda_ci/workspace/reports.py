@@ -4,7 +4,6 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 from pathspec import PathSpec
 
@@ -21,14 +20,6 @@ SKIPPED = frozenset({".git", "node_modules"})
 
 # Globs by kind of report, relative to the folder where commands work.
 Patterns = Mapping[str, Sequence[str]]
-
-
-@dataclass(frozen=True)
-class Written:
-    """Reports that a command wrote, by kind; of a kind that went beyond a limit none, and a note that says so."""
-
-    files: Mapping[str, tuple[ReportFile, ...]] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
 
 
 class Watch:
@@ -53,8 +44,8 @@ class Watch:
         with tempfile.TemporaryFile(dir=workspace.base) as probe:
             self._since = os.fstat(probe.fileno()).st_mtime_ns
 
-    def written(self) -> Written:
-        """Read the reports as they are now."""
+    def written(self) -> tuple[dict[str, tuple[ReportFile, ...]], tuple[str, ...]]:
+        """Read the reports that a command wrote, by kind; of a kind beyond a limit none, and a note that says so."""
         # Both: a clock may be coarse, and a command may touch an old file without writing it.
         fresh = sorted(
             path
@@ -69,7 +60,7 @@ class Watch:
                 notes.append(f"The {kind} reports were not used: {found}.")
             else:
                 files[kind] = found
-        return Written(files, tuple(notes))
+        return files, tuple(notes)
 
     def _reports(self) -> Iterator[tuple[str, os.stat_result]]:
         """Files that a pattern names; no link is followed, and a folder that cannot be read is passed over."""

@@ -12,7 +12,7 @@ from zelda_ci.domain.workspace import WorkspaceSource
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.files import untrusted
 from zelda_ci.process import Captured, git_settings
-from zelda_ci.workspace import git, repositories
+from zelda_ci.workspace import git
 from zelda_ci.workspace.git import Git, TreeFile
 from zelda_ci.workspace.large_files import LargeFile
 
@@ -20,6 +20,8 @@ from zelda_ci.workspace.large_files import LargeFile
 CHECKOUT_SETTINGS = r"core\.(autocrlf|eol|symlinks|filemode|ignorecase|precomposeunicode|longpaths)"
 # Each repository has one of the second group, and git says where it was found.
 SETTINGS = rf"^({CHECKOUT_SETTINGS}|core\.(bare|repositoryformatversion|worktree)|zelda\.configured)$|^filter\."
+# Fields before the path, by the first letter of a line of `git status --porcelain=v2`.
+FIELDS = {b"1": 8, b"u": 10, b"?": 1}
 RESULTS = ".zelda"
 UNAVAILABLE = "BASE_UNAVAILABLE"
 COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -199,7 +201,8 @@ async def _state_of(repository: Repository, results_dir: Path, status: Git, own:
             hint="Commit the project first: it needs one commit.",
             code="NO_COMMIT",
         )
-    changed = tuple(filter(None, map(_changed, lines)))
+    named = ((line, FIELDS.get(line[:1])) for line in lines)
+    changed = tuple(os.fsdecode(line.split(b" ", number)[number]) for line, number in named if number)
     return WorkspaceSource(
         kind="worktree",
         commit=commit,
@@ -207,16 +210,6 @@ async def _state_of(repository: Repository, results_dir: Path, status: Git, own:
         dirty=bool(changed),
         changed=changed,
     )
-
-
-# Fields before the path, by the first letter of a line of `git status --porcelain=v2`.
-FIELDS = {b"1": 8, b"u": 10, b"?": 1}
-
-
-def _changed(line: bytes) -> str | None:
-    """The file that a line is about."""
-    number = FIELDS.get(line[:1])
-    return os.fsdecode(line.split(b" ", number)[number]) if number else None
 
 
 def all_but(results_dir: Path, top: Path) -> list[str]:
@@ -254,15 +247,9 @@ class BaseOrder:
 
 
 async def at_commit(project: Project, order: BaseOrder, folder: Path, internal_git: Git) -> Project:
-    """The project as it is in another commit: found where it lies, or else fetched into a repository of Zelda's own.
+    """The project as it is in another commit: found where it lies, or else fetched into a repository in a new folder.
 
     A commit is named by its hash, so git checks what it is handed.
-
-    Args:
-        project: As it lies there.
-        order: Which commit.
-        folder: For a repository of the commit, if it must be fetched; made then.
-        internal_git: Git of Zelda's own.
 
     Raises:
         WorkspaceError: The commit cannot be had; the message says why.
@@ -286,7 +273,7 @@ async def at_commit(project: Project, order: BaseOrder, folder: Path, internal_g
         hint = "`git fetch` it, or `git fetch --unshallow` in a shallow clone."
         message = f"The commit {commit[:12]} is not in this repository with all its files."
         raise WorkspaceError(message, hint=hint, code=UNAVAILABLE)
-    repositories.create(folder, commit)
+    git.create_repository(folder, commit)
     there = internal_git.within(folder, GIT_DIR=str(folder))
     await order.fetch(there, commit)
     # A server may have handed over less than all.

@@ -24,9 +24,9 @@ from zelda_ci.errors import LockError, WorkspaceError
 from zelda_ci.files import locks, untrusted
 from zelda_ci.process import removal
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
-from zelda_ci.workspace import contents, history, repositories
-from zelda_ci.workspace.folder import scratch
-from zelda_ci.workspace.git import Git, TreeFile
+from zelda_ci.workspace import contents, history
+from zelda_ci.workspace.folder import claimed
+from zelda_ci.workspace.git import Git, TreeFile, borrowing, create_repository
 from zelda_ci.workspace.large_files import LargeFile
 from zelda_ci.workspace.objects import Objects
 from zelda_ci.workspace.source import Project, Submodule
@@ -72,14 +72,9 @@ class Store:
 async def borrowed(
     project_home: Path, project: Project, git: Git, depth: int = 1, finder: SuiteFinder | None = None
 ) -> AsyncIterator[Store]:
-    """The store of a commit, kept from removal while in use.
+    """The store of a project's commit and those before it, `depth` in all, kept from removal while in use.
 
-    Args:
-        project_home: The project's folder among the workspaces.
-        project: With the commit.
-        git: Git of Zelda's own.
-        depth: How many commits of the history it holds.
-        finder: Finds what to withhold; without it nothing is.
+    Without a finder nothing is withheld.
 
     Raises:
         WorkspaceError: The user's repository lacks objects of the commit, or there is no room.
@@ -93,16 +88,16 @@ async def borrowed(
         store = _read(folder)
         if store is None:
             await removal.discard(folder, project_home / "trash")
-            async with scratch(project_home) as place:
-                inside = git.within(place, GIT_DIR=str(place / "store"))
-                await _make(inside, project, depth, finder, number)
-                (place / "store").rename(folder)
+            async with claimed(project_home) as place:
+                await _make(place.path / "store", git, project, depth, finder, number)
+                (place.path / "store").rename(folder)
             store = _read(folder)
         if store is None:
             raise WorkspaceError(f"{folder} is incomplete although it was just made.")
         used = locks.try_lock(folder / "used", shared=True)
+        # Before stores are retired, or this one could be the one that was used longest ago.
         os.utime(folder / "used")
-    await prune(project_home)
+        await _retire(project_home)
     try:
         yield store
     finally:
@@ -111,19 +106,23 @@ async def borrowed(
 
 
 async def prune(project_home: Path) -> None:
-    """Remove stores of a project that are old, or not among the few that were used last; none that is in use."""
-    stores = project_home / "stores"
-    if not stores.is_dir():
-        return
-    async with _locked(stores):
-        folders = sorted(filter(Path.is_dir, stores.iterdir()), key=lambda folder: _time_of(folder / "used"))
-        limit, more = time.time() - KEPT_SECONDS, folders[:-KEPT]
-        for folder in folders:
-            if folder in more or _time_of(folder / "about.json") < limit:
-                with suppress(OSError, LockError):  # whoever borrows it next makes it anew
-                    if (number := locks.try_lock(folder / "used")) is not None:
-                        await removal.discard(folder, project_home / "trash")
-                        os.close(number)
+    """Remove the stores of one project that are old."""
+    if (project_home / "stores").is_dir():
+        async with _locked(project_home / "stores"):
+            await _retire(project_home)
+
+
+async def _retire(project_home: Path) -> None:
+    """Remove stores that are old, or not among the few that were used last; none that is in use."""
+    stores = filter(Path.is_dir, (project_home / "stores").iterdir())
+    folders = sorted(stores, key=lambda folder: _time_of(folder / "used"))
+    limit, more = time.time() - KEPT_SECONDS, folders[:-KEPT]
+    for folder in folders:
+        if folder in more or _time_of(folder / "about.json") < limit:
+            with suppress(OSError, LockError):  # whoever borrows it next makes it anew
+                if (number := locks.try_lock(folder / "used")) is not None:
+                    await removal.discard(folder, project_home / "trash")
+                    os.close(number)
 
 
 @asynccontextmanager
@@ -138,11 +137,10 @@ async def _locked(stores: Path) -> AsyncIterator[int]:
         os.close(number)
 
 
-async def _make(git: Git, project: Project, depth: int, finder: SuiteFinder | None, number: int) -> None:
-    folder = Path(git.environment["GIT_DIR"])
-    repositories.create(folder, project.commit)
+async def _make(folder: Path, git: Git, project: Project, depth: int, finder: SuiteFinder | None, number: int) -> None:
+    create_repository(folder, project.commit)
     parts = (it.repository for it in project.parts if isinstance(it, Submodule))
-    git = repositories.borrowing(git, project.objects, *parts)
+    git = borrowing(git.within(folder, GIT_DIR=str(folder)), project.objects, *parts)
     prefix = "" if project.prefix == Path() else project.prefix.as_posix()
     try:
         async with Objects(git, project.known) as objects:
@@ -227,11 +225,11 @@ class Start:
     """The state before the session, beyond its reach."""
 
     project: Project
-    store: Store
     index: bytes
     """Git index of the fresh work tree. It tells unchanged files by their times, so that only the others are read."""
     index_written_ns: int
     """Git trusts a file's own times only where they are older than its index."""
+    store: Store
     whole: Store | None = None
     """With what the session does not see, where build and test commands do."""
 
@@ -241,24 +239,10 @@ class Start:
         os.utime(file, ns=(self.index_written_ns, self.index_written_ns))
 
 
-async def check_out(
-    folder: WorkspaceFolder, project: Project, store: Store, whole: Store | None = None, *, git: Git
-) -> Start:
-    """Make the repository of a run, and check the commit out.
-
-    Raises:
-        WorkspaceError: There is no room, or a name that this file system cannot hold.
-    """
-    await add_worktree(folder, project, store, git)
-    make_folder(folder.root, project.prefix)
-    index = folder.session_index
-    return Start(project, store, index.read_bytes(), index.stat().st_mtime_ns, whole)
-
-
 async def add_worktree(folder: WorkspaceFolder, project: Project, store: Store, git: Git) -> None:
     """Make a repository that borrows from a store, and check out the store's commit in a worktree of it."""
     settings, shallow = project.repository.settings, store.shallow
-    repositories.create(folder.git_dir, store.commit, settings=settings, borrow=store.objects, shallow=shallow)
+    create_repository(folder.git_dir, store.commit, settings=settings, borrow=store.objects, shallow=shallow)
     inside = git.within(folder.git_dir, GIT_DIR=str(folder.git_dir))
     await inside("worktree", "add", "-q", "--detach", str(folder.root), store.commit, inherit=(folder.number,))
 

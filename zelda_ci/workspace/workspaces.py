@@ -7,6 +7,7 @@ import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -35,15 +36,16 @@ from zelda_ci.sandbox import confine, levels, readable_paths, run_folder, users
 from zelda_ci.sandbox.confine import Isolation, Needs
 from zelda_ci.sandbox.readable_paths import PrivateFolders
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
-from zelda_ci.workspace import clean_checkout, folder, git, snapshot, source, store
+from zelda_ci.workspace import clean_checkout, folder, git, snapshot, source, store, variants
 from zelda_ci.workspace.changes import StagedTree, Stamps, find_changes, read_stamps, stage_tree, write_patch
 from zelda_ci.workspace.clean_checkout import CheckedOut, ProtectedFiles, spec
 from zelda_ci.workspace.contents import ContentsFinder
 from zelda_ci.workspace.environment import build_environment
+from zelda_ci.workspace.folder import choose_location, project_folder, project_folders
 from zelda_ci.workspace.git import Git, TreeFile, explained
-from zelda_ci.workspace.location import choose_location, project_folder, project_folders
 from zelda_ci.workspace.source import BaseOrder, Project
 from zelda_ci.workspace.store import Start
+from zelda_ci.workspace.variants import Variant
 
 # Of a command's output, what its result and its log keep: half from its head, half from its tail.
 KEPT_BYTES = 400_000
@@ -95,6 +97,7 @@ class Workspaces:
     ) -> None:
         self._working_tree = working_tree
         self._commit = base
+        self._of: tuple[Workspaces, Variant] | None = None
         self.project = Path(os.path.realpath(project))
         results = self.project / results_dir
         self._results = Path(os.path.realpath(results.parent)) / results.name
@@ -117,6 +120,12 @@ class Workspaces:
     def _git(self) -> Git:
         return git.prepare(self.location, self._environ, self._redact)
 
+    def varied(self, variant: Variant) -> "Workspaces":
+        """Those of the same files with something changed."""
+        other = copy(self)
+        other._of, other._inspected, other._lock, other._open = (self, variant), None, anyio.Lock(), {}  # noqa: SLF001
+        return other
+
     async def inspect(self) -> WorkspaceSource:
         """What is tested: settled by the first call.
 
@@ -134,10 +143,16 @@ class Workspaces:
 
     async def _found(self) -> Project:
         own, is_base = self._own, self._commit is not None
-        project = await source.inspect(self.project, self._results, self._git, self._environ, own=own)
+        whole, variant = self._of or (None, None)
+        if whole:
+            project = await whole._inspect()  # noqa: SLF001
+        else:
+            project = await source.inspect(self.project, self._results, self._git, self._environ, own=own)
         place, number = folder.claim(self._home(project), folder.TREES)
         weakref.finalize(self, _release, place, number)
-        if self._commit:
+        if variant:
+            project = await variants.at(project, variant, place / "variant", self._git)
+        elif self._commit:
             project = await source.at_commit(project, self._commit, place / "base", self._git)
         elif self._working_tree or project.source.commit is None:
             places = self._results, place / "tree"
@@ -146,6 +161,11 @@ class Workspaces:
         project = await finder.find(project)
         source.check_folder(project, is_base=is_base)
         return project
+
+    async def tested(self) -> tuple[Project, Git]:
+        """What is tested, and git that reads it; raises `WorkspaceError` with why it cannot be."""
+        project = await self._inspect()
+        return project, git.borrowing(self._git, project.objects)
 
     async def session_files(self) -> frozenset[TreeFile]:
         """The files that sessions find: two states of one repository with equal ones are the same to them.
@@ -162,10 +182,7 @@ class Workspaces:
     async def open(self, run_id: str, suite: ResolvedSuite, socket: Path | None = None) -> AsyncIterator[Workspace]:
         """A workspace of the tested state; on leaving it is gone, with every process that was started in it.
 
-        Args:
-            run_id: Names it.
-            suite: What will run in it.
-            socket: The model proxy's, for sandboxes without a network.
+        The socket is the model proxy's, for sandboxes without a network.
 
         Raises:
             WorkspaceError: It could not be made; nothing of it is left then.
@@ -190,7 +207,10 @@ class Workspaces:
         stores = [await stack.enter_async_context(visible)]
         if suite.commands_see_suites:
             stores.append(await stack.enter_async_context(store.borrowed(home, project, self._git)))
-        start = await store.check_out(run, project, *stores, git=self._git)
+        await store.add_worktree(run, project, stores[0], self._git)
+        store.make_folder(run.root, project.prefix)
+        index = run.session_index
+        start = Start(project, index.read_bytes(), index.stat().st_mtime_ns, *stores)
         needs = await anyio.to_thread.run_sync(self._needs, suite, start.store.objects, socket)
         if needs.level == "uid":
             needs = replace(needs, uid=await stack.enter_async_context(users.borrowed(self.location)))
@@ -256,8 +276,8 @@ class Workspaces:
 
     async def _stage(self, run: OpenRun) -> StagedTree:
         # In a folder that no session has ever seen.
-        scratch = await run.stack.enter_async_context(folder.scratch(self._home(run.start.project)))
-        return await stage_tree(run.folder, run.start, run.before, scratch, self._git)
+        scratch = await run.stack.enter_async_context(folder.claimed(self._home(run.start.project)))
+        return await stage_tree(run.folder, run.start, run.before, scratch.path, self._git)
 
     async def changes(self, workspace: Workspace, patch: Path) -> Changes:
         """Write to `patch` what the session changed, committed or not.
@@ -294,15 +314,14 @@ class Workspaces:
             checked = await clean_checkout.check_out(workspace, run.folder, run.start, run.suite, staged, self._git)
             place = WorkspaceFolder(checked.workspace.base, run.folder.number)
             confinement = await self._confine(run, place, replace(run.needs, socket=None))
-        kept = tuple(path for path in run.kept if not checked.protection.match_file(path))
-        self._open[place.path] = replace(run, folder=place, protected=checked.protected, kept=kept)
+        self._open[place.path] = replace(run, folder=place, protected=checked.protected)
         return replace(checked, workspace=replace(checked.workspace, confinement=confinement))
 
-    async def bring_ignored(self, workspace: Workspace, checked: Workspace) -> None:
+    async def bring_ignored(self, workspace: Workspace, checked: CheckedOut) -> None:
         """Move ignored files that the suite wants build and tests to find from the session's tree to the fresh one."""
-        target = self._open[checked.base]
-        if target.protected and target.kept:
-            await anyio.to_thread.run_sync(target.protected.bring, workspace.root, target.kept)
+        kept = [path for path in self._open[workspace.base].kept if not checked.protection.match_file(path)]
+        if kept:
+            await anyio.to_thread.run_sync(checked.protected.bring, workspace.root, kept)
 
     async def run_command(
         self,

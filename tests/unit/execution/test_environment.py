@@ -10,7 +10,7 @@ import pytest
 from zelda_ci.domain.suite import ExecutionSettings
 from zelda_ci.domain.workspace import Confinement, Workspace, WorkspaceSource
 from zelda_ci.execution import launch
-from zelda_ci.execution.agent import Pins, SessionRequest
+from zelda_ci.execution.launch import Pins, SessionRequest
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.wire import CassetteState
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.unit.model_proxy.requests import body, call
-from zelda_ci.model_proxy.run import is_routed
+from zelda_ci.model_proxy.proxy import is_routed
 
 ASKED = {"role": "user", "content": "Ship it."}
 

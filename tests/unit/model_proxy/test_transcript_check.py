@@ -8,14 +8,14 @@ from tests.support.scripted_replies import ApiRequest, Message, events, text, to
 from tests.unit.model_proxy.requests import body, said
 from zelda_ci.model_proxy import wire
 from zelda_ci.model_proxy.answer import AnswerEvents
-from zelda_ci.model_proxy.transcript_check import MAX_DESCRIPTION, MAX_DIFFERENCES, TranscriptCheck
+from zelda_ci.model_proxy.transcript_check import MAX_DESCRIPTION, MAX_DIFFERENCES, PassedAnswer, TranscriptCheck
 
 
 def answered(reply: Message, *, most: int | None = None) -> tuple[TranscriptCheck, dict[str, Any]]:
     """A check that has seen an answer, or so many of its events; and the answer's message."""
     check = TranscriptCheck()
     message = reply.as_json(ApiRequest("/v1/messages", {}, body(said("Do it.")), b"", None, 0))
-    passed = check.answer()
+    passed = PassedAnswer(check)
     for event in list(events(message, reply.tokens))[:most]:
         passed.event(event)
     return check, message
@@ -23,7 +23,7 @@ def answered(reply: Message, *, most: int | None = None) -> tuple[TranscriptChec
 
 def see(check: TranscriptCheck, message: dict[str, Any]) -> None:
     """Have a check see an answer that is no stream."""
-    events, passed = AnswerEvents(), check.answer()
+    events, passed = AnswerEvents(), PassedAnswer(check)
     for event in (*events.feed(wire.write(message)), *events.end()):
         passed.event(event)
 
@@ -99,7 +99,7 @@ def test_calls_of_several_answers_may_have_one_id() -> None:
 
 def test_a_call_whose_input_is_cut_off_may_be_completed_at_will() -> None:
     check = TranscriptCheck()
-    passed = check.answer()
+    passed = PassedAnswer(check)
     block = {"type": "tool_use", "id": "toolu_1", "name": "Write", "input": {}}
     for event in (
         {"type": "message_start", "message": {"id": "msg_1"}},
@@ -126,7 +126,7 @@ def test_of_a_flood_of_forgeries_the_first_are_named_shortened() -> None:
 def test_requests_and_answers_of_any_shape_are_taken(garbage: object) -> None:
     check = TranscriptCheck()
     check.request({"messages": garbage})
-    passed = check.answer()
+    passed = PassedAnswer(check)
     see(check, {"id": garbage, "content": garbage})
     passed.event({"type": "message_start", "message": garbage})
     for kind in ("content_block_start", "content_block_delta", "content_block_stop", "message_stop"):

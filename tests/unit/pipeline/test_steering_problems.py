@@ -37,7 +37,8 @@ def test_each_problem_has_its_line_and_the_fix(tmp_path: Path) -> None:
             },
         )
         == """
-.claude/agents/one.md:2: the sub-agent critic is never used: .claude/agents/two.md has the same name. Rename one of them.
+.claude/agents/one.md:2: the sub-agent critic is never used: .claude/agents/two.md has the same name. \
+Rename one of them.
 .claude/commands/deploy.md:1: the command deploy is never used: .claude/skills/deploy/SKILL.md has the same name. \
 Rename one of them.
 .claude/rules/money.md:4: the pattern lib/**/*.ts matches no file. Correct it, or take it out.

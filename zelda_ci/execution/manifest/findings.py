@@ -1,13 +1,13 @@
 """What a scan found in a project's files, made safe to keep: items of the manifest, and notes on the scan itself."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestItem, RefusedSetting
 from zelda_ci.execution.manifest.front_matter import MarkdownDocument, parse
-from zelda_ci.execution.manifest.settings import ClaudeSettings
 from zelda_ci.execution.manifest.tree import Missing, Tree, Unfit
 from zelda_ci.redact import Redactor, SafeText
 
@@ -23,7 +23,7 @@ class ScanFindings:
         self.tree, self.redact = Tree(top), redact
         self.start = "" if folder == top else folder.relative_to(top).as_posix()
         """Folder of the session, from the top of the tree."""
-        self.settings = ClaudeSettings()
+        self.settings: Mapping[str, Any] = {}
         """The project's."""
         self.refusals: tuple[RefusedSetting, ...] = ()
         """What Claude Code itself says that it does not load."""

@@ -16,7 +16,7 @@ from zelda_ci.domain import kinds
 from zelda_ci.domain.kinds import CLAUDE, KINDS, PLUGIN_MANIFEST, SKILL_FILE, ItemKind, Shown
 from zelda_ci.execution.manifest.findings import ScanFindings
 from zelda_ci.execution.manifest.front_matter import MarkdownDocument
-from zelda_ci.execution.manifest.settings import SERVERS_FILE, SETTINGS_FILE, table, texts
+from zelda_ci.execution.manifest.settings import SERVERS_FILE, SETTINGS_FILE, denial, denials, table, texts
 from zelda_ci.execution.manifest.tree import Missing, Tree, Unfit
 
 # Kinds that lie in folders of their own and are called, in the order in which they take names.
@@ -145,7 +145,7 @@ class SteeringFolder:
                 problem = "its name begins with a dash, or holds a colon as names in plugins do"
             note = WITHOUT_MEMORY if document.fields.get("omitClaudeMd") in (True, "true") else None
             facts: dict[str, Any] = {"description": description, "note": note, "problem": problem}
-            is_main = self.named(name) == self.findings.settings.values.get("agent") and not self.below
+            is_main = self.named(name) == self.findings.settings.get("agent") and not self.below
             return name, facts | ({"is_main": True, "text": document.body.strip()} if is_main else {})
         facts = {"description": document.offer or None, "announced": document.says("user-invocable", default=True)}
         if kind is ItemKind.COMMAND:
@@ -162,12 +162,12 @@ class SteeringFolder:
         call, settings = KINDS[kind].call, self.findings.settings
         is_skill = call == "Skill"
         # These know none of plugins and sub-agents.
-        override = table(settings.values, "skillOverrides").get(name) if is_skill and not self.plugin else None
+        override = table(settings, "skillOverrides").get(name) if is_skill and not self.plugin else None
         if override == "off":
             facts["problem"] = facts["problem"] or "the project's settings switch it off (skillOverrides)"
         facts |= {"shown": Shown.NAME if override == "name-only" else Shown.DESCRIPTION}
-        if denial := settings.denial(call, name, facts.get("label")):
-            rule, is_whole = denial
+        if denied := denial(settings, call, name, facts.get("label")):
+            rule, is_whole = denied
             # A skill that a rule names stays in the listing, and each call is refused.
             facts |= {"shown": Shown.DENIED if is_skill and not is_whole else Shown.HIDDEN, "denied": (rule,)}
         is_hidden = is_skill and document.says("disable-model-invocation", default=False)
@@ -191,7 +191,7 @@ def add_hooks(findings: ScanFindings, file: str, hooks: object, owner: str | Non
 
     `owner` is the call that they wait for, or the plugin that they belong to.
     """
-    why_off = HOOKS_OFF if findings.settings.values.get("disableAllHooks") is True else None
+    why_off = HOOKS_OFF if findings.settings.get("disableAllHooks") is True else None
     for event, groups in table(hooks).items():
         for place, group in enumerate(groups if isinstance(groups, list) else [None]):
             matcher, listed = table(group).get("matcher"), table(group).get("hooks")
@@ -213,7 +213,6 @@ def add_servers(findings: ScanFindings, file: str, servers: Mapping[str, Any], o
 
     `owner` is the plugin that they belong to.
     """
-    values = findings.settings.values
     for name, server in servers.items():
         command, url = (table(server).get(key) for key in ("command", "url"))
         # Arguments, headers and variables may hold secrets of any shape, and are left out.
@@ -222,18 +221,18 @@ def add_servers(findings: ScanFindings, file: str, servers: Mapping[str, Any], o
         shadowed, problem = findings.claim("mcp", name, file) != file, findings.refused(file, f"mcpServers.{name}")
         if shadowed:
             problem = "a server of the same name in a nearer folder takes its place"
-        elif name in texts(values.get("disabledMcpjsonServers")):
+        elif name in texts(findings.settings.get("disabledMcpjsonServers")):
             problem = problem or "the project's settings switch it off (disabledMcpjsonServers)"
         elif reached is None:
             problem = problem or "neither a command nor a url says how to reach it"
-        denied = findings.settings.denials(kinds.server(name))
+        denied = tuple(denials(findings.settings, kinds.server(name)))
         facts = {"problem": problem, "shadowed": shadowed, "denied": denied, "owner": owner}
         findings.add(ItemKind.MCP_SERVER, name, file, description=reached, **facts)
 
 
 def find_plugins(findings: ScanFindings) -> Iterator[Plugin]:
     """Yield those in the skills folder of the session, and those that its settings enable."""
-    tree, wanted = findings.tree, table(findings.settings.values, "enabledPlugins")
+    tree, wanted = findings.tree, table(findings.settings, "enabledPlugins")
     off = {key.lower() for key, value in wanted.items() if value is False}
     for entry in tree.entries(join(findings.start, SKILLS_FOLDER)):
         file = f"{entry.path}/{PLUGIN_MANIFEST}"
@@ -253,7 +252,7 @@ def find_plugins(findings: ScanFindings) -> Iterator[Plugin]:
 def _of_marketplace(findings: ScanFindings, plugin: str, file: str) -> Plugin:
     """Return a plugin that settings enable; the paths of marketplaces begin at the top of the repository."""
     name, _, market = plugin.rpartition("@")
-    folder = market_folder(table(findings.settings.values, "extraKnownMarketplaces").get(market))
+    folder = market_folder(table(findings.settings, "extraKnownMarketplaces").get(market))
     if folder is None:
         return Plugin(plugin, file, problem=OUTSIDE)
     listed = findings.json_object(join(folder, MARKETPLACE_FILE)).get("plugins")

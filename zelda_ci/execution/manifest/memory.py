@@ -13,7 +13,7 @@ from markdown_it.token import Token
 from zelda_ci.domain.kinds import CLAUDE, KINDS, MEMORY_FALLBACKS, MEMORY_FILES, MEMORY_LOCAL, ItemKind
 from zelda_ci.execution.manifest.findings import ScanFindings
 from zelda_ci.execution.manifest.front_matter import COMMENT, MarkdownDocument, parse
-from zelda_ci.execution.manifest.settings import NO_MEMORY
+from zelda_ci.execution.manifest.settings import NO_MEMORY, memory_excluded
 from zelda_ci.execution.manifest.tree import Unfit
 from zelda_ci.files import globs
 
@@ -85,7 +85,7 @@ class Memory:
     ) -> None:
         """Add a file that was read, and what it imports; `depth` files import each other up to it."""
         self._visited.add(self.findings.tree.real(file))
-        if globs.matches(self.findings.settings.memory_excluded, file):
+        if globs.matches(memory_excluded(self.findings.settings), file):
             facts["problem"] = EXCLUDED
         self.findings.add(kind, file, file, text=document.shown, announced=False, **facts)
         if not facts.get("problem"):

@@ -6,10 +6,10 @@ from typing import Any
 
 from zelda_ci.domain.kinds import CLAUDE, PLUGIN_MANIFEST
 from zelda_ci.domain.workspace import SettingFinding, Workspace
-from zelda_ci.execution.agent import Pins
+from zelda_ci.execution.launch import Pins
 from zelda_ci.execution.manifest.findings import ScanFindings
 from zelda_ci.execution.manifest.folders import MODS_KEY, NAMELESS, OUTSIDE, SKILLS_FOLDER, find_plugins, market_folder
-from zelda_ci.execution.manifest.settings import SETTINGS_FILE, ClaudeSettings, parse_object, table
+from zelda_ci.execution.manifest.settings import SETTINGS_FILE, parse_object, table
 from zelda_ci.execution.manifest.tree import Missing, Tree, Unfit
 from zelda_ci.redact import Redactor
 
@@ -58,7 +58,7 @@ def find_pins(workspace: Workspace, redact: Redactor, *, mods: bool) -> Pins:
     with suppress(Unfit):
         parse_object(files[0], scan.tree.read(files[0]))
     values = {file: scan.json_object(file) for file in files}
-    scan.settings = ClaudeSettings(values[files[0]])
+    scan.settings = values[files[0]]
     overruled = [(file, key, EFFECT) for file in files for key in KEYS if values[file].get(key)]
     variables = [(file, name) for file in files for name in table(values[file], "env") if is_ours(name)]
     overruled += [(file, f"env.{name}", EFFECT) for file, name in variables]
@@ -74,12 +74,12 @@ def find_pins(workspace: Workspace, redact: Redactor, *, mods: bool) -> Pins:
         is_mod = plugin.mod_file is not None and not mods
         if is_mod or plugin.problem == OUTSIDE:
             why = "would have run inside Claude Code (a mod)" if is_mod else "would have been fetched from elsewhere"
-            spelled = (key for key in table(scan.settings.values, "enabledPlugins") if key.lower() == plugin.id.lower())
+            spelled = (key for key in table(scan.settings, "enabledPlugins") if key.lower() == plugin.id.lower())
             enabled |= dict.fromkeys((plugin.id, *spelled), False)
             overruled.append((plugin.mod_file or plugin.file, f"enabledPlugins.{plugin.id}", f"It {why}; {UNDONE}."))
         elif plugin.mod_file and not plugin.problem:
             overruled.append((plugin.mod_file, MODS_KEY, MODS_ALLOWED))
-    for name, declared in table(scan.settings.values, "extraKnownMarketplaces").items():
+    for name, declared in table(scan.settings, "extraKnownMarketplaces").items():
         folder = market_folder(declared)
         place = NOWHERE if folder is None else str(workspace.root / folder)
         markets[name] = {"source": {"source": "directory", "path": place}}

@@ -45,7 +45,7 @@ def scan(top: Path, folder: Path, redact: Redactor, ask: Ask | None = None) -> T
         if inside & MEMORY_NAMES:
             memory.add_below(below)
     file = posixpath.join(findings.start, settings.SETTINGS_FILE)
-    folders.add_hooks(findings, file, findings.settings.values.get("hooks"))
+    folders.add_hooks(findings, file, findings.settings.get("hooks"))
     return ToolsManifest(
         items=tuple(findings.items),
         refused=findings.refusals,
@@ -90,7 +90,7 @@ def _add_own(findings: ScanFindings) -> Memory:
     values = findings.json_object(file)
     # Of a file that Claude Code drops only the hooks are named, to say that they are not there.
     is_dropped = findings.refused(file, "")
-    findings.settings = settings.ClaudeSettings({"hooks": values.get("hooks")} if is_dropped else values)
+    findings.settings = {"hooks": values.get("hooks")} if is_dropped else values
     # From the session's folder upwards, since of several servers of one name the nearest wins.
     chain, memory = globs.upwards(findings.start), Memory(findings)
     for folder in chain:

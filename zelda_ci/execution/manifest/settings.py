@@ -3,8 +3,7 @@
 import fnmatch
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from zelda_ci.domain.kinds import CLAUDE
@@ -43,44 +42,36 @@ def texts(value: object) -> tuple[str, ...]:
     return tuple(each for each in (value if isinstance(value, list) else [value]) if isinstance(each, str))
 
 
-@dataclass(frozen=True)
-class ClaudeSettings:
-    """What the project's settings say about other files."""
+def memory_excluded(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return globs of CLAUDE.md files and rules that are not read."""
+    if table(settings, "env").get(NO_MEMORY) not in (None, "", "0", "false", False):
+        return ("**",)
+    # They are held against absolute paths, which of a test run nobody can know.
+    return tuple(glob for glob in texts(settings.get("claudeMdExcludes")) if glob.startswith("**"))
 
-    values: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def memory_excluded(self) -> tuple[str, ...]:
-        """Globs of CLAUDE.md files and rules that are not read."""
-        if table(self.values, "env").get(NO_MEMORY) not in (None, "", "0", "false", False):
-            return ("**",)
-        # They are held against absolute paths, which of a test run nobody can know.
-        return tuple(glob for glob in texts(self.values.get("claudeMdExcludes")) if glob.startswith("**"))
+def denial(settings: Mapping[str, Any], call: str, *names: str | None) -> tuple[str, bool] | None:
+    """Return the rule that denies a call of a tool under one of these names, and whether it denies all calls."""
+    labels = {f"{call}({name})" for name in names if name}
+    for written in texts(table(settings, "permissions").get("deny")):
+        # Sub-agents had another name; skills may be written with the slash of a command line.
+        rule = re.sub(r"^Task\b", "Agent", written).replace("(/", "(", 1)
+        if rule in ("*", call, f"{call}(*)"):
+            return written, True
+        begin = rule[:-3] if call == "Skill" and rule.endswith((":*)", " *)")) else rule
+        if rule in labels or (begin != rule and any(label.startswith(begin) for label in labels)):
+            return written, False
+    return None
 
-    @property
-    def denied(self) -> tuple[str, ...]:
-        """Rules that forbid calls."""
-        return texts(table(self.values, "permissions").get("deny"))
 
-    def denial(self, call: str, *names: str | None) -> tuple[str, bool] | None:
-        """Return the rule that denies a call of a tool under one of these names, and whether it denies all calls."""
-        labels = {f"{call}({name})" for name in names if name}
-        for written in self.denied:
-            # Sub-agents had another name; skills may be written with the slash of a command line.
-            rule = re.sub(r"^Task\b", "Agent", written).replace("(/", "(", 1)
-            if rule in ("*", call, f"{call}(*)"):
-                return written, True
-            begin = rule[:-3] if call == "Skill" and rule.endswith((":*)", " *)")) else rule
-            if rule in labels or (begin != rule and any(label.startswith(begin) for label in labels)):
-                return written, False
-        return None
-
-    def denials(self, prefix: str) -> tuple[str, ...]:
-        """Return the rules that may deny tools of a server, by what their names begin with."""
-        own = f"{prefix}__"
-        rules = [(rule, rule.partition("*")) for rule in self.denied if rule == "*" or rule.startswith("mcp__")]
-        fits = {rule: begin.startswith(own) or (star and own.startswith(begin)) for rule, (begin, star, _) in rules}
-        return tuple(rule for rule, is_fit in fits.items() if is_fit or rule == prefix)
+def denials(settings: Mapping[str, Any], prefix: str) -> Iterator[str]:
+    """Yield the rules that may deny tools of a server, by what their names begin with."""
+    own = f"{prefix}__"
+    for rule in dict.fromkeys(texts(table(settings, "permissions").get("deny"))):
+        begin, star, _ = rule.partition("*")
+        is_fit = begin.startswith(own) or (star and own.startswith(begin)) or rule == prefix
+        if is_fit and (rule == "*" or rule.startswith("mcp__")):
+            yield rule
 
 
 def denies(rule: str, tool: str) -> bool:

@@ -68,11 +68,7 @@ class Cassette(Record):
 
 
 def load(file: Path) -> Cassette:
-    """Read a cassette.
-
-    Raises:
-        ProxyError: There is none, or it cannot be used.
-    """
+    """Read a cassette; a `ProxyError` says why it cannot be used."""
     code = "CASSETTE_DAMAGED"
     try:
         return Cassette.model_validate_json(untrusted.read(file, MAX_RECORDING_BYTES, follow_link=True))

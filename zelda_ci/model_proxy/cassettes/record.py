@@ -12,7 +12,7 @@ from zelda_ci.model_proxy import wire
 from zelda_ci.model_proxy.answer import AnswerEvents
 from zelda_ci.model_proxy.cassettes.cassette import Cassette, Exchange, joined, write
 from zelda_ci.model_proxy.cassettes.session_texts import SessionTexts
-from zelda_ci.model_proxy.wire import Call, CassetteState, Headers
+from zelda_ci.model_proxy.wire import ApiAnswer, Call, CassetteState
 
 log = logging.getLogger(__name__)
 
@@ -41,54 +41,31 @@ def recording(file: Path, label: str, texts: SessionTexts) -> Iterator["Recordin
 
 
 class Recording(CassetteState):
-    """The recording of one run, which sees its requests and answers pass; they are read in a thread, in their order."""
+    """The recording of one run, which gets its requests and answers; they are read in a thread, in their order."""
 
     def __init__(self, texts: SessionTexts, thread: Executor) -> None:
         self._texts, self._thread = texts, thread
         self.cli = "unknown"
         self.exchanges: list[Future[Exchange]] = []
 
-    def begin(self, call: Call) -> "RecordedAnswer":
-        """Return an observer of the answer to a request that is sent now."""
+    def keep(self, call: Call, answer: ApiAnswer, body: bytes, *, cut: bool) -> None:
+        """Keep a request and its answer, as far as that came."""
         self.cli = call.header("user-agent") or self.cli
-        return RecordedAnswer(call)
+        self.exchanges.append(self._thread.submit(self._exchange, call, answer, body, cut=cut))
 
-    def end(self, answer: "RecordedAnswer", *, cut: bool) -> None:
-        """Keep an answer as far as it came."""
-        if answer.status:
-            self.exchanges.append(self._thread.submit(answer.exchange, self._texts, cut=cut))
-
-
-class RecordedAnswer:
-    """Observes one answer until it is complete or cut."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
-        self.status = 0
-        self._headers: Headers = []
-        self._body = bytearray()
-
-    def start(self, status: int, headers: Headers) -> None:
-        """Take in status and headers."""
-        self.status, self._headers = status, headers
-
-    def chunk(self, data: bytes) -> None:
-        """Take in the next bytes of the body."""
-        self._body += data
-
-    def exchange(self, texts: SessionTexts, *, cut: bool) -> Exchange:
+    def _exchange(self, call: Call, answer: ApiAnswer, body: bytes, *, cut: bool) -> Exchange:
         """Return request and answer without paths, ids and secrets."""
-        request = texts.fingerprint(self._call)
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in self._headers}
+        texts, request = self._texts, self._texts.fingerprint(call)
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in answer.headers}
         kept = {name: headers[name] for name in KEPT_HEADERS if name in headers}
-        safe = texts.redact.known_only().json({"headers": kept, "content": texts.blank(self._content())})
-        return Exchange.model_validate({"request": request, "status": self.status, "cut": cut or None, **safe})
+        safe = texts.redact.known_only().json({"headers": kept, "content": texts.blank(_content(body))})
+        return Exchange.model_validate({"request": request, "status": answer.status, "cut": cut or None, **safe})
 
-    def _content(self) -> dict[str, Any] | list[dict[str, Any]] | str:
-        """Return the object or the events, or the text where it is neither."""
-        body = bytes(self._body)
-        if (value := wire.read_object(body)) is not None:
-            return value
-        reader = AnswerEvents()
-        events = [*reader.feed(body), *reader.end()]
-        return joined(events) if events and all(events) else body.decode("utf-8", "replace")
+
+def _content(body: bytes) -> dict[str, Any] | list[dict[str, Any]] | str:
+    """Return the object or the events, or the text where it is neither."""
+    if (value := wire.read_object(body)) is not None:
+        return value
+    reader = AnswerEvents()
+    events = [*reader.feed(body), *reader.end()]
+    return joined(events) if events and all(events) else body.decode("utf-8", "replace")

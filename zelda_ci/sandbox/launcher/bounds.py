@@ -3,11 +3,8 @@
 import os
 import time
 
+from zelda_ci.sandbox.launcher import shared
 from zelda_ci.sandbox.launcher.shared import suppress
-
-TYPE_CHECKING = False  # what `typing` has of that name costs too much at every start
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 # Bytes on the disk below which a run that has taken its share is ended, wherever its files are; the same of memory.
 MIN_FREE_BYTES = 1 << 30
@@ -29,12 +26,12 @@ class Bounds:
         self._next_walk = time.monotonic() + WALK_SECONDS
         self._next_look = time.monotonic() + 1
 
-    def reached(self, family: "Iterable[int]") -> bool:
-        """Whether the family of processes takes more than it may; looks once a second, and writes the report."""
+    def reached(self) -> bool:
+        """Whether the program takes more than it may; looks once a second, and writes the report."""
         if time.monotonic() < self._next_look:
             return False
         self._next_look = time.monotonic() + 1
-        pids = list(family)
+        pids = shared.descendants()
         if len(pids) > self._processes:
             excess = f"had more than {self._processes} processes"
         elif self._takes_memory(pids):

@@ -17,10 +17,6 @@ import struct
 from zelda_ci.sandbox.launcher import shared, world
 from zelda_ci.sandbox.launcher.shared import LIBC, call, prctl
 
-TYPE_CHECKING = False  # as in `shared`
-if TYPE_CHECKING:
-    from typing import Any
-
 # The C library wraps none of Landlock's calls; their numbers are the same on both architectures.
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 PATH_BENEATH = 1
@@ -83,7 +79,7 @@ def _confine(arguments: list[str]) -> list[str]:
     if options:
         world.descend()
     if "landlock" in policy:
-        _landlock(policy["landlock"])
+        _landlock(**policy["landlock"])
     if "seccomp" in policy:
         filters = bytes.fromhex(policy["seccomp"])
         prctl("seccomp", PR_SET_SECCOMP, FILTER, ctypes.byref(Program(len(filters) // 8, filters)))
@@ -137,12 +133,12 @@ def _drop_privileges(uid: int | None) -> None:
         raise OSError("capabilities could not be dropped")
 
 
-def _landlock(policy: "dict[str, Any]") -> None:
+def _landlock(files: int, tcp: int, scoped: int, rules: list[tuple[int, list[str]]]) -> None:
     # A kernel that knows fewer takes what it does not know, as long as that is zero.
-    handled = struct.pack("=3Q", policy["files"], policy["tcp"], policy["scoped"])
+    handled = struct.pack("=3Q", files, tcp, scoped)
     size = ctypes.c_size_t(len(handled))
     ruleset = call("landlock_create_ruleset", LIBC.syscall, CREATE_RULESET, handled, size, 0)
-    for rights, path in ((rights, path) for rights, paths in policy["rules"] for path in paths):
+    for rights, path in ((rights, path) for rights, paths in rules for path in paths):
         try:
             # By descriptor: the rule is about the file that is there now, whatever lies at the path later.
             place = os.open(path, os.O_PATH | os.O_CLOEXEC)

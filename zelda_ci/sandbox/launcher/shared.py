@@ -6,8 +6,7 @@ import sys
 
 TYPE_CHECKING = False  # what `typing` has of that name costs too much at every start
 if TYPE_CHECKING:
-    import signal
-    from collections.abc import Iterator
+    import signal as signal  # noqa: PLC0414  # others import it from here
     from typing import NoReturn
 else:
     # `signal` itself gives the numbers names, which takes longer than everything else here.
@@ -85,14 +84,12 @@ def fail(code: int, message: str) -> "NoReturn":
     os._exit(code)
 
 
-def descendants() -> "Iterator[int]":
+def descendants() -> list[int]:
     """Every living process below this one, orphans included: the kernel makes them our children."""
-    tree = children()
-    waiting = [os.getpid()]
-    while waiting:
-        pids = [pid for _, pid in tree.get(waiting.pop(), [])]
-        waiting += pids
-        yield from pids
+    tree, found = children(), [os.getpid()]
+    for parent in found:  # grows meanwhile
+        found += [pid for _, pid in tree.get(parent, [])]
+    return found[1:]
 
 
 def children() -> dict[int, list[tuple[int, int]]]:

@@ -22,13 +22,7 @@ import time
 
 from zelda_ci.sandbox.launcher import shared
 from zelda_ci.sandbox.launcher.bounds import Bounds
-from zelda_ci.sandbox.launcher.shared import suppress
-
-TYPE_CHECKING = False  # as in `shared`
-if TYPE_CHECKING:
-    import signal
-else:
-    import _signal as signal
+from zelda_ci.sandbox.launcher.shared import signal, suppress
 
 GRACE_SECONDS = 3.0
 # After this much killing, what is left cannot be killed (another user's, or stuck in the kernel).
@@ -83,7 +77,7 @@ def _supervise(argv: list[str], options: dict[str, str]) -> int:
     if program.has_begun():
         program.say(f"ended {code}")
     elif status >= 0:
-        program.complain()
+        os.write(program.errors, b"The program was not started, because it could not be confined.\n")
         return shared.NOT_CONFINED
     return code
 
@@ -105,8 +99,8 @@ class _Program:
     """The supervised program, which reports itself once nothing of ours can fail any more before it runs."""
 
     def __init__(self, options: dict[str, str], secret: bytes) -> None:
-        file, flags = options.get("--status"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-        self._status = os.open(file, flags, 0o600) if file else -1
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._status = os.open(options.get("--status", os.devnull), flags, 0o600)
         self.say(str(os.getpid()))
         self._confined = options.get("--confined")
         self.child = 0
@@ -116,14 +110,13 @@ class _Program:
         os.write(writer, secret)
         os.close(writer)
         # Standard error stays ours until the report, to say if there is none.
-        self._errors = os.dup(2)
+        self.errors = os.dup(2)
         self._has_begun = False
 
     def say(self, word: str) -> None:
         """Write a line into the status file."""
-        if self._status >= 0:
-            with suppress(OSError):  # a full disk: what is not said counts as our failure
-                os.write(self._status, f"{word}\n".encode())
+        with suppress(OSError):  # a full disk: what is not said counts as our failure
+            os.write(self._status, f"{word}\n".encode())
 
     def start(self, argv: list[str]) -> None:
         """Start it in a child, with which alone the streams of this process shall end."""
@@ -159,13 +152,9 @@ class _Program:
                 os.close(self.report)
                 self.report = -1
                 if self._has_begun:
-                    os.close(self._errors)
+                    os.close(self.errors)
                     self.say("begun")
         return self._has_begun
-
-    def complain(self) -> None:
-        """Say that nothing was run."""
-        os.write(self._errors, b"The program was not started, because it could not be confined.\n")
 
     def pass_on(self, number: int) -> None:
         """Send it a signal: it is the oldest child of each generation in between."""
@@ -213,7 +202,7 @@ def _watched(program: _Program, parent: int, wakeups: int, bounds: Bounds | None
             return status
         if deadline is not None and time.monotonic() > deadline:
             return -signal.SIGKILL
-        if bounds and bounds.reached(shared.descendants()):
+        if bounds and bounds.reached():
             return -signal.SIGKILL
         if deadline is None and os.getppid() != parent:
             numbers: set[int] = {signal.SIGTERM}
@@ -252,7 +241,7 @@ def _end_descendants(child: int) -> None:
         while time.monotonic() < deadline:
             _reaped()
             os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            living = set(shared.descendants())
+            living = {*shared.descendants()}
             if not living:
                 return
             fresh = living - stopped

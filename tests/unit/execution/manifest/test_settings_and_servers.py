@@ -9,7 +9,7 @@ import pytest
 from tests.support.steered import named, problems, scanned, workspace_in, write
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.errors import ExecutionError
-from zelda_ci.execution.agent import Pins
+from zelda_ci.execution.launch import Pins
 from zelda_ci.execution.manifest.pins import find_pins
 from zelda_ci.redact import Redactor, Secret
 

@@ -1,0 +1,206 @@
+"""Units of changes in real repositories, and commits without some of them."""
+
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from itertools import combinations
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeVar
+
+import anyio
+import pytest
+
+from tests.support.projects import Project, repository
+from zelda_ci.domain.attribution import ChangeUnit
+from zelda_ci.domain.kinds import may_steer
+from zelda_ci.redact import Redactor
+from zelda_ci.workspace import git, units
+from zelda_ci.workspace.units import ChangeUnits
+
+Files = Mapping[str, str | bytes]
+T = TypeVar("T")
+
+
+def with_units(
+    project: Project, work: Callable[[ChangeUnits], Awaitable[T]], is_felt: Callable[[str], bool] = may_steer
+) -> T:
+    """Read the units of the last commit, and do something with them."""
+
+    async def main() -> T:
+        base, head = project.git("rev-parse", "HEAD~1"), project.git("rev-parse", "HEAD")
+        project.base.mkdir(exist_ok=True)
+        with TemporaryDirectory(dir=project.base) as place:
+            zeldas = git.prepare(project.base, project.environ, Redactor([]))
+            inside = units.prepare(Path(place, "units"), zeldas, head, project.path / ".git")
+            return await work(await units.read_units(inside, base, head, is_felt))
+
+    before = project.fingerprint()
+    try:
+        return anyio.run(main)
+    finally:
+        assert project.fingerprint() == before
+
+
+def changed(tmp_path: Path, before: Files, after: Files, *gone: str, init: tuple[str, ...] = ()) -> Project:
+    project = repository(tmp_path, before, init=init)
+    for path in gone:
+        (project.path / path).unlink()
+    project.write(after)
+    project.commit()
+    return project
+
+
+def found(project: Project) -> tuple[ChangeUnit, ...]:
+    async def work(change: ChangeUnits) -> tuple[ChangeUnit, ...]:
+        return tuple(part.unit for part in change.parts)
+
+    return with_units(project, work)
+
+
+def without(project: Project, *reverted: int) -> str:
+    """The tree of a commit without units, as git lists it; the commit is the same each time."""
+
+    async def work(change: ChangeUnits) -> str:
+        commit = await change.without(reverted)
+        assert commit == await change.without(reverted)
+        return os.fsdecode(await change.git("ls-tree", "-r", "-z", commit)).strip()
+
+    return with_units(project, work)
+
+
+def text(project: Project, path: str, *reverted: int) -> bytes:
+    async def work(change: ChangeUnits) -> bytes:
+        return await change.git("cat-file", "blob", f"{await change.without(reverted)}:{path}")
+
+    return with_units(project, work)
+
+
+def listed(project: Project, commit: str) -> str:
+    return project.git("ls-tree", "-r", "-z", commit)
+
+
+LINES = [f"line {number}\n" for number in range(1, 13)]
+
+
+def edited(**lines: str | None) -> str:
+    new = {int(key[1:]): value for key, value in lines.items()}
+    return "".join(new.get(number, line) or "" for number, line in enumerate(LINES, 1))
+
+
+CASES: dict[str, tuple[Files, Files, tuple[str, ...], int]] = {
+    "hunks near each other": (
+        {"CLAUDE.md": "".join(LINES)},
+        {"CLAUDE.md": edited(_1="one\n", _4=None, _7="seven\nand\n", _10="ten\n", _12="twelve\n")},
+        (),
+        4,
+    ),
+    "one line between": ({"CLAUDE.md": "".join(LINES)}, {"CLAUDE.md": edited(_2="two\n", _4="four\n")}, (), 1),
+    "added and removed": (
+        {"a/CLAUDE.md": "a\n", "CLAUDE.md": "1\n"},
+        {".claude/rules/n.md": "n\n"},
+        ("a/CLAUDE.md",),
+        2,
+    ),
+    "renamed with its name elsewhere": (
+        {".claude/skills/old/SKILL.md": "".join(LINES), "CLAUDE.md": "Use old.\n\n\nBe brief.\n"},
+        {".claude/skills/new/SKILL.md": edited(_2="two\n"), "CLAUDE.md": "Use new.\n\n\nBe long.\n"},
+        (".claude/skills/old/SKILL.md",),
+        2,
+    ),
+    "binary": (
+        {".claude/skills/a/x.bin": b"\0a", "CLAUDE.md": "a\n"},
+        {".claude/skills/a/x.bin": b"\0b", "CLAUDE.md": "b\n"},
+        (),
+        2,
+    ),
+    "line ends": ({"CLAUDE.md": "a\r\nb\r\nc\r\nd\r\n"}, {"CLAUDE.md": "A\r\nb\r\nc\r\nD\r\n"}, (), 2),
+    "no line end": ({"CLAUDE.md": "a\nb\nc\nd"}, {"CLAUDE.md": "A\nb\nc\nd\ne"}, (), 2),
+    "odd names": (
+        {'.claude/rules/a\tb\n"ü\\.md': "a\n", "CLAUDE.md": "1\n"},
+        {'.claude/rules/a\tb\n"ü\\.md': "b\n", "CLAUDE.md": "2\n"},
+        (),
+        2,
+    ),
+    "code": (
+        {"CLAUDE.md": "a\n", "a.py": "1", "b.py": "1"},
+        {"CLAUDE.md": "b\n", "b.py": "2", "c/d.py": "3"},
+        ("a.py",),
+        2,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_any_units_can_be_taken_back(tmp_path: Path, name: str) -> None:
+    before, after, gone, count = CASES[name]
+    project = changed(tmp_path, before, after, *gone, init=("--object-format=sha256",) if name == "code" else ())
+    assert len(found(project)) == count
+    assert without(project) == listed(project, "HEAD")
+    assert without(project, *range(count)) == listed(project, "HEAD~1")
+    trees = [without(project, *some) for size in range(count + 1) for some in combinations(range(count), size)][:12]
+    assert all(trees.count(tree) == 1 for tree in trees)
+
+
+def test_a_hunk_is_taken_back_and_nothing_else(tmp_path: Path) -> None:
+    before, after = CASES["hunks near each other"][:2]
+    project = changed(tmp_path, before, after)
+    assert [unit.lines for unit in found(project)] == [(1, 1), (3, 3), (6, 7), (10, 12)]
+    assert text(project, "CLAUDE.md", 1).decode() == edited(_1="one\n", _7="seven\nand\n", _10="ten\n", _12="twelve\n")
+
+
+def test_a_mode_and_a_link_are_units_and_a_submodule_stays(tmp_path: Path) -> None:
+    project = repository(tmp_path, {".claude/rules/run.md": "a\n", ".claude/rules/b.md": "b\n", "CLAUDE.md": "1\n"})
+    first = project.git("rev-parse", "HEAD")
+    project.git("update-index", "--add", "--cacheinfo", f"160000,{first},lib")
+    project.git("commit", "-q", "-m", "with a submodule")
+    second = project.git("rev-parse", "HEAD")
+    (project.path / ".claude/rules/run.md").chmod(0o755)
+    (project.path / ".claude/rules/b.md").unlink()
+    (project.path / ".claude/rules/b.md").symlink_to("run.md")
+    project.git("add", ".claude")
+    project.git("update-index", "--cacheinfo", f"160000,{second},lib")
+    project.git("commit", "-q", "-m", "changed")
+    assert [(unit.kind, unit.files) for unit in found(project)] == [
+        ("file", (".claude/rules/b.md",)),
+        ("file", (".claude/rules/run.md",)),
+    ]
+    assert without(project, 0, 1) == listed(project, "HEAD~1").replace(first, second)
+
+
+SKILL = "---\nname: deploy\ndescription: Use it to ship.\n---\n# Deploy\n\nRun it.\n"
+MEMORY = "# A\n\none\n\n## B\n\n```\n# no heading\n```\n\ntwo\n\n# C\n\nthree\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "files"),
+    [
+        ("deploy", {".claude/skills/deploy/SKILL.md", ".claude/skills/deploy/more.md"}),
+        (".claude/rules/money.md", {".claude/rules/money.md"}),
+        ("money", {".claude/rules/money.md"}),
+        ("CLAUDE.md:b", {"CLAUDE.md"}),
+        ("CLAUDE.md:nowhere", set()),
+        ("other", set()),
+    ],
+)
+def test_what_has_a_name_is_gone_or_says_nothing(tmp_path: Path, name: str, files: set[str]) -> None:
+    named = {".claude/skills/deploy/SKILL.md": SKILL, ".claude/skills/deploy/more.md": "more\n"}
+    project = changed(tmp_path, {"CLAUDE.md": MEMORY}, {**named, ".claude/rules/money.md": "Pay.\n", "deploy.py": ""})
+
+    async def work(change: ChangeUnits) -> tuple[set[str], list[dict[str, str]]]:
+        removed = await units.without(change.git, change.head, name)
+        if removed is None:
+            return set(), []
+        trees = []
+        for commit in (removed.gone, removed.inert):
+            paths = os.fsdecode(await change.git("ls-tree", "-r", "-z", "--name-only", commit)).split("\0")[:-1]
+            trees.append({it: (await change.git("cat-file", "blob", f"{commit}:{it}")).decode() for it in paths})
+        return {*removed.files}, trees
+
+    found, trees = with_units(project, work)
+    assert found == files
+    for path in files:
+        gone, inert, text = trees[0].get(path), trees[1][path], (project.path / path).read_text()
+        assert gone == (MEMORY.replace(MEMORY[MEMORY.index("## B") : MEMORY.index("# C")], "") if ":" in name else None)
+        assert len(inert) == len(text)
+        assert inert != text
+        assert path != ".claude/skills/deploy/SKILL.md" or inert.startswith("---\nname: deploy\ndescription: This")
