@@ -107,7 +107,7 @@ def test_a_limit_that_is_exceeded_is_exit_code_1_and_a_missing_commit_2(tmp_path
     project = repository(tmp_path, PROJECT)
     done = zelda(project, "context", "--max-always-on", "100")
     assert (done.returncode, "at most 100 are allowed" in " ".join(done.stdout.split())) == (1, True)
-    done = zelda(project, "context", "--max-always-on", "12k", "--against", "HEAD")
+    done = zelda(project, "context", "--max-always-on", "12000", "--against", "HEAD")
     # Of equal files one listing is enough.
     assert (done.returncode, "(head)" in done.stdout, "as before" in done.stdout) == (0, True, True)
     done = zelda(project, "context", "--against", "nowhere")

@@ -10,10 +10,21 @@ from pathlib import Path
 import anyio
 
 from zelda_ci.app import Invocation
-from zelda_ci.ci import base, baseline, comment_mode, conversation, evaluate, nightly, publish, selection, sharding
+from zelda_ci.ci import (
+    base,
+    baseline,
+    comment_mode,
+    conversation,
+    evaluate,
+    nightly,
+    publish,
+    selection,
+    sharding,
+    storing,
+)
 from zelda_ci.ci.base import BaseSource
 from zelda_ci.ci.checkout import read_checkout
-from zelda_ci.ci.context import CiContext
+from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.context_size import context_text, with_context_size
 from zelda_ci.ci.event import decide, decide_requested
 from zelda_ci.ci.evidence import Evidence
@@ -110,6 +121,9 @@ def _skip(case: CiContext, why: str, emit: Emit) -> int:
     notice = render_fork_notice() if decision.explain_forks else f"Zelda did not run: {why}\n"
     with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
         case = _before_any_session(case, partial(BaseSource, case, Path(name)), emit)
+    if case.context_size:
+        # A fork's token may not comment: a second workflow does, by what is stored.
+        storing.store_results(CiResult(case, empty_batch(case.now())))
     return _without_session(case, notice) or (Outcome.INCOMPLETE.exit_code if is_failure else 0)
 
 
