@@ -20,6 +20,7 @@ from zelda_ci.domain.attribution import Attribution, CriterionWorth, WorthReport
 from zelda_ci.domain.check import CheckReport
 from zelda_ci.domain.comparison import Verdict
 from zelda_ci.domain.context_size import ContextReport
+from zelda_ci.domain.details import CriterionJudgement
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import BatchResult, StoredTrials
@@ -38,6 +39,7 @@ from zelda_ci.pipeline.checking import Checker
 from zelda_ci.pipeline.comparing import compare_arms
 from zelda_ci.pipeline.fingerprints import expected_fingerprints, stored_of_both
 from zelda_ci.pipeline.invocation import ACCEPTANCE, SETUP, Prepared, RunOrder, given_by
+from zelda_ci.pipeline.linting import idle
 from zelda_ci.pipeline.tools import Tools
 from zelda_ci.pipeline.worth import check_parts, order_whole, order_without, trials_missing, worth
 from zelda_ci.redact import Redactor
@@ -144,6 +146,12 @@ class Invocation(Prepared):
                 evaluation.anthropic_judge()
 
         return _in_event_loop(lambda: Batch(tools, checker, search).run(threading.Thread(target=preload, daemon=True)))
+
+    def judge_idle(self, emit: Emit) -> dict[str, tuple[CriterionJudgement, ...]]:
+        """By suite, how its judge decides its criteria on a session that does nothing."""
+        contexts = [context for context in map(idle, self.suites) if metrics.ask_judge(context.suite)]
+        judges = self._proxy(self._of_judges)
+        return _in_event_loop(partial(evaluation.judge_idle, contexts, self.workspaces, judges, emit))
 
     def check(self, emit: Emit, *, only_commands: bool = False) -> CheckReport:
         """Try everything that runs of what was ordered need, without a session; no models where commands are meant."""

@@ -30,6 +30,7 @@ COMMANDS = {
     "prune": ("Remove old runs, and workspaces that killed runs left.", "docs/history.md#zelda-prune"),
     "validate": ("Check every file, and show what each suite asks for.", "docs/configuration.md"),
     "lint": ("Say what is weak in suites, with a better wording where one follows.", "docs/lint.md"),
+    "context": ("Show what steering files take of every session's context, in tokens.", "docs/context.md"),
     "explain": ("Say what an error code means, and what to do.", "docs/troubleshooting.md"),
     "ci": ("Run in a GitHub workflow: run suites, compare, comment on the pull request.", "docs/action.md"),
     "completion": ("Make your shell complete commands, suites and run ids.", "docs/history.md#shell-completion"),

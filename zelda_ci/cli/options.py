@@ -168,10 +168,11 @@ def _override(key: str, name: str, place: ConfigKey) -> Decorator:
 
     words = choices(place.field.annotation)
     is_choice = len(words) > 0 and len(kinds(place.field.annotation)) == 1
+    metavar = "N" if kinds(place.field.annotation) == [int] else name.rpartition("-")[2].upper()
     return click.option(
         name,
         type=click.Choice(words) if is_choice else str,
-        metavar=None if is_choice else name.rpartition("-")[2].upper(),
+        metavar=None if is_choice else metavar,
         help=about(place),
         expose_value=False,
         callback=enter,

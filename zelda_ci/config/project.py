@@ -14,6 +14,9 @@ from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig, SuiteConfig
 from zelda_ci.config.selection import is_meant, usual_name
 from zelda_ci.errors import ConfigError
 
+# The code of a project that is right, but has none.
+NO_SUITES = "NO_SUITES"
+
 
 @dataclass(frozen=True)
 class LoadedProject:
@@ -141,7 +144,7 @@ def examine(folder: Path, asked_for: Sequence[str] = ()) -> Examination:
     if problems:
         return Examination(None, ordered(problems))
     if not suites:
-        return Examination(None, (files.no_suites(root, config.config.test_dir),), "NO_SUITES")
+        return Examination(None, (files.no_suites(root, config.config.test_dir),), NO_SUITES)
     resolved = tuple(resolve(each, config) for suite in suites for each in suite_file.combinations(suite))
     notices = [f"left out, since it is broken: {problem}" for problem in left_out]
     notices += files.lookalikes(root, config.config.test_dir)

@@ -100,9 +100,8 @@ class Rule:
             return any(_is_like(each, wanted.removeprefix("/")) for each in names)
         if wanted.startswith("domain:"):
             host = re.sub(r"^\w+://(?:[^/@]*@)?", "", str(given.get("url") or "")).partition("/")[0].partition(":")[0]
-            return _is_like(host.lower(), wanted.removeprefix("domain:").lower()) or host.lower().endswith(
-                f".{wanted.removeprefix('domain:').lower()}"
-            )
+            domain = wanted.removeprefix("domain:").lower()
+            return _is_like(host.lower(), domain) or host.lower().endswith(f".{domain}")
         return any(_is_like(text, wanted) for text in texts_of(given))
 
 

@@ -156,9 +156,8 @@ class Checks:
         begun = min((_place(*each) for each in firsts), default=None)
         early = [call for call, position in thens if begun is None or _place(call, position) < begun]
         if early:
-            return CheckDecision(
-                FAIL, f"{early[0].shown!r} (turn {early[0].turn}) came before any {both.first}.", cited(early)
-            )
+            why = f"{early[0].shown!r} (turn {early[0].turn}) came before any {both.first}."
+            return CheckDecision(FAIL, why, cited(early))
         first = min(firsts, key=lambda each: _place(*each))[0]
         why = f"{first.shown!r} (turn {first.turn}) came before {format_count(len(thens), 'call')} of {both.then}."
         return CheckDecision(PASS, why, cited([first, thens[0][0]]))
@@ -173,9 +172,8 @@ class Checks:
             if is_meant(path)
         ]
         if not found:
-            return CheckDecision(
-                PASS, "No such file is named by a call that reads, by a shell command or by its output."
-            )
+            why = "No such file is named by a call that reads, by a shell command or by its output."
+            return CheckDecision(PASS, why)
         names = some_of(list(dict.fromkeys(path for _, path in found)), MAX_NAMED)
         calls = list(dict.fromkeys(call for call, _ in found))
         by_shell = " As far as the words of shell commands show." if all(c.tool.name == "Bash" for c in calls) else ""
@@ -220,20 +218,13 @@ class Checks:
         last = turns[-1] if turns else None
         text = str(last.text) if last else ""
         match = re2.search(expression_of(phrase) or re2.escape(phrase), text)
-        found = str(match[0]) if match else None
-        is_met = (found is not None) is (check.says is not None)
+        verdict = PASS if (match is not None) is (check.says is not None) else FAIL
         if last is None:
-            return CheckDecision(PASS if is_met else FAIL, "The session ended without a message.")
-        if found is None:
-            ending = text[-MAX_QUOTE_LENGTH:]
-            where = Citation(kind="said", turn=last.index, quote=_text(ending.strip().rpartition("\n")[2]))
-            return CheckDecision(
-                PASS if is_met else FAIL, f"The last message (turn {last.index}) does not say it.", [where]
-            )
-        where = Citation(kind="said", turn=last.index, quote=_text(_line_with(found, text)))
-        return CheckDecision(
-            PASS if is_met else FAIL, f"The last message (turn {last.index}) says {found[:80]!r}.", [where]
-        )
+            return CheckDecision(verdict, "The session ended without a message.")
+        what = f"says {match[0][:80]!r}" if match else "does not say it"
+        line = _line_with(match[0], text) if match else text[-MAX_QUOTE_LENGTH:].strip().rpartition("\n")[2]
+        where = Citation(kind="said", turn=last.index, quote=_text(line))
+        return CheckDecision(verdict, f"The last message (turn {last.index}) {what}.", [where])
 
     def _hooks(self) -> Iterator[tuple[HookRan, int]]:
         """The hooks that ran, each with the turn during which it did."""
@@ -257,8 +248,7 @@ class Checks:
         return CheckDecision(FAIL, f"It did not run.{others}{why}", [*map(_hook_place, of_event)])
 
     def _configured(self, event: str) -> Iterator[Any]:
-        items = self._context.manifest.items if self._context.manifest else ()
-        return (it for it in items if it.kind is ItemKind.HOOK and it.name.partition(":")[0] == event)
+        return (it for it in self._manifest.items if it.kind is ItemKind.HOOK and it.name.partition(":")[0] == event)
 
     def _is_of(self, ran: HookRan, part: str) -> bool:
         """Whether a hook that has a part in its command waits for what this one ran for, or it is that itself.
@@ -277,9 +267,8 @@ class Checks:
             return CheckDecision(FAIL, f"No call of {rule.text} was tried, so no hook could block one.")
         if passed:
             return CheckDecision(FAIL, f"{passed[0].shown!r} (turn {passed[0].turn}) was not blocked.", cited(passed))
-        after = next(
-            (call for call in self._calls if (call.turn, call.number) > (tried[-1].turn, tried[-1].number)), None
-        )
+        last = tried[-1].turn, tried[-1].number
+        after = next((call for call in self._calls if (call.turn, call.number) > last), None)
         then = f"Then the session called {after.shown!r} (turn {after.turn})." if after else "Then it called nothing."
         return CheckDecision(PASS, f"A hook blocked it {_times(len(tried))} ({_turns_of(tried)}). {then}", cited(tried))
 

@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from zelda_ci.domain import numbers
+from zelda_ci.domain.comparison import ContextTooLarge
 from zelda_ci.domain.context_size import ContextFinding, ContextItem, ContextListing, ContextReport
 from zelda_ci.domain.kinds import FOLLOWED, KINDS
 from zelda_ci.model_proxy.pricing import cost_usd, is_known
+from zelda_ci.report.builders.gate import gate_sentence
 from zelda_ci.report.builders.phrases import line, listed
 from zelda_ci.report.model import Cell, Column, Details, Line, Row, Table, TableRow, Tone, plain
 from zelda_ci.report.text import sentence, visible
@@ -63,15 +65,17 @@ def moved_line(report: ContextReport) -> Line:
     return listed(named, MAX_NAMED, "unit") if named else ()
 
 
-def too_large(head: ContextListing, limit: int | None) -> str | None:
-    """Words for what is more than a limit allows; nothing where it is not, or none is set."""
+def too_large(head: ContextListing, limit: int | None) -> ContextTooLarge | None:
+    """The finding of the gate, where more is always there than it allows."""
     if limit is None or head.always <= limit:
         return None
-    about = "about " * head.is_estimated
-    return (
-        f"{about}{numbers.whole(head.always)} tokens are always in context, and at most {numbers.whole(limit)} are "
-        f"allowed (gate.maxAlwaysOnTokens): {numbers.whole(head.always - limit)} too many"
-    )
+    return ContextTooLarge(tokens=head.always, maximum=limit, is_estimated=head.is_estimated)
+
+
+def context_line(report: ContextReport) -> Line:
+    """The size, and what moved it: one paragraph of a comment."""
+    moved = moved_line(report)
+    return line("{}: {}.", size_line(report), moved) if moved else line("{}.", size_line(report))
 
 
 def finding_words(found: ContextFinding) -> str:
@@ -80,8 +84,8 @@ def finding_words(found: ContextFinding) -> str:
 
 
 def _over(head: ContextListing, limit: int | None) -> Row | None:
-    words = too_large(head, limit)
-    return Row("Too much", (Cell(words, Tone.BAD),)) if words else None
+    found = too_large(head, limit)
+    return Row("Too large", (Cell(gate_sentence(found), Tone.BAD),)) if found else None
 
 
 def _rows(report: ContextReport, pairs: Sequence[_Pair]) -> Iterator[Row]:
