@@ -272,7 +272,7 @@ def _listing(side: Opened, given: Given, counts: _Counts, prepared: Prepared) ->
     )
     whole, source, redact = counts.requests[id(given.first)], side.workspace.source, prepared.redact
     return ContextListing(
-        commit=None if source.dirty or source.commit is None else redact(source.commit),
+        commit=None if source.parent or source.commit is None else redact(source.commit),
         model=redact(prepared.suites[0].execution.model),
         window=given.window,
         own=max(0, whole - sum(item.always for item in items)),
