@@ -15,7 +15,7 @@ from zelda_ci.config.document import load_document
 from zelda_ci.config.files import find_root, suite_files
 from zelda_ci.config.merge import DEFAULT, Layer, LoadedSuite, Model, Origin, SuiteFile, resolve, with_value
 from zelda_ci.config.messages import Rejected, ordered
-from zelda_ci.config.project import Examination, LoadedProject, folder_problems
+from zelda_ci.config.project import InvalidConfigError, LoadedProject, folder_problems
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig, SuiteConfig, keys
 from zelda_ci.config.source import Source
 from zelda_ci.config.suite_file import with_usual
@@ -100,7 +100,7 @@ def settle(head: LoadedProject, top: Path, base: Path, folder: Path, commit: str
     config = head.config.replace(results_dir=results_dir)
     settled = replace(head, layer=replace(head.layer, config=config), suites=suites)
     if unfit := tuple(folder_problems(replace(settled.layer, source=Source()), head.root)):
-        raise Examination(None, ordered(unfit)).error()
+        raise InvalidConfigError(unfit)
     new = dict.fromkeys(it.resolved.file for it in head.suites if paths[it.resolved.name] not in own)
     held = {Path(os.path.relpath(file, base)).as_posix() for file in suite_files(root, layer.config.test_dir)}
     # Names need not be text.
