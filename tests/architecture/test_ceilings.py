@@ -19,7 +19,7 @@ CEILINGS = {
     "zelda_ci/ci": 3767,
     "zelda_ci/cli": 2567,
     "zelda_ci/compare": 2667,
-    "zelda_ci/config": 3003,
+    "zelda_ci/config": 2986,
     "zelda_ci/domain": 4269,
     "zelda_ci/execution": 2562,
     "zelda_ci/files": 724,
