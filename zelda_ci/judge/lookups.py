@@ -17,9 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.session import SessionTranscript
 from zelda_ci.judge import workspace
-from zelda_ci.judge.base import problems_of
 from zelda_ci.judge.characters import marked, spelled
-from zelda_ci.judge.prompts import fence, mark_of
+from zelda_ci.judge.prompts import fence, mark_of, problems_of
 from zelda_ci.judge.rendering import CitedPiece, outline, pieces
 from zelda_ci.judge.workspace import LookupFailedError
 from zelda_ci.redact import Redactor, SafeText

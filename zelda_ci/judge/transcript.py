@@ -19,9 +19,17 @@ from pydantic import BaseModel
 
 from zelda_ci.domain.session import SessionTranscript
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import CHARS_PER_TOKEN, Judge, JudgeQuestion, PromptTooLongError, all_of, estimated_tokens
+from zelda_ci.judge.base import (
+    CHARS_PER_TOKEN,
+    Judge,
+    JudgeQuestion,
+    PromptTooLongError,
+    all_of,
+    estimated_tokens,
+    repeated,
+)
 from zelda_ci.judge.characters import marked
-from zelda_ci.judge.prompts import mark_of, repeated
+from zelda_ci.judge.prompts import mark_of
 from zelda_ci.judge.rendering import SEPARATOR, chunked, outline, preface, units, windowed
 
 # Of the judge's context; the rest is for its answer, and for the estimate being an estimate.
