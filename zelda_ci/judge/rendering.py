@@ -92,12 +92,9 @@ def limits(transcript: SessionTranscript, max_chars: int) -> Mapping[tuple[int, 
     telling = {*commands[-LAST_COMMANDS:], *(place for place, call in calls.items() if call.is_error)}
     telling.update(place for place in commands if _TROUBLE.search(calls[place].output or ""))
 
-    def limit(place: tuple[int, int], call: ToolCall) -> int:
-        if place in telling:
-            return max_chars * TELLING_FACTOR
-        return max_chars // FILE_DIVISOR if {"file_path", "notebook_path"} & call.input.keys() else max_chars
-
-    return {place: limit(place, call) for place, call in calls.items()}
+    of_files = [place for place, call in calls.items() if {"file_path", "notebook_path"} & call.input.keys()]
+    most = dict.fromkeys(calls, max_chars) | dict.fromkeys(of_files, max_chars // FILE_DIVISOR)
+    return most | dict.fromkeys(telling, max_chars * TELLING_FACTOR)
 
 
 @dataclass(frozen=True)
@@ -115,12 +112,9 @@ class CitedPiece:
 
 
 def pieces(transcript: SessionTranscript, mark: str, max_chars: int | None = None) -> Iterator[CitedPiece]:
-    """The session in order.
+    """The session in order, each heading with a mark that the session does not know, and so cannot forge.
 
-    Args:
-        transcript: Of any length.
-        mark: Stands in every heading and is unknown to the session, which therefore cannot forge a heading.
-        max_chars: Of longer calls, head and tail around a line that says how to look up the rest; see `limits`.
+    With `max_chars`, of longer calls head and tail around a line that says how to look up the rest; see `limits`.
     """
     most = limits(transcript, max_chars) if max_chars else {}
     place = "turn 0"

@@ -154,7 +154,10 @@ async def _read(
     if cut := sum(len(piece) > budget for piece in pieces):
         notes.append(f"Of {cut} turns or calls that were too large for it, the judge saw head and tail only.")
     try:
-        return QueryResult(await query.finish(_earlier(transcript, query, findings, room)), len(parts), tuple(notes))
+        chars = max(0, _chars(room - query.fixed_tokens))
+        lines = windowed("\n".join(outline(transcript.turns)), min(chars // 2, _chars(OUTLINE_SHARE * room)))
+        earlier = EarlierFindings(findings_json(findings, chars - len(lines)), is_whole=False, outline=lines)
+        return QueryResult(await query.finish(earlier), len(parts), tuple(notes))
     except JudgeError as problem:
         if isinstance(problem, PromptTooLongError) and not is_last:
             raise
@@ -171,14 +174,6 @@ async def _finding(judge: Judge, query: TranscriptQuery[F, R], part: TranscriptP
         with suppress(JudgeError):
             found, _ = query.check(await judge.ask(again, query.finding))
     return found
-
-
-def _earlier(
-    transcript: SessionTranscript, query: TranscriptQuery[F, R], findings: Sequence[F], room: int
-) -> EarlierFindings:
-    chars = max(0, _chars(room - query.fixed_tokens))
-    lines = windowed("\n".join(outline(transcript.turns)), min(chars // 2, _chars(OUTLINE_SHARE * room)))
-    return EarlierFindings(findings_json(findings, chars - len(lines)), is_whole=False, outline=lines)
 
 
 def _chars(tokens: float) -> int:

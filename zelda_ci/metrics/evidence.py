@@ -60,6 +60,7 @@ class Sources:
     """Why a claim of absence does not hold."""
     image: Callable[[SessionImage], str | None] = lambda _: "no image was shown"
     """Why an image of a call cannot be cited: nobody has seen it."""
+    _passages: dict[object, Sequence[Passage] | None] = field(default_factory=dict, init=False)
 
     @cached_property
     def turns(self) -> dict[int, Turn]:
@@ -82,10 +83,6 @@ class Sources:
     @cached_property
     def _added(self) -> str:
         return plain("\n".join(citable.added(self.patch)))
-
-    @cached_property
-    def _passages(self) -> dict[object, Sequence[Passage] | None]:
-        return {}
 
     def passages(self, place: CitedPlace) -> Sequence[Passage] | None:
         """The texts of a place, made once; nothing where there is no such place."""

@@ -327,8 +327,12 @@ class ToolUsage:
 def _counted(context: EvalContext, manifest: ToolsManifest, redact: Redactor) -> ToolUsageDetails:
     """What is known without a judge."""
     uses = count_uses(context.transcript, manifest, redact)
-    entries = tuple(_entry(item, redact) for item in manifest.items)
-    silent = redact("It was not judged.")
+    entries, silent = [], redact("It was not judged.")
+    for item in manifest.items:
+        # Without what makes a result large.
+        facts = {name: getattr(item, name) for name in ManifestEntry.model_fields}
+        short = {"description": redact(shortened(item.description, SHORT))} if item.description else {}
+        entries.append(ManifestEntry(**facts | short))
     return ToolUsageDetails(
         used={use.tool: use.calls for use in uses},
         uses=uses,
@@ -338,14 +342,6 @@ def _counted(context: EvalContext, manifest: ToolsManifest, redact: Redactor) ->
             if item.is_followed and item.loaded
         ),
         not_loaded=tuple(entry for entry in entries if not entry.loaded and not entry.on_demand),
-        manifest=entries,
+        manifest=tuple(entries),
         notes=manifest.notes,
     )
-
-
-def _entry(item: ManifestItem, redact: Redactor) -> ManifestEntry:
-    """An item without what makes a result large."""
-    facts = {name: getattr(item, name) for name in ManifestEntry.model_fields}
-    if item.description:
-        facts["description"] = redact(shortened(item.description, SHORT))
-    return ManifestEntry(**facts)

@@ -340,12 +340,10 @@ def _counts(row: Grammar, match: Any) -> Counter[str]:
                 counts[name[0]] += _number(text or "no")
     for entry in re2.split(r" *[,|] *", match["l"]) if match.groupdict().get("l") else ():
         part = _LISTED.fullmatch(entry)
-        counts[_kind(part[2] or part[3]) if part else "?"] += int(part[1] or part[4]) if part else 1
+        word = (part[2] or part[3]) if part else ""
+        kind = _WORDS.get(word) or _WORDS.get(word.removesuffix("s"), "?")
+        counts[kind] += int(part[1] or part[4]) if part else 1
     return counts
-
-
-def _kind(word: str) -> str:
-    return _WORDS.get(word) or _WORDS.get(word.removesuffix("s"), "?")
 
 
 def _number(text: str) -> int:
