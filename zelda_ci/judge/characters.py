@@ -41,8 +41,6 @@ def marked(text: str) -> str:
     return "\n".join(_NAME.sub(_name, line) if _FOREIGN.search(line) else line for line in lines)
 
 
-NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
-
 # Combining marks upon one letter in any living script; a pile of them paints over the neighbouring lines.
 MAX_MARKS = 3
 
@@ -58,14 +56,8 @@ def _spelled(run: str, keep: str) -> Iterator[str]:
     marks = 0
     for char in run:
         marks = marks + 1 if unicodedata.category(char) in {"Mn", "Me"} else 0
-        yield _code(char) if char not in keep and (acts(char) or marks > MAX_MARKS) else char
-
-
-def _code(char: str) -> str:
-    number = ord(char)
-    if number < 0x100:
-        return NAMED.get(char, f"\\x{number:02x}")
-    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+        deceives = char not in keep and (acts(char) or marks > MAX_MARKS)
+        yield char.encode("unicode_escape").decode() if deceives else char
 
 
 def unmarked(text: str) -> str:

@@ -159,7 +159,7 @@ def outline(turns: Iterable[Turn]) -> Iterator[str]:
         for number, call in enumerate(turn.tool_calls, start=1):
             returned = "never returned" if call.output is None else f"returned {len(call.output.splitlines())} lines"
             ended = ", denied" if call.denied else ", an error" if call.is_error else ""
-            given = _brief(" ".join(_fields(call.input)))
+            given = _brief(" ".join(map(": ".join, fields(call.input))))
             yield f"turn {turn.index} call {number}: {call.name} {given} - {returned}{ended}"
 
 
@@ -186,7 +186,7 @@ def _around(entry: ToolReturned | UserSaid | Denied | HookRan | Retried | Notice
 
 
 def _call_texts(call: ToolCall, mark: str) -> Iterator[str]:
-    yield from _fields(call.input)
+    yield from map(": ".join, fields(call.input))
     if call.output is None:
         yield f"[{mark} it never returned]"
     else:
@@ -200,10 +200,9 @@ def _image_lines(images: Sequence[SessionImage], mark: str) -> Iterator[str]:
         yield f"[{mark} image {number}: {image.media_type}, {image.size_bytes} bytes, {image.sha256}]"
 
 
-def _fields(values: Mapping[str, Any]) -> Iterator[str]:
-    """Texts as they are, so that they can be quoted; everything else as JSON."""
-    for name, value in values.items():
-        yield f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+def fields(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What a call was given: texts as they are, so that they can be quoted; everything else as JSON."""
+    return ((name, it if isinstance(it, str) else json.dumps(it, ensure_ascii=False)) for name, it in values.items())
 
 
 def _thread(entry: Turn | UserSaid) -> str:

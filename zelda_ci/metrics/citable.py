@@ -6,12 +6,11 @@ its sub-agents. A result proves nothing where it only repeats what the session h
 """
 
 import itertools
-import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from zelda_ci.domain.session import Noticed, SessionTranscript, ToolCall, Turn, UserSaid
-from zelda_ci.judge.rendering import preface, units
+from zelda_ci.judge.rendering import fields, preface, units
 from zelda_ci.metrics.quotes import Line, Standing, lines_of, without_numbers
 
 _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
@@ -109,12 +108,7 @@ def phrase(text: str) -> str:
 
 def typed_in(call: ToolCall) -> str:
     """What a call was given, as a phrase: it or a later one could print it."""
-    return phrase(" ".join(text for name, text in _fields(call.input) if name not in PATHS))
-
-
-def _fields(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """Fields as they are shown: texts as they are, everything else as JSON."""
-    return ((name, it if isinstance(it, str) else json.dumps(it, ensure_ascii=False)) for name, it in values.items())
+    return phrase(" ".join(text for name, text in fields(call.input) if name not in PATHS))
 
 
 def turn_lines(turn: Turn, call: int, typed: Sequence[str], added: str, *, numbers: bool) -> Iterator[Line]:
@@ -126,7 +120,7 @@ def turn_lines(turn: Turn, call: int, typed: Sequence[str], added: str, *, numbe
         for start, said in (("(thinking) ", turn.thinking), ("", turn.text)):
             yield from lines_of(f"{start}{said}", Standing.WORDS) if said else ()
     for made in turn.tool_calls[call - 1 : call] if call else turn.tool_calls:
-        for name, text in _fields(made.input):
+        for name, text in fields(made.input):
             yield from lines_of(f"{name}: {text}", _given(made, name, text, added))
         if made.output is not None:
             found = [int(number) for number in re.findall(r"^\s*(\d{1,9})(?:\t|→| \|)", made.output, re.MULTILINE)]

@@ -105,16 +105,13 @@ class Sources:
             case "task":
                 return [lines_of(self.task, Standing.TASK)] if self.task else None
             case _ if place.turn:
-                return self._turn(place)
+                turn = self.turns.get(place.turn)
+                if turn is None or not 0 <= place.call <= len(turn.tool_calls):
+                    return None
+                typed = [phrase for index, phrase in self._typed if index <= place.turn]
+                return [citable.turn_lines(turn, place.call, typed, self._added, numbers=it) for it in (True, False)]
             case _:
                 return [citable.other_lines(self.transcript, self.mark)] if self.transcript else None
-
-    def _turn(self, place: CitedPlace) -> Sequence[Iterable[Line]] | None:
-        turn = self.turns.get(place.turn)
-        if turn is None or not 0 <= place.call <= len(turn.tool_calls):
-            return None
-        typed = [phrase for index, phrase in self._typed if index <= place.turn]
-        return [citable.turn_lines(turn, place.call, typed, self._added, numbers=numbers) for numbers in (True, False)]
 
     def _file(self, place: CitedPlace) -> Sequence[Iterable[Line]] | None:
         """Lines of a file, or without their numbers all of it; of one that is gone, what the patch shows of it."""
