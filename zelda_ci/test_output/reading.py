@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import anyio
 import anyio.to_thread
@@ -166,10 +166,9 @@ def _merged(tallies: Iterable[Tally]) -> list[Tally]:
     for tally in tallies:
         last = merged[-1] if merged else None
         if last and tally.format in _MERGED and (last.format, last.label) == (tally.format, tally.label):
-            passed, failed, errored, skipped = map(sum, zip(last.outcomes, tally.outcomes, strict=True))
-            names = first_names((*last.failures, *tally.failures))
-            last = replace(last, passed=passed, failed=failed, errored=errored, skipped=skipped, failures=names)
-            merged[-1] = replace(last, flaky=last.flaky + tally.flaky)
+            kinds = ("passed", "failed", "errored", "skipped", "flaky")
+            counts: Any = {kind: getattr(last, kind) + getattr(tally, kind) for kind in kinds}
+            merged[-1] = replace(last, failures=first_names((*last.failures, *tally.failures)), **counts)
         else:
             merged.append(tally)
     return merged
