@@ -18,12 +18,16 @@ from zelda_ci.judge.lookups import SessionLookups
 from zelda_ci.judge.prompts import fence, mark_of, render
 
 A = TypeVar("A", bound=BaseModel)
+T = TypeVar("T")
 
 # Measured on transcripts: 2.67 with current models, 2.9 with older ones. What is estimated must not be too small.
 CHARS_PER_TOKEN = 2.5
 
 # Code of the error that says: the answer was longer than the judge may answer.
 ANSWER_CUT = "JUDGE_ANSWER_CUT"
+MODEL_SEPARATOR = " + "
+# More requests side by side mostly meet the API's rate limit.
+AT_ONCE = 4
 
 
 class PromptTooLongError(JudgeError):
@@ -113,9 +117,6 @@ class JudgePanel:
         return await self._judges[model].ask(question, form)
 
 
-MODEL_SEPARATOR = " + "
-
-
 def estimated_tokens(*texts: str) -> int:
     """Size of texts, estimated from their length."""
     return math.ceil(sum(map(len, texts)) / CHARS_PER_TOKEN)
@@ -132,12 +133,6 @@ def repeated(question: JudgeQuestion, problems: Iterable[str], nonce: str) -> Ju
     """The question once more, with why the answer could not be used: fenced, for it names what a session wrote."""
     told = fence("problems", "\n".join(map(spelled, problems)), nonce)
     return replace(question, body=render("again", question=question.body, problems=told))
-
-
-T = TypeVar("T")
-
-# More requests side by side mostly meet the API's rate limit.
-AT_ONCE = 4
 
 
 async def all_of(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T | JudgeError]:

@@ -15,6 +15,9 @@ SELECTORS = range(0xE0100, 0xE01F0)
 # Scripts with letters that look like Latin ones; by the first word of the names of their characters.
 ALIKE = frozenset({"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU", "FULLWIDTH", "MATHEMATICAL"})
 
+# Combining marks upon one letter in any living script; a pile of them paints over the neighbouring lines.
+MAX_MARKS = 3
+
 # What is read as one name: identifiers, paths, domains, addresses.
 _NAME = re.compile(r"[^\W_](?:[\w./@:-]*[^\W_])?")
 _LATIN = re.compile(r"[A-Za-z]")
@@ -39,10 +42,6 @@ def marked(text: str) -> str:
         return text
     lines = text.translate(_Acting()).split("\n")
     return "\n".join(_NAME.sub(_name, line) if _FOREIGN.search(line) else line for line in lines)
-
-
-# Combining marks upon one letter in any living script; a pile of them paints over the neighbouring lines.
-MAX_MARKS = 3
 
 
 def spelled(text: str, keep: str = "") -> str:

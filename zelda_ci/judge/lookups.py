@@ -203,10 +203,8 @@ class SessionLookups:
             heading, text = BY_TOOL[name].model_validate(dict(values)).answer(self)
         except ValidationError as problem:
             return self.redact(problems_of(problem))
-        except OSError as problem:
-            return self.redact(f"That cannot be looked up: {problem.strerror}")
-        except LookupFailedError as problem:
-            return self.redact(f"That cannot be looked up: {problem}")
+        except (OSError, LookupFailedError) as problem:
+            return self.redact(f"That cannot be looked up: {getattr(problem, 'strerror', problem)}")
         text = marked(text)
         if len(text) > MAX_RESULT_LENGTH:
             heading += f" Cut after {MAX_RESULT_LENGTH} characters: ask for less at once."

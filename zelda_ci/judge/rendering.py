@@ -15,7 +15,6 @@ from zelda_ci.domain.session import (
     Retried,
     SessionImage,
     SessionTranscript,
-    ToolCall,
     ToolReturned,
     Turn,
     UserSaid,
@@ -128,7 +127,11 @@ def pieces(transcript: SessionTranscript, mark: str, max_chars: int | None = Non
         yield CitedPiece(place, f"{place}{_thread(entry)}{invented}", "\n".join(filter(None, words)))
         for number, call in enumerate(entry.tool_calls, start=1):
             # With the lines that look-ups count.
-            text = marked("\n".join(_call_texts(call, mark)))
+            texts = [*map(": ".join, fields(call.input)), f"[{mark} it never returned]"]
+            if call.output is not None:
+                how = " an error" * call.is_error + ", denied" * call.denied
+                texts[-1:] = (f"[{mark} returned{how}]", call.output, *_image_lines(call.images, mark))
+            text = marked("\n".join(texts))
             if limit := most.get((entry.index, number)):
                 where = f"read_turn shows them: turn {entry.index}, call {number}, first_line {{line}}"
                 text = windowed(text, limit, f"[{mark} {{}} characters are left out here; {where}]")
@@ -183,16 +186,6 @@ def _around(entry: ToolReturned | UserSaid | Denied | HookRan | Retried | Notice
             return "a model request was repeated", entry.error
         case Noticed():
             return "notice", f"{entry.kind}: {entry.text}"
-
-
-def _call_texts(call: ToolCall, mark: str) -> Iterator[str]:
-    yield from map(": ".join, fields(call.input))
-    if call.output is None:
-        yield f"[{mark} it never returned]"
-    else:
-        yield f"[{mark} returned{' an error' if call.is_error else ''}{', denied' if call.denied else ''}]"
-        yield call.output
-        yield from _image_lines(call.images, mark)
 
 
 def _image_lines(images: Sequence[SessionImage], mark: str) -> Iterator[str]:

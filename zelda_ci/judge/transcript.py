@@ -114,10 +114,8 @@ async def query_transcript(transcript: SessionTranscript, judge: Judge, query: T
     """Read a transcript; raises JudgeError where there is no result, or one of the parts could not be read."""
     room = int(CONTEXT_SHARE * judge.context_tokens)
     for cuts in range(MAX_CUTS):
-        try:
+        with suppress(PromptTooLongError):
             return await _read(transcript, judge, query, room >> cuts)
-        except PromptTooLongError:
-            continue
     return await _read(transcript, judge, query, room >> MAX_CUTS, is_last=True)
 
 
