@@ -260,22 +260,16 @@ class Importer:
             case "regex":
                 self._pattern(grader, grader.get("pattern").text or text, suite)
             case "tool_used":
-                rule = self._rule(grader, suite)
-                low, high = grader.get("min").value, grader.get("max").value
-                if rule:
-                    suite.checks.append(_counted(rule, 1 if low is None else low, high))
+                if rule := self._rule(grader, suite):
+                    suite.checks.append(_counted(rule, grader.get("min").value, grader.get("max").value))
             case "tool_order":
                 rules = [self._rule(grader.get(key), suite, grader) for key in ("before", "after")]
                 if all(rules):
                     suite.checks.append({"before": {"first": rules[0], "then": rules[1]}})
             case "file_exists":
                 path = grader.get("path", "glob", "pattern").text
-                word = "changed" if grader.get("exists").value is not False else "no file"
-                suite.checks.append(
-                    {"changed": [path]}
-                    if word == "changed"
-                    else {"command": f"test ! -e {path}", "name": f"No {path}."}
-                )
+                gone = {"command": f"test ! -e {path}", "name": f"No {path}."}
+                suite.checks.append(gone if grader.get("exists").value is False else {"changed": [path]})
             case "llm":
                 target = suite.answer_criteria if grader.get("focus").text == "last_message" else suite.criteria
                 target.append(" ".join(text.split()))
@@ -317,9 +311,7 @@ class Importer:
         self._unknown(whole, "description prompts tests defaultTest $schema", "promptfoo")
         defaults = self._listed(whole.get("defaultTest"), path)
         default = defaults[0] if defaults else Node(Source(values={}))
-        prompts = [
-            prompt.get("raw", "label").text or prompt.text for prompt in self._listed(whole.get("prompts"), path)
-        ]
+        prompts = [it.get("raw", "label").text or it.text for it in self._listed(whole.get("prompts"), path)]
         tests = self._listed(whole.get("tests"), path) or [default]
         for number, test in enumerate(tests, start=1):
             variables = {**self._variables(default), **self._variables(test)}
@@ -351,11 +343,9 @@ class Importer:
         return found
 
     def _variables(self, test: Node) -> dict[str, list[str]]:
-        given = test.get("vars").value or {}
-        texts = {name: value if isinstance(value, tuple) else (value,) for name, value in given.items()}
-        return {
-            name: [each if isinstance(each, str) else json.dumps(each) for each in it] for name, it in texts.items()
-        }
+        given = (test.get("vars").value or {}).items()
+        lists = ((name, value if isinstance(value, tuple) else (value,)) for name, value in given)
+        return {name: [it if isinstance(it, str) else json.dumps(it) for it in values] for name, values in lists}
 
     def _fill(self, suite: ImportedSuite, prompt: str, variables: Mapping[str, Sequence[str]], test: Node) -> None:
         """Put the variables into a prompt; those with several values become the suite's matrix."""
@@ -387,11 +377,8 @@ class Importer:
             elif how == "all" and is_absent:
                 self._left(assertion, f"{suite.name}: no check says that one of several texts is missing")
                 return
-            plain = kind == "contains"
-            suite.checks += [
-                {"notSays" if is_absent else "says": text if plain else f"/{each}/"}
-                for text, each in zip(texts if plain else sought, sought, strict=False)
-            ]
+            said = texts if kind == "contains" else [f"/{each}/" for each in sought]
+            suite.checks += [{"notSays" if is_absent else "says": each} for each in said]
         elif kind in _RUBRICS and not is_absent:
             suite.answer_criteria += [" ".join(_RUBRICS[kind].format(text).split()) for text in texts if text]
         elif kind in {"skill-used", "trajectory:tool-used"}:
@@ -399,9 +386,7 @@ class Importer:
                 name = filled(each.text or each.get("name", "pattern").text)
                 rule = f"Skill({name})" if kind == "skill-used" else name
                 low, high = each.get("min").value, each.get("max").value
-                suite.checks.append(
-                    {"notCalled": rule} if is_absent else _counted(rule, 1 if low is None else low, high)
-                )
+                suite.checks.append({"notCalled": rule} if is_absent else _counted(rule, low, high))
         elif kind == "trajectory:tool-sequence" and not is_absent:
             steps = value if value.get("steps").value is None else value.get("steps")
             suite.checks.append({"order": [step.text or step.get("name").text for step in steps]})
@@ -410,9 +395,8 @@ class Importer:
         elif kind == "trajectory:tool-args-match":
             given = value.get("args").value or {}
             if len(given) == 1 and isinstance(text := next(iter(given.values())), str):
-                suite.checks.append(
-                    {"notCalled" if is_absent else "called": f"{value.get('name').text}({filled(text)})"}
-                )
+                call = f"{value.get('name').text}({filled(text)})"
+                suite.checks.append({"notCalled" if is_absent else "called": call})
             else:
                 self._left(assertion, f"{suite.name}: no rule can say a call with several arguments")
         elif kind == "trajectory:step-count" and value.get("type").text in {"tool", "command"}:
@@ -434,7 +418,8 @@ class Importer:
             )
 
 
-def _counted(rule: str, low: int, high: int | None) -> dict[str, Any]:
+def _counted(rule: str, low: int | None, high: int | None) -> dict[str, Any]:
+    low = 1 if low is None else low
     if high == 0:
         return {"notCalled": rule}
     if low == 1 and high is None:

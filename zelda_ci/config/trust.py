@@ -15,9 +15,10 @@ from zelda_ci.config.document import load_document
 from zelda_ci.config.files import find_root, suite_files
 from zelda_ci.config.merge import DEFAULT, Layer, LoadedSuite, Model, Origin, SuiteFile, resolve, with_value
 from zelda_ci.config.messages import Rejected, ordered
-from zelda_ci.config.project import Examination, LoadedProject, folder_problems
+from zelda_ci.config.project import InvalidConfigError, LoadedProject, folder_problems
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig, SuiteConfig, keys
 from zelda_ci.config.source import Source
+from zelda_ci.config.suite_file import with_usual
 from zelda_ci.domain.keys import HEAD, Decider, KeyDecision
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.errors import ConfigError
@@ -99,7 +100,7 @@ def settle(head: LoadedProject, top: Path, base: Path, folder: Path, commit: str
     config = head.config.replace(results_dir=results_dir)
     settled = replace(head, layer=replace(head.layer, config=config), suites=suites)
     if unfit := tuple(folder_problems(replace(settled.layer, source=Source()), head.root)):
-        raise Examination(None, ordered(unfit)).error()
+        raise InvalidConfigError(unfit)
     new = dict.fromkeys(it.resolved.file for it in head.suites if paths[it.resolved.name] not in own)
     held = {Path(os.path.relpath(file, base)).as_posix() for file in suite_files(root, layer.config.test_dir)}
     # Names need not be text.
@@ -125,7 +126,7 @@ def _settled(
     """One suite of the pull request with the base's settings, to which that suite's `own` belong; notes the changes."""
     suite = head.resolved
     layer = own or Layer(suite.file, SuiteConfig())
-    trusted = resolve(SuiteFile(suite.name, suite.prompt, DEFAULT, layer), base)
+    trusted = resolve(SuiteFile(suite.name, suite.prompt, DEFAULT, with_usual(layer)), base)
     origins = dict(head.provenance)
     for key in keys(ResolvedSuite):
         decision = HEAD if key.group else DECISIONS.get(key.dotted, HEAD)
@@ -158,7 +159,7 @@ def lets_more_pass(key: str, wanted: Any, given: Any) -> bool:
         return bool(wanted == "ignore")
     if key.startswith("metrics."):
         return not wanted
-    lower_is_stricter = key.startswith(("gate.tolerance", "efficiencyTargets"))
+    lower_is_stricter = key.startswith(("gate.tolerance", "gate.maxAlwaysOn", "efficiencyTargets"))
     if given is None or wanted is None:
         # Without a tolerance of its own the ordinary limits hold; without a minimum or a target none does.
         return wanted is None and not key.startswith("gate.tolerance")

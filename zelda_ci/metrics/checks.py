@@ -242,8 +242,7 @@ class Checks:
         return False, f"It did not run.{others}{why}", [*map(_hook_place, of_event)]
 
     def _configured(self, event: str) -> Iterator[Any]:
-        items = self._context.manifest.items if self._context.manifest else ()
-        return (it for it in items if it.kind is ItemKind.HOOK and it.name.partition(":")[0] == event)
+        return (it for it in self._manifest.items if it.kind is ItemKind.HOOK and it.name.partition(":")[0] == event)
 
     def _is_of(self, ran: HookRan, part: str) -> bool:
         """Whether a hook that has a part in its command waits for what this one ran for, or it is that itself.

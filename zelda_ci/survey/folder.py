@@ -92,7 +92,7 @@ class Survey:
 def survey(folder: Path, settings: EnvironmentSettings) -> Survey:
     """Look at a folder; secrets that lie in it are masked."""
     root = folder.resolve()
-    redact = Redactor([*settings.secrets(), *find_secrets(root, settings.environ, ()).secrets])
+    redact = Redactor([*settings.secrets, *find_secrets(root, settings.environ, ()).secrets])
     top, files, place, found = look(root, *NEW_ONES)
     offered = scan(top, root, redact, refusals)
     known = find_root(root.parent) if root != top else root

@@ -24,7 +24,7 @@ from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import replacing
 from zelda_ci.redact import Redactor
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
-from zelda_ci.workspace.git import ABSENT, NO_SPACE, Git, RawChange, create_repository
+from zelda_ci.workspace.git import ABSENT, NO_SPACE, Git, RawChange, create_repository, join_names, split_names
 from zelda_ci.workspace.history import is_below
 from zelda_ci.workspace.store import Start
 
@@ -142,7 +142,7 @@ class StagedTree:
     async def read_status(self, root: Path) -> None:
         """Ask git what differs between the start state, the index and the tree."""
         left, hidden, changed = list[str](), set[str](), dict[str, RawChange]()
-        for entry in _split(await self.git(*STATUS)):
+        for entry in split_names(await self.git(*STATUS)):
             match entry.split(" ", 8):
                 case ["1", state, _, old_mode, mode, _, old_content, content, path]:
                     if state[0] != ".":
@@ -184,7 +184,7 @@ async def stage_tree(folder: WorkspaceFolder, start: Start, before: Stamps, scra
         await _add(staged, large)
         await staged.read_status(root)
         if forced := await _forced(staged, root, start.index, folder.session_index, before):
-            await staged.git.attempt(*UPDATE, stdin=_joined(forced))
+            await staged.git.attempt(*UPDATE, stdin=join_names(forced))
             await staged.read_status(root)
     traps = (path for path in aside if path.rpartition("/")[2] in READ_BY_GIT)
     staged.left_out |= dict.fromkeys(traps, "not a plain file") | dict.fromkeys(closed, "cannot be listed")
@@ -200,7 +200,7 @@ async def _exclude(staged: StagedTree, root: Path, before: Stamps) -> None:
     if before:
         exclude = staged.repository / "info" / "exclude"
         exclude.write_bytes(exclude_patterns(installed(before)))
-        others = _split(await staged.git("ls-files", "--others", "--exclude-standard", "-z"))
+        others = split_names(await staged.git("ls-files", "--others", "--exclude-standard", "-z"))
         now = await anyio.to_thread.run_sync(read_stamps, root, others)
         untouched = {path for path, stamp in now.items() if before.get(path) == stamp}
         exclude.write_bytes(exclude_patterns(installed(before) | untouched))
@@ -208,7 +208,7 @@ async def _exclude(staged: StagedTree, root: Path, before: Stamps) -> None:
 
 async def _add(staged: StagedTree, large: Iterable[str]) -> None:
     """Bring the index from the start state to that of the tree, but for files that are large."""
-    specs = _joined([":/", *(f":(top,exclude,literal){path}" for path in large)])
+    specs = join_names([":/", *(f":(top,exclude,literal){path}" for path in large)])
     for attributes in (ATTRIBUTES, PLAIN_ATTRIBUTES):
         (staged.repository / "info" / "attributes").write_text(attributes)
         outcome = await staged.git.attempt(*ADD, stdin=specs)
@@ -233,7 +233,7 @@ async def _forced(staged: StagedTree, root: Path, index: bytes, session_index: P
     copy = staged.repository / "session-index"
     copy.write_bytes(content)
     outcome = await staged.git.within(root, GIT_INDEX_FILE=str(copy)).attempt(*ADDED)
-    names = _split(outcome.stdout) if outcome.exit_code == 0 else []
+    names = split_names(outcome.stdout) if outcome.exit_code == 0 else []
     now = read_stamps(root, [name for name in names if is_below(name, staged.ignored)])
     return [path for path, stamp in now.items() if before.get(path) != stamp]
 
@@ -255,14 +255,6 @@ def _holds_something(submodule: Path) -> bool:
     with suppress(OSError):
         return not submodule.is_symlink() and any(submodule.iterdir())
     return False
-
-
-def _split(listing: bytes) -> list[str]:
-    return os.fsdecode(listing).split("\0")[:-1]
-
-
-def _joined(names: Iterable[str]) -> bytes:
-    return b"".join(os.fsencode(name) + b"\0" for name in names)
 
 
 async def write_patch(staged: StagedTree, target: Path, redact: Redactor) -> Changes:

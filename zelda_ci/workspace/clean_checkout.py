@@ -34,7 +34,7 @@ from zelda_ci.redact import SafeText
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import store
 from zelda_ci.workspace.changes import GLOB_SIGNS, StagedTree, folders_above
-from zelda_ci.workspace.git import ABSENT, SUBMODULE, Git, tree_files
+from zelda_ci.workspace.git import ABSENT, SUBMODULE, Git, split_names, tree_files
 from zelda_ci.workspace.history import is_below
 from zelda_ci.workspace.store import Start
 
@@ -166,7 +166,7 @@ async def check_out(
     # whatever the session's own say.
     await inside("read-tree", "-m", "-u", start.store.commit, tree, inherit=(folder.number,))
     store.make_folder(folder.root, prefix)
-    tracked = os.fsdecode(await staged.git("ls-files", "-z")).split("\0")[:-1]
+    tracked = split_names(await staged.git("ls-files", "-z"))
     names = [path for path in tracked if path in uncovered or protected.match_file(path)]
     copies = await anyio.to_thread.run_sync(ProtectedFiles.over, folder.root, folder.path / "kept", names)
     update, network = None, suite.isolation.network
@@ -246,10 +246,7 @@ PREFIX = re.compile(r"\w+=.*|env|exec|time|command|nice|!|if")
 def protection(suite: ResolvedSuite, prefix: str, is_committed: Callable[[str], bool]) -> PathSpec[Any]:
     """The files, there or not, that are as they were committed when build and tests run, by paths from the top.
 
-    Args:
-        suite: An empty list of its own protects nothing.
-        prefix: The project's folder, relative to the top of the tree.
-        is_committed: Says whether the tested commit has a file, by its path from the top.
+    A suite's own list protects nothing where it is empty; `prefix` is the project's folder.
     """
     own = suite.protected_paths
     if own == ():

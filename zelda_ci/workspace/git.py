@@ -8,7 +8,7 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -271,6 +271,16 @@ def tree_files(listing: bytes) -> Iterator[TreeFile]:
     for about, _, path in (entry.partition(b"\t") for entry in listing.split(b"\0")[:-1]):
         mode, _, content = about.decode().split(" ")
         yield TreeFile(os.fsdecode(path), mode, content)
+
+
+def split_names(listing: bytes) -> list[str]:
+    """Read names as git prints them, each with a zero byte at its end."""
+    return os.fsdecode(listing).split("\0")[:-1]
+
+
+def join_names(names: Iterable[str]) -> bytes:
+    """Write names as git reads them, each with a zero byte at its end."""
+    return b"".join(os.fsencode(name) + b"\0" for name in names)
 
 
 class RawChange(NamedTuple):

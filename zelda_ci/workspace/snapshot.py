@@ -1,10 +1,11 @@
 """Files as they lie there, as a commit in a repository of Zelda's own: a working tree, or a folder without Git.
 
 Nothing of the user's changes: git reads the objects of a repository and writes new ones elsewhere, with a copy of the
-index.
+index. What may hold credentials stays out, and so do reports of Zelda's own.
 """
 
 import os
+import re
 import shutil
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -12,11 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import anyio.to_thread
+import re2
 
 from zelda_ci.errors import WorkspaceError
+from zelda_ci.files import untrusted
 from zelda_ci.process import git_settings
-from zelda_ci.workspace import credential_files, large_files, source
-from zelda_ci.workspace.git import Git, borrow_from, create_repository, for_status
+from zelda_ci.workspace import large_files, source
+from zelda_ci.workspace.git import Git, borrow_from, create_repository, for_status, join_names, split_names
 from zelda_ci.workspace.source import Project, Repository
 
 MAX_FILES = 200_000
@@ -30,6 +33,45 @@ IDENTITY = {
 }
 # Every byte as it is.
 RAW = "* -text -ident -filter -working-tree-encoding\n"
+
+HEAD_BYTES = 8192
+
+EXAMPLE = re.compile(r"(^|[._-])(example|sample|template|dist)s?($|[._-])", re.IGNORECASE)
+
+FOLDERS = {".aws", ".azure", ".gnupg", ".kube", ".password-store", ".ssh"}
+
+_DATA = r"(\.(json|ya?ml|toml|ini|cfg|conf|csv|xml|properties|txt|enc|db))?"
+NAMES = re.compile(
+    r"\.env.*|.*\.env|"
+    r".*\.(key|p12|pfx|p8|jks|keystore|kdbx|ppk|ovpn|tfstate|tfstate\.backup|tfvars|kubeconfig)|"
+    r"id_(rsa|dsa|ecdsa|ed25519|ecdsa_sk|ed25519_sk|xmss)(?!.*\.pub$)([._-].*)?|"
+    rf"[._]?(credentials?|secrets?){_DATA}|client_secrets?.*\.json|"
+    r"(.*[._-])?service[._-]?account([._-].*)?\.json|application_default_credentials\.json|"
+    r"[._]netrc|\.pypirc|\.git-credentials|\.pgpass|pgpass\.conf|\.my\.cnf|\.htpasswd|\.dockercfg|\.boto|\.s3cfg|"
+    r"\.vault[-_]?(token|pass.*)|kubeconfig(\.ya?ml)?|secring\..*",
+    re.IGNORECASE | re.DOTALL,
+)
+# Files whose head decides.
+TELLING = re.compile(r".*\.(pem|crt|cer|json|ya?ml)|\.npmrc|\.yarnrc(\.yml)?|pip\.conf|\.?[^.]*", re.DOTALL)
+
+# RE2 takes no longer for a text that was made to be searched slowly. A text need not be UTF-8.
+BYTES = re2.Options()
+BYTES.encoding = re2.Options.Encoding.LATIN1
+PRIVATE = re2.compile(
+    rb"(?m)-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY|^PuTTY-User-Key-File|"
+    rb'"type"\s*:\s*"service_account"|"auths"\s*:\s*\{\s*"|^\s*(?:-\s+)?client-key-data:|'
+    rb"^[^#;\n]*(?:_authToken|_auth|_password|npmAuthToken|npmAuthIdent)[\"']?\s*[=:]\s*[\"']?"
+    rb"(?:[^\s\"'$][^\s\"']{5}|\$[^\s\"'{][^\s\"']{4})|"
+    rb"^[^#;\n]*(?:index-url|registry)[^\n]*://[^\s/@]+:[^\s/@$]+@",
+    BYTES,
+)
+
+# How what Zelda has printed into a file begins. It says what sessions are judged by.
+REPORT = re2.compile(
+    rb'<meta name="generator" content="zelda">|^\s*\{\s*"schemaVersion":\s*\d+,\s*"(?:batchId|runId)":|'
+    rb'<property name="runId" value="',
+    BYTES,
+)
 
 
 async def of_files(
@@ -93,7 +135,7 @@ async def of_files(
 async def _untracked(git: Git, *pathspecs: str, enter: bool) -> list[str]:
     """List files that the index does not have; those of repositories among them only on demand."""
     printed = await git("ls-files", "--others", "-z", "--exclude-standard", "--", *pathspecs)
-    names = [os.fsdecode(name) for name in printed.split(b"\0")[:-1]]
+    names = split_names(printed)
     files = [name for name in names if not name.endswith("/")]
     for below in names if enter else ():
         if below.endswith("/"):
@@ -117,8 +159,7 @@ async def _kept(git: Git, names: Sequence[str], repository: Repository) -> tuple
     """
     if not names or not any(setting.startswith("filter.") for setting in repository.overrides):
         return set(), []
-    stdin = b"".join(os.fsencode(name) + b"\0" for name in names)
-    fields = (await git("check-attr", "-z", "--stdin", "filter", stdin=stdin)).split(b"\0")
+    fields = (await git("check-attr", "-z", "--stdin", "filter", stdin=join_names(names))).split(b"\0")
     filters = {os.fsdecode(name): value for name, value in zip(fields[::3], fields[2::3], strict=False)}
     decrypted = [name for name in names if b"crypt" in filters[name]]
     top, has_pointers = repository.top, b"lfs" in filters.values()
@@ -136,8 +177,8 @@ def _chosen(top: Path, names: Sequence[str]) -> tuple[list[str], list[str]]:
     Raises:
         WorkspaceError: There are too many: nobody would commit them.
     """
-    private = {name: part for name in names if (part := credential_files.private_part(top, Path(name)))}
-    chosen = [name for name in names if name not in private and not credential_files.is_report(top / name)]
+    private = {name: part for name in names if (part := private_part(top, Path(name)))}
+    chosen = [name for name in names if name not in private and not is_report(top / name)]
     size = sum((top / name).lstat().st_size for name in chosen)
     if len(chosen) > MAX_FILES or size > MAX_BYTES:
         raise WorkspaceError(
@@ -151,5 +192,32 @@ def _chosen(top: Path, names: Sequence[str]) -> tuple[list[str], list[str]]:
 async def _update(git: Git, names: Collection[str], *options: str) -> None:
     """Stage files as they lie there. Of a submodule only the commit is noted: `git add` would ask it what it holds."""
     if names:
-        stdin = b"".join(os.fsencode(name) + b"\0" for name in names)
-        await git("update-index", "--add", "--remove", "--replace", *options, "-z", "--stdin", stdin=stdin)
+        words = ("update-index", "--add", "--remove", "--replace", *options, "-z", "--stdin")
+        await git(*words, stdin=join_names(names))
+
+
+def is_report(place: Path) -> bool:
+    """Whether a file is a report of Zelda's, by how it begins."""
+    return place.suffix in {".html", ".json", ".xml"} and bool(REPORT.search(_head(place)))
+
+
+def is_private(place: Path, *, is_folder: bool) -> bool:
+    """Whether an entry may hold credentials, by its name or by how it begins."""
+    name = place.name
+    if EXAMPLE.search(name):
+        return False
+    if is_folder:
+        return name in FOLDERS or name.startswith(".env")
+    return bool(NAMES.fullmatch(name) or (TELLING.fullmatch(name) and PRIVATE.search(_head(place))))
+
+
+def private_part(top: Path, path: Path) -> Path | None:
+    """The outermost folder on the way to a file, or the file itself, that may hold credentials."""
+    parts = (*list(reversed(path.parents))[1:], path)
+    return next((part for part in parts if is_private(top / part, is_folder=part != path)), None)
+
+
+def _head(place: Path) -> bytes:
+    with suppress(OSError):
+        return untrusted.read_head(place, HEAD_BYTES)
+    return b""

@@ -20,6 +20,8 @@ from zelda_ci.workspace.large_files import LargeFile
 CHECKOUT_SETTINGS = r"core\.(autocrlf|eol|symlinks|filemode|ignorecase|precomposeunicode|longpaths)"
 # Each repository has one of the second group, and git says where it was found.
 SETTINGS = rf"^({CHECKOUT_SETTINGS}|core\.(bare|repositoryformatversion|worktree)|zelda\.configured)$|^filter\."
+# Fields before the path, by the first letter of a line of `git status --porcelain=v2`.
+FIELDS = {b"1": 8, b"u": 10, b"?": 1}
 RESULTS = ".zelda"
 UNAVAILABLE = "BASE_UNAVAILABLE"
 COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -199,7 +201,8 @@ async def _state_of(repository: Repository, results_dir: Path, status: Git, own:
             hint="Commit the project first: it needs one commit.",
             code="NO_COMMIT",
         )
-    changed = tuple(filter(None, map(_changed, lines)))
+    named = ((line, FIELDS.get(line[:1])) for line in lines)
+    changed = tuple(os.fsdecode(line.split(b" ", number)[number]) for line, number in named if number)
     return WorkspaceSource(
         kind="worktree",
         commit=commit,
@@ -207,16 +210,6 @@ async def _state_of(repository: Repository, results_dir: Path, status: Git, own:
         dirty=bool(changed),
         changed=changed,
     )
-
-
-# Fields before the path, by the first letter of a line of `git status --porcelain=v2`.
-FIELDS = {b"1": 8, b"u": 10, b"?": 1}
-
-
-def _changed(line: bytes) -> str | None:
-    """The file that a line is about."""
-    number = FIELDS.get(line[:1])
-    return os.fsdecode(line.split(b" ", number)[number]) if number else None
 
 
 def all_but(results_dir: Path, top: Path) -> list[str]:

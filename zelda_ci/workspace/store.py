@@ -95,8 +95,9 @@ async def borrowed(
         if store is None:
             raise WorkspaceError(f"{folder} is incomplete although it was just made.")
         used = locks.try_lock(folder / "used", shared=True)
+        # Before stores are retired, or this one could be the one that was used longest ago.
         os.utime(folder / "used")
-    await prune(project_home)
+        await _retire(project_home)
     try:
         yield store
     finally:
@@ -105,19 +106,23 @@ async def borrowed(
 
 
 async def prune(project_home: Path) -> None:
-    """Remove stores of a project that are old, or not among the few that were used last; none that is in use."""
-    stores = project_home / "stores"
-    if not stores.is_dir():
-        return
-    async with _locked(stores):
-        folders = sorted(filter(Path.is_dir, stores.iterdir()), key=lambda folder: _time_of(folder / "used"))
-        limit, more = time.time() - KEPT_SECONDS, folders[:-KEPT]
-        for folder in folders:
-            if folder in more or _time_of(folder / "about.json") < limit:
-                with suppress(OSError, LockError):  # whoever borrows it next makes it anew
-                    if (number := locks.try_lock(folder / "used")) is not None:
-                        await removal.discard(folder, project_home / "trash")
-                        os.close(number)
+    """Remove the stores of one project that are old."""
+    if (project_home / "stores").is_dir():
+        async with _locked(project_home / "stores"):
+            await _retire(project_home)
+
+
+async def _retire(project_home: Path) -> None:
+    """Remove stores that are old, or not among the few that were used last; none that is in use."""
+    stores = filter(Path.is_dir, (project_home / "stores").iterdir())
+    folders = sorted(stores, key=lambda folder: _time_of(folder / "used"))
+    limit, more = time.time() - KEPT_SECONDS, folders[:-KEPT]
+    for folder in folders:
+        if folder in more or _time_of(folder / "about.json") < limit:
+            with suppress(OSError, LockError):  # whoever borrows it next makes it anew
+                if (number := locks.try_lock(folder / "used")) is not None:
+                    await removal.discard(folder, project_home / "trash")
+                    os.close(number)
 
 
 @asynccontextmanager

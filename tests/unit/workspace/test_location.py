@@ -7,7 +7,7 @@ import pytest
 
 from tests.support import needs
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.workspace import location
+from zelda_ci.workspace import folder
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def environ(tmp_path: Path, **more: str) -> dict[str, str]:
 )
 def test_the_folder_of_workspaces(tmp_path: Path, project: Path, variables: dict[str, str], chosen: str) -> None:
     given = {name: value.replace("{tmp}", str(tmp_path)) for name, value in variables.items()}
-    found = location.choose_location(project, environ(tmp_path, **given))
+    found = folder.choose_location(project, environ(tmp_path, **given))
     assert found == tmp_path / chosen
     assert found.stat().st_mode & 0o777 == 0o700
 
@@ -51,13 +51,13 @@ def test_a_folder_below_steering_files_is_passed_over(tmp_path: Path, project: P
     file.parent.mkdir(parents=True)
     file.write_text("be brief")
     chosen = f"tmp/zelda-{os.getuid()}" if name in STEERING else "home/.cache/zelda"
-    assert location.choose_location(project, environ(tmp_path)) == tmp_path / chosen
+    assert folder.choose_location(project, environ(tmp_path)) == tmp_path / chosen
 
 
 def test_an_explicit_folder_below_a_steering_file_is_an_error_that_names_it(tmp_path: Path, project: Path) -> None:
     (tmp_path / "work/AGENTS.md").write_text("x")
     with pytest.raises(WorkspaceError) as caught:
-        location.choose_location(project, environ(tmp_path, ZELDA_WORKSPACES=str(tmp_path / "work/ws/deep")))
+        folder.choose_location(project, environ(tmp_path, ZELDA_WORKSPACES=str(tmp_path / "work/ws/deep")))
     assert str(tmp_path / "work/AGENTS.md") in caught.value.message
     assert caught.value.code == "WORKSPACE_LOCATION"
     assert not (tmp_path / "work/ws").exists()
@@ -67,7 +67,7 @@ def test_an_explicit_folder_below_a_steering_file_is_an_error_that_names_it(tmp_
 def test_workspaces_and_project_never_lie_in_one_another(tmp_path: Path, project: Path, place: str) -> None:
     (tmp_path / "link").symlink_to(project)
     with pytest.raises(WorkspaceError, match="lie in one another"):
-        location.choose_location(project, environ(tmp_path, ZELDA_WORKSPACES=str(tmp_path / place)))
+        folder.choose_location(project, environ(tmp_path, ZELDA_WORKSPACES=str(tmp_path / place)))
     assert list(project.iterdir()) == []
 
 
@@ -80,7 +80,7 @@ def test_what_is_no_private_folder_is_not_used(tmp_path: Path, project: Path, pl
     (tmp_path / "shared").chmod(0o777)
     (tmp_path / "file").write_text("")
     with pytest.raises(WorkspaceError, match=problem):
-        location.choose_location(project, environ(tmp_path, ZELDA_WORKSPACES=str(tmp_path / place)))
+        folder.choose_location(project, environ(tmp_path, ZELDA_WORKSPACES=str(tmp_path / place)))
 
 
 def test_a_planted_link_is_not_followed(tmp_path: Path, project: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_planted_link_is_not_followed(tmp_path: Path, project: Path) -> None:
     (tmp_path / "victim").mkdir()
     (tmp_path / f"tmp/zelda-{os.getuid()}").symlink_to(tmp_path / "victim")
     (tmp_path / "home").write_text("not a folder")
-    chosen = location.choose_location(project, environ(tmp_path))
+    chosen = folder.choose_location(project, environ(tmp_path))
     assert chosen.parent in {Path("/tmp"), Path("/var/tmp")}
     assert list((tmp_path / "victim").iterdir()) == []
 
@@ -99,4 +99,4 @@ def test_a_folder_of_another_user_is_not_used(tmp_path: Path, project: Path) -> 
     (tmp_path / "theirs").mkdir(mode=0o700)
     os.chown(tmp_path / "theirs", 65534, 65534)
     with pytest.raises(WorkspaceError, match="belongs to another user"):
-        location.choose_location(project, environ(tmp_path, ZELDA_WORKSPACES=str(tmp_path / "theirs")))
+        folder.choose_location(project, environ(tmp_path, ZELDA_WORKSPACES=str(tmp_path / "theirs")))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from zelda_ci.workspace.credential_files import is_private
+from zelda_ci.workspace.snapshot import is_private
 
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1r\n"
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
