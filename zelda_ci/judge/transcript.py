@@ -19,9 +19,17 @@ from pydantic import BaseModel
 
 from zelda_ci.domain.session import SessionTranscript
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import CHARS_PER_TOKEN, Judge, JudgeQuestion, PromptTooLongError, all_of, estimated_tokens
+from zelda_ci.judge.base import (
+    CHARS_PER_TOKEN,
+    Judge,
+    JudgeQuestion,
+    PromptTooLongError,
+    all_of,
+    estimated_tokens,
+    repeated,
+)
 from zelda_ci.judge.characters import marked
-from zelda_ci.judge.prompts import mark_of, repeated
+from zelda_ci.judge.prompts import mark_of
 from zelda_ci.judge.rendering import SEPARATOR, chunked, outline, preface, units, windowed
 
 # Of the judge's context; the rest is for its answer, and for the estimate being an estimate.
@@ -106,10 +114,8 @@ async def query_transcript(transcript: SessionTranscript, judge: Judge, query: T
     """Read a transcript; raises JudgeError where there is no result, or one of the parts could not be read."""
     room = int(CONTEXT_SHARE * judge.context_tokens)
     for cuts in range(MAX_CUTS):
-        try:
+        with suppress(PromptTooLongError):
             return await _read(transcript, judge, query, room >> cuts)
-        except PromptTooLongError:
-            continue
     return await _read(transcript, judge, query, room >> MAX_CUTS, is_last=True)
 
 
@@ -146,7 +152,10 @@ async def _read(
     if cut := sum(len(piece) > budget for piece in pieces):
         notes.append(f"Of {cut} turns or calls that were too large for it, the judge saw head and tail only.")
     try:
-        return QueryResult(await query.finish(_earlier(transcript, query, findings, room)), len(parts), tuple(notes))
+        chars = max(0, _chars(room - query.fixed_tokens))
+        lines = windowed("\n".join(outline(transcript.turns)), min(chars // 2, _chars(OUTLINE_SHARE * room)))
+        earlier = EarlierFindings(findings_json(findings, chars - len(lines)), is_whole=False, outline=lines)
+        return QueryResult(await query.finish(earlier), len(parts), tuple(notes))
     except JudgeError as problem:
         if isinstance(problem, PromptTooLongError) and not is_last:
             raise
@@ -163,14 +172,6 @@ async def _finding(judge: Judge, query: TranscriptQuery[F, R], part: TranscriptP
         with suppress(JudgeError):
             found, _ = query.check(await judge.ask(again, query.finding))
     return found
-
-
-def _earlier(
-    transcript: SessionTranscript, query: TranscriptQuery[F, R], findings: Sequence[F], room: int
-) -> EarlierFindings:
-    chars = max(0, _chars(room - query.fixed_tokens))
-    lines = windowed("\n".join(outline(transcript.turns)), min(chars // 2, _chars(OUTLINE_SHARE * room)))
-    return EarlierFindings(findings_json(findings, chars - len(lines)), is_whole=False, outline=lines)
 
 
 def _chars(tokens: float) -> int:

@@ -23,7 +23,6 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     "Agent": ("Agent", "Task"),
     "Task": ("Agent", "Task"),
 }
-FILE_TOOLS = {name for family in ("Read", "Edit") for name in FAMILIES[family]}
 PATH_KEYS = ("file_path", "notebook_path", "path")
 # What Claude Code answers where a call was not carried out at all.
 NOT_CARRIED_OUT = "<tool_use_error>"
@@ -70,22 +69,19 @@ class Rule:
     text: str
     manifest: ToolsManifest
 
-    @cached_property
-    def _parts(self) -> tuple[str, str | None]:
-        name, opened, wanted = self.text.partition("(")
-        return name, wanted.removesuffix(")") if opened else None
-
     def covers(self, call: SessionCall) -> bool:
         """Whether a call is one that the rule names."""
         return bool(self.positions(call))
 
     def positions(self, call: SessionCall) -> tuple[int, ...]:
         """Of the simple commands of a shell line, the numbers of those that it names; of another call that, 0."""
-        name, wanted = self._parts
-        if not _is_tool(call.tool.name, name):
+        (name, opened, rest), tool = self.text.partition("("), call.tool.name
+        is_of_server = name.startswith("mcp__") and name.count("__") == 1 and tool.startswith(f"{name}__")
+        if not (is_of_server or tool in FAMILIES.get(name, ()) or _is_like(tool, name)):
             return ()
-        if wanted is None:
+        if not opened:
             return (0,)
+        wanted = rest.removesuffix(")")
         if call.tool.name == "Bash":
             forms = ((command, _without_wrappers(command)) for command in call.commands)
             return tuple(number for number, both in enumerate(forms) if any(_is_like(it, wanted) for it in both))
@@ -93,7 +89,7 @@ class Rule:
 
     def _is_called_with(self, tool: ToolCall, wanted: str) -> bool:
         given = tool.input
-        if tool.name in FILE_TOOLS:
+        if tool.name in FAMILIES["Read"] + FAMILIES["Edit"]:
             paths = [given[key] for key in PATH_KEYS if isinstance(given.get(key), str)]
             return any(covers_path([wanted], path, self.manifest) for path in paths)
         if tool.name in TURNS_TO:
@@ -124,12 +120,6 @@ def texts_of(value: Any) -> Iterator[str]:
     elif isinstance(value, Mapping | list | tuple):
         for inner in value.values() if isinstance(value, Mapping) else value:
             yield from texts_of(inner)
-
-
-def _is_tool(name: str, wanted: str) -> bool:
-    if wanted.startswith("mcp__") and wanted.count("__") == 1:
-        return name.startswith(f"{wanted}__") or _is_like(name, wanted)
-    return name in FAMILIES.get(wanted, ()) or _is_like(name, wanted)
 
 
 @lru_cache(maxsize=1000)

@@ -256,7 +256,9 @@ class Checks:
     def _hook_blocked(self, check: SuiteCheck) -> Finding:
         rule = Rule(check.hook_blocked or "", self._manifest)
         tried = [call for call in self._calls if rule.covers(call)]
-        passed = [call for call in tried if not _is_blocked(call)]
+        # So Claude Code answers where a hook refuses a call, with the hook's own reason behind it.
+        by_hook = re.compile(r"PreToolUse:\S+ hook ")
+        passed = [call for call in tried if not (call.tool.denied and by_hook.match(call.tool.output or ""))]
         if not tried:
             return False, f"No call of {rule.text} was tried, so no hook could block one.", ()
         if passed:
@@ -318,11 +320,6 @@ def _shown_files(call: SessionCall) -> Iterator[str]:
             yield from (word for word in PATH_WORD.findall(_WRITES_TO.sub(" ", command)) if "/" in word or "." in word)
     if tool.name in {"Grep", "Bash"}:
         yield from (first or second for first, second in _PRINTED.findall(tool.output or ""))
-
-
-def _is_blocked(call: SessionCall) -> bool:
-    """Whether a hook refused a call: Claude Code answers so, with the hook's own reason behind it."""
-    return call.tool.denied and bool(re.match(r"PreToolUse:\S+ hook ", call.tool.output or ""))
 
 
 def waits_for(matcher: str, tool: str) -> bool:

@@ -204,11 +204,7 @@ class FunctionalCorrectness:
 
 
 def check_usable(key: str, done: CommandResult, environment: Mapping[str, str]) -> None:
-    """See to it that a command is one that can be run here: what nobody could start says nothing of the code.
-
-    Raises:
-        ConfigError: A shell, or whoever else ended with its exit code, could not find or start a program.
-    """
+    """Raise ConfigError where a program could not be found or started, which says nothing of the code."""
     if done.exit_code in UNUSABLE:
         last_line = done.output.rstrip().rpartition("\n")[2]
         raise ConfigError(

@@ -15,9 +15,17 @@ from zelda_ci.domain.base import Record
 from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import Citation, CriterionVerdict, JudgeIdentity
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import ANSWER_CUT, MODEL_SEPARATOR, CommonPrefix, JudgeQuestion, PromptTooLongError, all_of
+from zelda_ci.judge.base import (
+    ANSWER_CUT,
+    MODEL_SEPARATOR,
+    CommonPrefix,
+    JudgeQuestion,
+    PromptTooLongError,
+    all_of,
+    repeated,
+)
 from zelda_ci.judge.lookups import lookups_of
-from zelda_ci.judge.prompts import render, repeated
+from zelda_ci.judge.prompts import render
 from zelda_ci.judge.transcript import EarlierFindings, TranscriptQuery, query_transcript
 from zelda_ci.metrics.base import JudgeServices, Unscored
 from zelda_ci.metrics.citations import CitedPlace, Number, Places, Text

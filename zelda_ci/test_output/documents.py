@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -39,13 +40,10 @@ def read_document(text: str, first: int = 0, last: int = 0) -> Iterator[Tally]:
     except (ValueError, RecursionError):
         return
     for form in _FORMS:
-        try:
-            tally = form(document)
-        except _WRONG:
-            continue
-        if tally:
-            yield replace(tally, first=first, last=last)
-            return
+        with suppress(*_WRONG):
+            if tally := form(document):
+                yield replace(tally, first=first, last=last)
+                return
 
 
 def _count(value: Any) -> int:

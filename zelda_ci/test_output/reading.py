@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import anyio
 import anyio.to_thread
@@ -12,9 +12,9 @@ from zelda_ci.process import OutputBuffer
 from zelda_ci.redact import Redactor
 from zelda_ci.test_output import documents
 from zelda_ci.test_output.coverage import read_coverage
-from zelda_ci.test_output.labels import MAX_DEPTH, by_label, without
+from zelda_ci.test_output.labels import MAX_DEPTH, by_label, split
 from zelda_ci.test_output.ledger import Ledger, account, alarms, uncounted
-from zelda_ci.test_output.reports import ReportFile, read_printed_xml, read_reports
+from zelda_ci.test_output.reports import RefusedXmlError, ReportFile, read_printed_xml, read_reports
 from zelda_ci.test_output.runners import go, python, tap
 from zelda_ci.test_output.summaries import read_summaries
 from zelda_ci.test_output.tally import GAP, MAX_WIDTH, Lines, Output, Tally, first_names
@@ -102,12 +102,13 @@ _MERGED = frozenset({"Cargo", ".NET"})
 def read_tests(output: Output, reports: Iterable[ReportFile], exit_code: int | None, redact: Redactor) -> TestSummary:
     """What a test command did: from its own reports, else from a stream in its output, else from closing summaries."""
     reported, problems = read_reports(reports, succeeded=exit_code == 0)
-    notes = [f"The report {problem.path} was not used: {problem.reason}." for problem in problems]
+    notes = [f"The report {path} was not used: {problem}." for path, problem in problems]
     lines = output.lines()
     ledger, why = _from_output(lines)
     # What was printed tells what a broken report would have, and an exit code that a failure was in it.
     lost = exit_code == 0 and not ledger.counted
-    doubts = [f"the report {problem.path} cannot be read" for problem in problems if problem.broken and lost]
+    broken = [path for path, problem in problems if isinstance(problem, RefusedXmlError)]
+    doubts = [f"the report {path} cannot be read" for path in broken if lost]
     counted: Sequence[Tally] = reported
     if not any(tally.total for tally in reported):
         # A report without any test says less than an output that tells of some.
@@ -147,7 +148,7 @@ def _by_runner(lines: Lines, depth: int = MAX_DEPTH) -> Ledger:
     ledgers = {label: _by_runner(own, depth - 1) for label, own in by_label(lines).items()} if depth else {}
     # A label only counts where a runner speaks behind it: many lines begin with a word and a colon.
     speaking = {label: own for label, own in ledgers.items() if own.doubts or any(one.certain for one in own.counted)}
-    rest = without(lines, speaking)
+    rest = [it for it in lines if (parts := split(it)) is None or parts[0] not in speaking] if speaking else lines
     ledger = account(rest, recognise(rest))
     if not speaking and not ledger.counted:
         speaking = {label: own for label, own in ledgers.items() if own.counted}
@@ -165,10 +166,9 @@ def _merged(tallies: Iterable[Tally]) -> list[Tally]:
     for tally in tallies:
         last = merged[-1] if merged else None
         if last and tally.format in _MERGED and (last.format, last.label) == (tally.format, tally.label):
-            passed, failed, errored, skipped = map(sum, zip(last.outcomes, tally.outcomes, strict=True))
-            names = first_names((*last.failures, *tally.failures))
-            last = replace(last, passed=passed, failed=failed, errored=errored, skipped=skipped, failures=names)
-            merged[-1] = replace(last, flaky=last.flaky + tally.flaky)
+            kinds = ("passed", "failed", "errored", "skipped", "flaky")
+            counts: Any = {kind: getattr(last, kind) + getattr(tally, kind) for kind in kinds}
+            merged[-1] = replace(last, failures=first_names((*last.failures, *tally.failures)), **counts)
         else:
             merged.append(tally)
     return merged

@@ -201,33 +201,23 @@ class ReportFile:
     raw: bytes
 
 
-@dataclass(frozen=True)
-class ReportProblem:
-    """A report that could not be used, and why, in words that follow its name."""
-
-    path: str
-    reason: str
-    broken: bool = False
-    """Whether it may have told of failures."""
-
-
-def read_reports(reports: Iterable[ReportFile], *, succeeded: bool) -> tuple[list[Tally], list[ReportProblem]]:
-    """A tally per folder and format, and what could not be read. A copy of a report counts once."""
+def read_reports(reports: Iterable[ReportFile], *, succeeded: bool) -> tuple[list[Tally], list[tuple[str, ValueError]]]:
+    """A tally per folder and format, and the paths of what could not be used with why; a copy counts once."""
     cases: defaultdict[tuple[str, str], list[CaseOutcome]] = defaultdict(list)
     tallies: list[Tally] = []
-    problems: list[ReportProblem] = []
+    problems: list[tuple[str, ValueError]] = []
     budget = MAX_CASES
     # Two globs may find one file, and some tools write a report to two places.
     for report in {report.raw: report for report in reports}.values():
         if budget < 0:
-            problems.append(ReportProblem(report.path, f"there are more than {MAX_CASES} test cases before it"))
+            problems.append((report.path, ValueError(f"there are more than {MAX_CASES} test cases before it")))
             continue
         folder = str(PurePosixPath(report.path).parent)
         if report.raw.lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n").startswith(b"<"):
             try:
                 form, outcomes = read_xml(report.raw, succeeded=succeeded)
             except ValueError as problem:
-                problems.append(ReportProblem(report.path, str(problem), isinstance(problem, RefusedXmlError)))
+                problems.append((report.path, problem))
             else:
                 budget -= len(outcomes)
                 cases[form, folder].extend(outcomes)
@@ -237,7 +227,7 @@ def read_reports(reports: Iterable[ReportFile], *, succeeded: bool) -> tuple[lis
         others = list(documents.read_document(decode(report.raw))) or [*go.read_json(lines), *tap.read_tap(lines)]
         tallies.extend(replace(other, label=folder) for other in others)
         if not others:
-            problems.append(ReportProblem(report.path, "no format was recognised in it"))
+            problems.append((report.path, ValueError("no format was recognised in it")))
     for (form, folder), outcomes in cases.items():
         tallies.append(tally(form, outcomes, succeeded=succeeded, label=folder))
     return [replace(report, source="report") for report in _once(tallies)], problems
