@@ -43,7 +43,6 @@ class OwnFiles:
 
     @classmethod
     def of(cls, loaded: LoadedProject, recordings: Iterable[Path | None]) -> "OwnFiles":
-        """Of a project, and of the folders in which it was told to keep recordings."""
         kept = {path.resolve() for path in recordings if path}
         files = {path.relative_to(loaded.root).as_posix() for path in kept if path.is_relative_to(loaded.root)}
         for suite in loaded.suites:
@@ -94,7 +93,6 @@ class _Tree:
                 self._below.setdefault(folder, []).append(file)
 
     def holds(self, path: str) -> bool:
-        """Whether there is a file or folder of this name."""
         return path in self._listing.files or path in self._below
 
     def directly(self, folder: str) -> list[str]:

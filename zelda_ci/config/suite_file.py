@@ -130,7 +130,7 @@ def _matrix_problems(suite: SuiteFile) -> Iterator[ConfigProblem]:
 def load_suite(path: Path, root: Path, tracked: Tracked) -> SuiteFile:
     """Read one suite of a project as a document; what git tracks is asked only where it has to be."""
     file = path.relative_to(root).as_posix()
-    suite = document.load_document(path, file, SuiteConfig)
+    suite = document.parse_document(read_text(path, file), file, SuiteConfig)
     if not suite.source.values:
         raise Rejected(*suite.problems, config_problem(file, TOP, f"the suite is empty: {_NEEDS}"))
     problems = list(suite.problems)
@@ -155,7 +155,6 @@ def load_suite(path: Path, root: Path, tracked: Tracked) -> SuiteFile:
 
 
 def _prompt(suite: Layer[SuiteConfig], path: Path, root: Path, tracked: Tracked) -> tuple[str, Origin]:
-    """The prompt, from the file itself or the one it names."""
     file, places, given = suite.file, suite.places, suite.config.prompt_file
     if "prompt" in places:
         if "promptFile" in places:

@@ -50,7 +50,6 @@ class History(Document):
 
 
 def at_a_glance(run: RunResult) -> StoredRun:
-    """The short form of a result."""
     details = run.details(EfficiencyDetails)
     return StoredRun(
         **{name: getattr(run, name) for name in RunOutline.model_fields},

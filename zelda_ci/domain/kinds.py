@@ -41,7 +41,6 @@ class Kind:
     """One row of the table."""
 
     word: str
-    """Word for people."""
     files: tuple[str, ...]
     """Names of its files, wherever they lie; a kind with a folder has the endings of the files in it."""
     used: Literal["called", "followed", "run", "in force"]
@@ -127,7 +126,6 @@ def skill(name: object) -> str:
 
 
 def agent(name: object) -> str:
-    """A sub-agent of that type."""
     return _named("Agent", name)
 
 

@@ -153,7 +153,6 @@ class MetricSpec:
     judged: bool
     """True where it asks a judge. These are computed last and side by side, and again by `zelda rejudge`."""
     details: type[Record]
-    """Record that its evaluator stores."""
     measures: Mapping[Measure, MeasureSpec]
 
 

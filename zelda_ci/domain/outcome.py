@@ -38,7 +38,6 @@ class Outcome(Enum):
 
     @property
     def exit_code(self) -> int:
-        """Exit code of a command that ends with it."""
         return EXIT_CODES[self]
 
     def __lt__(self, other: "Outcome") -> bool:
@@ -85,7 +84,6 @@ def failed_criteria(run: RunResult) -> tuple[CriterionJudgement, ...]:
 
 
 def batch_outcome(batch: BatchResult) -> Outcome:
-    """Outcome of an invocation as a whole."""
     cut_short = (Outcome.INTERRUPTED,) if batch.interrupted else ()
     # Runs that did not pass have ended it because that was wanted; a refused one is broken itself.
     unpaid = (Outcome.INCOMPLETE,) if batch.unpaid and not batch.ended else ()

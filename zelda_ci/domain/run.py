@@ -110,7 +110,6 @@ class RunResult(Document, RunOutline):
 
     @property
     def whole_cost_usd(self) -> float:
-        """Cost of session and judges together."""
         return self.api.cost_usd + (self.judge.cost_usd if self.judge else 0.0)
 
     @field_validator("evaluations", mode="before")
@@ -163,7 +162,6 @@ class BatchResult(Document):
 
     @property
     def unpaid(self) -> tuple[SuiteArms, ...]:
-        """Suites of which trials were wanted and not begun."""
         return tuple(suite for suite in self.arms if suite.unpaid)
 
 
@@ -207,7 +205,6 @@ class StoredComparison(CountedTrials[str]):
 
 
 def empty_batch(now: AwareDatetime) -> BatchResult:
-    """An invocation that had nothing to run."""
     return BatchResult(batch_id=f"{now:%Y-%m-%dT%H-%M-%S}-none", started_at=now, finished_at=now, planned=0, runs=())
 
 

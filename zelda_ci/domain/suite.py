@@ -131,23 +131,17 @@ SourcePath = Annotated[
     ProjectPath,
     checked("must not lead into .git, where git keeps what is its own", lambda it: ".git" not in it.lower().split("/")),
 ]
-# One text stands for a list of one.
-Globs = Annotated[
-    tuple[SourcePath, ...],
-    BeforeValidator(
-        lambda value: (value,) if isinstance(value, str) else value,
-        json_schema_input_type=SourcePath | tuple[SourcePath, ...],
-    ),
-]
+
+
+def _or_one(kind: Any) -> BeforeValidator:
+    """One text stands for a list of one."""
+    either = kind | tuple[kind, ...]
+    return BeforeValidator(lambda it: (it,) if isinstance(it, str) else it, json_schema_input_type=either)
+
+
+Globs = Annotated[tuple[SourcePath, ...], _or_one(SourcePath)]
 Target = Annotated[str, Field(pattern=TARGET)]
-Targets = Annotated[
-    tuple[Target, ...],
-    checked("must not be an empty list", bool),
-    BeforeValidator(
-        lambda value: (value,) if isinstance(value, str) else value,
-        json_schema_input_type=Target | tuple[Target, ...],
-    ),
-]
+Targets = Annotated[tuple[Target, ...], checked("must not be an empty list", bool), _or_one(Target)]
 # A shell line, or the arguments of one program.
 Command = Annotated[
     Text | tuple[str, ...],
@@ -671,7 +665,6 @@ class RoutedPrompt(Setting):
 
     @property
     def check(self) -> SuiteCheck:
-        """The criterion that stands for it."""
         short = shorten(self.prompt, MAX_PROMPT_NAME, placeholder="...")
         return SuiteCheck(routed=self.expect, name=f'"{short}" is for {" or ".join(self.expect)}')
 

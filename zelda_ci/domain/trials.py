@@ -61,7 +61,6 @@ TrialSetting = TrialCount | Literal["adaptive"] | TrialPlan
 
 
 def plan_of(setting: TrialSetting) -> Plan:
-    """The plan that a suite's `trials` stands for."""
     return TrialPlan() if setting == "adaptive" else setting
 
 

@@ -63,7 +63,6 @@ class Effect:
     unit: str = ""
     """Path of the skill, command or sub-agent of which only the text changed, or of what leads to the file."""
     touches: Callable[[str], bool] | None = None
-    """Whether touching a file loads it."""
     read: frozenset[str] = frozenset()
     """Files and folders of which a suite that touched one, and did not change it itself, is concerned."""
 

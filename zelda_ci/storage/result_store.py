@@ -194,7 +194,6 @@ class RunFolder:
 
     @property
     def last_heard(self) -> datetime:
-        """Time of the last record."""
         return datetime.fromtimestamp(os.fstat(self._journal).st_mtime, UTC)
 
     def _tidy(self) -> None:
@@ -293,7 +292,6 @@ class ResultStore:
                 shutil.rmtree(path)
 
     def keep_log(self, run_id: str, step: str, output: SafeText) -> None:
-        """Keep what a command of a run printed beside the run's result."""
         # Not flushed to the disk: a log is worth less than the second that takes on a busy machine.
         write_whole(self._runs / run_id / log_name(step), [output.encode()], durable=False)
 
@@ -489,11 +487,9 @@ class RunState:
     wall_seconds: float = 0.0
 
     def update(self, **facts: object) -> None:
-        """Replace fields of the result by what is known now."""
         self.known = self.known.replace(**facts)
 
     def record(self, record: SessionRecord) -> None:
-        """Take a record of the session."""
         # First to disk: what was shown to somebody must still be there after a kill.
         self.folder.append(record)
         self.records.append(record)
