@@ -8,9 +8,8 @@ from pydantic import AwareDatetime, Field, field_validator
 
 from zelda_ci.domain.arms import BaseSide, SuiteArms
 from zelda_ci.domain.base import Document, Record
-from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.fingerprint import Fingerprint
-from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus
 from zelda_ci.domain.steering import UnitUse
 from zelda_ci.domain.suite import ResolvedSuite
