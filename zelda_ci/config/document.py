@@ -261,10 +261,11 @@ def across(project: Layer[Any], suites: Sequence[Layer[Any]], *, complete: bool)
             yield from _without_tests(suite, "the suite has no testCommand")
         switches = {**(project.values().get("metrics") or {}), **(suite.values().get("metrics") or {})}
         if {name for name, on in switches.items() if on is False} == everything:
-            layer = suite if "metrics" in suite.places else project
-            yield config_problem(
-                layer.file, layer.places["metrics"], "metrics are all off: leave at least one of them on"
+            layer, message = (
+                suite if "metrics" in suite.places else project,
+                "are all off: leave at least one of them on",
             )
+            yield config_problem(layer.file, layer.places["metrics"], f"metrics {message}")
     if complete and suites and not _tests(project) and not any(map(_tests, suites)):
         yield from _without_tests(project, "no suite has a testCommand")
     for layer in (project, *suites):

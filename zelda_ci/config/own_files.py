@@ -51,17 +51,14 @@ class OwnFiles:
 
     @cached_property
     def key(self) -> str:
-        """Stands for everything that decides what is found."""
         rules = "\0".join([RULES, self.test_dir, self.results_dir, *sorted(self.files)])
         return sha256(rules.encode("utf-8", "surrogateescape")).hexdigest()[:12]
 
     @property
     def from_disk(self) -> frozenset[str]:
-        """What is read as it lies in the project's folder, committed or not, and what no session sees."""
         return frozenset(name for name in (*self.files, CONFIG_FILE) if not _steers(name))
 
     def reads(self, name: str) -> bool:
-        """Whether the content of a file matters."""
         return name == CONFIG_FILE or is_suite(name) or name.endswith(_RECORDING_OF_A_JUDGE)
 
     def find(self, listing: Listing, project: str) -> Withheld:

@@ -6,7 +6,7 @@ A row has one or several measures: the numbers that runs are compared by. The fi
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -68,10 +68,6 @@ class Scale:
     def is_worse(self, change: float) -> bool:
         """True where a change of this sign is for the worse."""
         return change < 0 if self.better == "higher" else change > 0
-
-    def tolerating(self, drop: float | None) -> "Scale":
-        """The scale with the user's limit, if there is one."""
-        return replace(self, tolerated_drop=drop)
 
 
 # Percent of trials: one trial of ten may go either way.

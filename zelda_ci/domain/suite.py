@@ -8,14 +8,14 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from textwrap import shorten
-from typing import TYPE_CHECKING, Annotated, Any, Literal, LiteralString, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 from urllib.parse import urlsplit
 
 import re2
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, create_model, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
-from zelda_ci.domain.base import Record, Setting
+from zelda_ci.domain.base import Record, Setting, checked
 from zelda_ci.domain.keys import HEAD, KeySources, base, judging, lower
 from zelda_ci.domain.measures import METRICS, SCORES, Measure, Metric
 from zelda_ci.domain.trials import PoolSettings, TrialSetting
@@ -65,17 +65,6 @@ def has_port(address: str) -> bool:
         return urlsplit(address).port != 0
     except ValueError:
         return False
-
-
-def checked(message: LiteralString, is_good: Callable[[Any], object]) -> AfterValidator:
-    """Check of a value beyond its type, with the message of its error."""
-
-    def check(value: Any) -> Any:
-        if not is_good(value):
-            raise PydanticCustomError("setting", message)
-        return value
-
-    return AfterValidator(check)
 
 
 def _is_inside(path: str) -> bool:
