@@ -42,6 +42,9 @@ class ConfigProblem:
         return f"{place}: {self.message}"
 
 
+_redactor = cache(Redactor)
+
+
 class Rejected(Exception):  # noqa: N818 - what happened to a file; never leaves this package
     """The file cannot be used; carries all problems found in it."""
 
@@ -55,11 +58,6 @@ def config_problem(file: str, position: Position | None, message: str) -> Config
     clean = _redactor()
     line, column = (position.line, position.column) if position else (None, None)
     return ConfigProblem(printable(clean(file)), line, column, printable(clean(message)))
-
-
-@cache
-def _redactor() -> Redactor:
-    return Redactor()
 
 
 def ordered(problems: Iterable[ConfigProblem]) -> tuple[ConfigProblem, ...]:

@@ -112,11 +112,6 @@ def may_steer(path: str) -> bool:
     return is_named or any(part.lower().startswith(CLAUDE) for part in parts)
 
 
-def of_folder(folder: str) -> Kind | None:
-    """The kind whose files lie in a folder of that name in `.claude`."""
-    return next((row for row in KINDS.values() if folder and row.folder == folder), None)
-
-
 MAX_TOOL_NAME_LENGTH = 100
 
 
