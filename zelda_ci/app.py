@@ -2,7 +2,7 @@
 
 import threading
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,11 +16,14 @@ from zelda_ci.config import project
 from zelda_ci.config.environment import HOW, EnvironmentSettings
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.domain.arms import Forecast
+from zelda_ci.domain.attribution import Attribution, CriterionWorth, WorthReport
 from zelda_ci.domain.check import CheckReport
+from zelda_ci.domain.comparison import Verdict
 from zelda_ci.domain.context_size import ContextReport
+from zelda_ci.domain.details import CriterionJudgement
 from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.run import BatchResult
+from zelda_ci.domain.run import BatchResult, StoredTrials
 from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.events import Emit, Warned
 from zelda_ci.execution import claude_code
@@ -30,11 +33,15 @@ from zelda_ci.model_proxy.rate_limits import RateLimits, UpstreamPause
 from zelda_ci.model_proxy.upstream import API_URL, OAUTH_BETA, Bedrock, Upstream, Vertex, portkey
 from zelda_ci.overrides import Overrides, apply
 from zelda_ci.pipeline import context, evaluation, planning
+from zelda_ci.pipeline.attribution import Investigation, Regressed, felt_change
 from zelda_ci.pipeline.batch import Batch
 from zelda_ci.pipeline.checking import Checker
+from zelda_ci.pipeline.comparing import compare_arms
 from zelda_ci.pipeline.fingerprints import expected_fingerprints, stored_of_both
-from zelda_ci.pipeline.invocation import ACCEPTANCE, SETUP, Prepared, given_by
+from zelda_ci.pipeline.invocation import ACCEPTANCE, SETUP, Prepared, RunOrder, given_by
+from zelda_ci.pipeline.linting import idle
 from zelda_ci.pipeline.tools import Tools
+from zelda_ci.pipeline.worth import check_parts, order_whole, order_without, trials_missing, worth
 from zelda_ci.redact import Redactor
 from zelda_ci.storage import references
 from zelda_ci.storage.result_store import ResultStore
@@ -73,8 +80,51 @@ class Invocation(Prepared):
         known = planning.known_prices(self.store, order.stored)
         return planning.forecast(suites, known, sides=sides, budget_usd=order.budget_usd, stored=order.stored)
 
-    def run(self, emit: Emit) -> BatchResult:
-        """Run what was ordered; one `anyio.run` around the whole. What cannot be used is an error before it costs."""
+    def why(self, worse: Regressed, emit: Emit, *, pays: bool = True) -> Attribution:
+        """Which part of what differs from the base made a suite worse; what is found is stored beside the runs.
+
+        No session runs where there is only one part, or nobody pays.
+        """
+        change = anyio.run(felt_change, self, worse.suite, (*worse.bases, *worse.heads))
+        search = Investigation(worse, change, self.suites[0], self.redact, emit=emit)
+        if len(change.units) > 1 and pays:
+            batch = self.run(emit, search)
+            self.store.keep_attribution(batch.batch_id, search.attribution)
+            if batch.interrupted:
+                raise KeyboardInterrupt
+        return search.attribution
+
+    def worth(self, names: Sequence[str], emit: Emit) -> WorthReport:
+        """What parts of the files that steer are worth: each taken out, and made to say nothing, beside them all."""
+        rows, spent = list[CriterionWorth](), 0.0
+
+        def run(order: RunOrder) -> tuple[BatchResult, Mapping[str, StoredTrials]]:
+            nonlocal spent
+            left = None if order.budget_usd is None else max(0.0, order.budget_usd - spent)
+            # What was tried once need not be tried again.
+            varied = self.ordering(replace(order, budget_usd=left, check=order.check and not spent)).with_stored()
+            batch = varied.run(emit)
+            spent += batch.cost_usd
+            if batch.interrupted:
+                raise KeyboardInterrupt
+            return batch, varied.order.stored
+
+        anyio.run(check_parts, self, names)
+        for part in dict.fromkeys(names):
+            without, inert = order_without(self.order, part), order_without(self.order, part, is_inert=True)
+            if missing := trials_missing(self.ordering(without).with_stored()):
+                run(order_whole(self.order, missing))
+            gone = compare_arms(*run(without)).comparison
+            # Where nothing is missed, nothing need say why.
+            control = compare_arms(*run(inert)).comparison if gone.verdict is Verdict.REGRESSED else None
+            rows += worth(part, gone, control, self.redact)
+        return WorthReport(rows=tuple(rows), cost_usd=spent)
+
+    def run(self, emit: Emit, search: Investigation | None = None) -> BatchResult:
+        """Run what was ordered, or what a search asks for; one `anyio.run` around the whole.
+
+        What cannot be used is an error before it costs.
+        """
         self._warn(emit)
         order, live = self.order, not self.replayed
         rate_limits: RateLimits = defaultdict(lambda: UpstreamPause(lambda sentence: emit(Warned(sentence))))
@@ -95,7 +145,13 @@ class Invocation(Prepared):
             if any(suite.criteria and suite.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) for suite in self.suites):
                 evaluation.anthropic_judge()
 
-        return _in_event_loop(lambda: Batch(tools, checker).run(threading.Thread(target=preload, daemon=True)))
+        return _in_event_loop(lambda: Batch(tools, checker, search).run(threading.Thread(target=preload, daemon=True)))
+
+    def judge_idle(self, emit: Emit) -> dict[str, tuple[CriterionJudgement, ...]]:
+        """By suite, how its judge decides its criteria on a session that does nothing."""
+        contexts = [context for context in map(idle, self.suites) if metrics.ask_judge(context.suite)]
+        judges = self._proxy(self._of_judges)
+        return _in_event_loop(partial(evaluation.judge_idle, contexts, self.workspaces, judges, emit))
 
     def check(self, emit: Emit, *, only_commands: bool = False) -> CheckReport:
         """Try everything that runs of what was ordered need, without a session; no models where commands are meant."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from zelda_ci.domain.arms import Forecast, MoreTrials, SuiteArms
+from zelda_ci.domain.attribution import Attribution
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionRecord
 
@@ -82,6 +83,13 @@ class RunFinished:
     result: RunResult
 
 
+@dataclass(frozen=True)
+class Learnt:
+    """A round of a search for the cause of a regression is over; what is known by now."""
+
+    attribution: Attribution
+
+
 Event = (
     RunsPlanned
     | MoreTrials
@@ -92,6 +100,7 @@ Event = (
     | SessionProgressed
     | Warned
     | RunFinished
+    | Learnt
 )
 Emit = Callable[[Event], None]
 

@@ -95,12 +95,7 @@ CASES: dict[str, tuple[Files, Files, tuple[str, ...], int]] = {
         4,
     ),
     "one line between": ({"CLAUDE.md": "".join(LINES)}, {"CLAUDE.md": edited(_2="two\n", _4="four\n")}, (), 1),
-    "added and removed": (
-        {"CLAUDE.md": "a\n", "x/CLAUDE.md": "x\n"},
-        {".claude/rules/n.md": "n\n"},
-        ("x/CLAUDE.md",),
-        2,
-    ),
+    "added and removed": ({"a/CLAUDE.md": "a\n", "CLAUDE.md": ""}, {".claude/rules/n.md": "n\n"}, ("a/CLAUDE.md",), 2),
     "renamed with its name elsewhere": (
         {".claude/skills/old/SKILL.md": "".join(LINES), "CLAUDE.md": "Use old.\n\n\nBe brief.\n"},
         {".claude/skills/new/SKILL.md": edited(_2="two\n"), "CLAUDE.md": "Use new.\n\n\nBe long.\n"},
@@ -165,3 +160,42 @@ def test_a_mode_and_a_link_are_units_and_a_submodule_stays(tmp_path: Path) -> No
         ("file", (".claude/rules/run.md",)),
     ]
     assert without(project, 0, 1) == listed(project, "HEAD~1").replace(first, second)
+
+
+SKILL = "---\nname: deploy\ndescription: Use it to ship.\n---\n# Deploy\n\nRun it.\n"
+MEMORY = "# A\n\none\n\n## B\n\n```\n# no heading\n```\n\ntwo\n\n# C\n\nthree\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "files"),
+    [
+        ("deploy", {".claude/skills/deploy/SKILL.md", ".claude/skills/deploy/more.md"}),
+        (".claude/rules/money.md", {".claude/rules/money.md"}),
+        ("money", {".claude/rules/money.md"}),
+        ("CLAUDE.md:b", {"CLAUDE.md"}),
+        ("CLAUDE.md:nowhere", set()),
+        ("other", set()),
+    ],
+)
+def test_what_has_a_name_is_gone_or_says_nothing(tmp_path: Path, name: str, files: set[str]) -> None:
+    named = {".claude/skills/deploy/SKILL.md": SKILL, ".claude/skills/deploy/more.md": "more\n"}
+    project = changed(tmp_path, {"CLAUDE.md": MEMORY}, {**named, ".claude/rules/money.md": "Pay.\n", "deploy.py": ""})
+
+    async def work(change: ChangeUnits) -> tuple[set[str], list[dict[str, str]]]:
+        removed = await units.without(change.git, change.head, name)
+        if removed is None:
+            return set(), []
+        trees = []
+        for commit in (removed.gone, removed.inert):
+            paths = os.fsdecode(await change.git("ls-tree", "-r", "-z", "--name-only", commit)).split("\0")[:-1]
+            trees.append({it: (await change.git("cat-file", "blob", f"{commit}:{it}")).decode() for it in paths})
+        return {*removed.files}, trees
+
+    found, trees = with_units(project, work)
+    assert found == files
+    for path in files:
+        gone, inert, text = trees[0].get(path), trees[1][path], (project.path / path).read_text()
+        assert gone == (MEMORY.replace(MEMORY[MEMORY.index("## B") : MEMORY.index("# C")], "") if ":" in name else None)
+        assert len(inert) == len(text)
+        assert inert != text
+        assert path != ".claude/skills/deploy/SKILL.md" or inert.startswith("---\nname: deploy\ndescription: This")

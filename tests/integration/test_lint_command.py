@@ -7,7 +7,7 @@ from tests.support.command import zelda
 from tests.support.judging import answer, verdict
 from tests.support.projects import repository
 from tests.support.schemas import checker
-from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, text, tool_call
+from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, http_error, text, tool_call
 from tests.support.steered import head
 
 SUITE = """\
@@ -21,6 +21,7 @@ checks:
   - called: Skill(greeting)
 metrics: {toolUsage: false}
 """
+TEXTS = ['"There is a greeting."', '"It is polite."', '"The greeting is short and a test covers it."']
 HOOK = {"matcher": "Edit", "hooks": [{"type": "command", "command": "true"}]}
 PROJECT = {
     "zelda/test-greeting.yaml": SUITE,
@@ -68,6 +69,7 @@ def test_what_is_weak_is_told_with_its_place_and_a_better_line(tmp_path: Path) -
         f"{suite}:8: cannotMatch: called: Skill(greeting)",
         "  No call can match Skill(greeting): the project has no skill greeting that is loaded.",
         "  Skill(greetings)",
+        f"Not tried on a session that does nothing, since they need a judge (--judge): {', '.join(TEXTS)}.",
         "6 findings in 2 suites and 2 stored trials.",
     ]
     done = zelda(project, "lint", "greeting", "--json")
@@ -79,6 +81,29 @@ def test_what_is_weak_is_told_with_its_place_and_a_better_line(tmp_path: Path) -
         (5, "twoInOne"),
         (8, "cannotMatch"),
     ]
+
+
+def test_a_judge_says_what_a_session_that_does_nothing_passes(tmp_path: Path) -> None:
+    suite = "prompt: Greet.\nacceptanceCriteria: [There is a greeting., 'Nothing else is in `docs/old`.']\n"
+    project = repository(tmp_path, {"zelda/test-waiting.yaml": suite, "greeting.txt": "hello\n"})
+    there, absent = {"where": "greeting.txt:1", "quote": "hello"}, {"where": "absent: any file in docs/old/**"}
+    judged = answer(verdict(1, evidence=[there]), verdict(2, evidence=[absent]))
+    with ScriptedApi(lambda request: text("Yes.") if request.answer_tool is None else judged) as api:
+        done = zelda(project, "lint", "--judge", "waiting", api=api.url)
+        asked = [request for request in api.requests if request.answer_tool]
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.splitlines() == [
+        "zelda/test-waiting.yaml:1: passesIdle: waiting",
+        "  A session that does nothing passes it: judges find all of it met. Say what must.",
+        "zelda/test-waiting.yaml:2: passesIdle: There is a greeting.",
+        "  The judge finds it met by a session that does nothing: Because of 1.",
+        "2 findings in 1 suite and 0 stored trials.",
+    ]
+    assert ["(the session changed no file)" in json.dumps(request.messages) for request in asked] == [True]
+    with ScriptedApi(lambda _: http_error(401)) as api:
+        done = zelda(project, "lint", "--judge", api=api.url)
+    assert "The judge's key was refused (HTTP 401)" in done.stderr
+    assert done.stdout.startswith("Not tried on a session that does nothing, since they could not be judged: ")
 
 
 def test_nothing_found_is_exit_code_0_and_a_broken_file_2(tmp_path: Path) -> None:

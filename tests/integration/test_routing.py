@@ -59,7 +59,7 @@ def script(request: ApiRequest) -> Reply:
 def routing(output: str) -> list[str]:
     """The lines of the table, blanks made one."""
     lines = [" ".join(line.split()) for line in output.splitlines()]
-    begin = lines.index("Routing: zelda/test-routing.yaml") + 2
+    begin = next(number for number, line in enumerate(lines) if line.startswith("Routing: zelda/test-routing.yaml")) + 2
     return lines[begin : lines.index("", begin)]
 
 
@@ -109,6 +109,17 @@ def test_a_call_that_a_rule_denies_is_not_the_end(tmp_path: Path) -> None:
     assert (api.unused, len(api.requests)) == (0, 2)
     assert routing(done.stdout)[0] == "none 1 of 1 1 of 1"
     assert (again.returncode, routing(again.stdout)) == (0, routing(done.stdout))
+    # A file is a row; its sum is all that is said of it where only failures are wanted.
+    assert [line.split()[:2] for line in done.stdout.splitlines() if "test-routing.yaml" in line] == [
+        ["PASS", "zelda/test-routing.yaml"],
+        ["Routing:", "zelda/test-routing.yaml:"],
+    ]
+    with ScriptedApi([text("I may not.")]) as api:
+        quiet = zelda(project, "run", "--quiet", "--report", "page.html", api=api.url)
+    assert quiet.stdout.splitlines()[0].strip() == "Routing: zelda/test-routing.yaml: 1 of 1 as expected"
+    page = (project.path / "page.html").read_text()
+    assert "<caption>Routing: zelda/test-routing.yaml: 1 of 1 as expected</caption>" in page
+    assert ("<h2>Checks</h2>" in page, "Acceptance criteria" in page) == (True, False)
 
 
 def test_a_draft_is_made_of_the_descriptions_and_runs_as_it_is(tmp_path: Path) -> None:

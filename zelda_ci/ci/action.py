@@ -10,17 +10,31 @@ from pathlib import Path
 import anyio
 
 from zelda_ci.app import Invocation
-from zelda_ci.ci import base, baseline, comment_mode, conversation, evaluate, nightly, publish, selection, sharding
+from zelda_ci.ci import (
+    base,
+    baseline,
+    comment_mode,
+    conversation,
+    evaluate,
+    nightly,
+    publish,
+    selection,
+    sharding,
+    storing,
+)
 from zelda_ci.ci.base import BaseSource
 from zelda_ci.ci.checkout import read_checkout
-from zelda_ci.ci.context import CiContext
+from zelda_ci.ci.context import CiContext, CiResult
+from zelda_ci.ci.context_size import context_text, with_context_size
 from zelda_ci.ci.event import decide, decide_requested
 from zelda_ci.ci.evidence import Evidence
+from zelda_ci.ci.explaining import explain
 from zelda_ci.ci.settings import environment, read_action_settings
 from zelda_ci.compare.drift import TRIALS_A_NIGHT
 from zelda_ci.compare.shards import trial_seconds
 from zelda_ci.config import project
 from zelda_ci.config.files import find_root
+from zelda_ci.config.project import NO_SUITES, InvalidConfigError
 from zelda_ci.config.selection import select
 from zelda_ci.domain.comparison import NotLoaded
 from zelda_ci.domain.outcome import Outcome
@@ -39,11 +53,17 @@ from zelda_ci.pipeline.shards import make_plan, order_of
 from zelda_ci.redact import Secret
 from zelda_ci.report.builders.gate import gate_sentence
 from zelda_ci.report.ci_report import PullRequestChanges, RuleChange
-from zelda_ci.report.markdown import render_fork_notice, render_not_loaded, render_nothing_to_run
-from zelda_ci.report.text import sentence
+from zelda_ci.report.markdown import (
+    render_fork_notice,
+    render_no_suites,
+    render_nothing_to_run,
+    render_refused,
+)
+from zelda_ci.report.text import escape_markdown, sentence
 from zelda_ci.selection.choice import reasons
 from zelda_ci.workspace.source import BaseOrder
 
+NOT_LOADED, TOO_LARGE = "a settings file or plugin is not loaded", "too much is always in context"
 # The runner kills a cancelled step 10 seconds after its first signal.
 CONCLUSION_SECONDS = 2.0
 
@@ -77,7 +97,7 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
     )
     match decision.activity:
         case "skip":
-            return _skip(case, decision.sentence)
+            return _skip(case, decision.sentence, emit)
         case "comment":
             return comment_mode.comment(case)
         case "converse":
@@ -85,7 +105,7 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
         case "request":
             asked = conversation.requested(case)
             if asked is None:
-                return _skip(case, "The comment asks for no run of this job.")
+                return _skip(case, "The comment asks for no run of this job.", emit)
             decision = decide_requested(asked, checkout)
             log.say(decision.sentence)
             case = replace(case, settings=asked, decision=decision, commit=decision.head_sha)
@@ -94,14 +114,32 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
     return _evaluate(case, emit)
 
 
-def _skip(case: CiContext, why: str) -> int:
+def _skip(case: CiContext, why: str, emit: Emit) -> int:
     settings, decision = case.settings, case.decision
     is_failure = decision.explain_forks and settings.untested == "fail"
     case.log.report("error" if is_failure else "notice", why, title="Zelda did not run")
     notice = render_fork_notice() if decision.explain_forks else f"Zelda did not run: {why}\n"
     with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
-        refused = _newly_refused(case, find_root(settings.project), partial(BaseSource, case, Path(name)))
-    return _without_session(case, notice, refused) or (Outcome.INCOMPLETE.exit_code if is_failure else 0)
+        case = _before_any_session(case, partial(BaseSource, case, Path(name)), emit)
+    if case.context_size:
+        # A fork's token may not comment: a second workflow does, by what is stored.
+        storing.store_results(CiResult(case, empty_batch(case.now())))
+    return _without_session(case, notice) or (Outcome.INCOMPLETE.exit_code if is_failure else 0)
+
+
+def _before_any_session(case: CiContext, base: Callable[[], BaseSource], emit: Emit) -> CiContext:
+    """What a pull request's files that steer take of the context, and what of them is refused."""
+    root = find_root(case.settings.project)
+    case = replace(case, root=root, refused=_newly_refused(case, root, base))
+    if case.decision.base is None:
+        return case
+    try:
+        source = base()
+        is_changed = selection.changed_steering(case, source.alone(root), source)
+        return with_context_size(case, root, source, emit) if is_changed else case
+    except ZeldaError as problem:
+        case.log.say(f"What the pull request changes is not known: {problem.message}")
+        return case
 
 
 def _newly_refused(case: CiContext, root: Path, source: Callable[[], BaseSource]) -> tuple[NotLoaded, ...]:
@@ -112,21 +150,36 @@ def _newly_refused(case: CiContext, root: Path, source: Callable[[], BaseSource]
         return ()
 
 
-def _without_session(case: CiContext, text: str, refused: Sequence[NotLoaded]) -> int:
+def _without_session(case: CiContext, text: str) -> int:
     """Report why no session ran, and what is refused all the same, for which the check is red; returns the exit code.
 
     Nothing is stored that could become a baseline.
     """
+    refused, title = case.refused, NOT_LOADED
     for each in refused:
-        case.log.report("error", f"{gate_sentence(each)}.", "Zelda: not loaded", each.file, 1)
+        title = NOT_LOADED if isinstance(each, NotLoaded) else TOO_LARGE
+        place = (each.file, 1) if isinstance(each, NotLoaded) else ()
+        case.log.report("error", f"{gate_sentence(each)}.", f"Zelda: {title}", *place)
     outputs = {"verdict": "failed" if refused else "skipped"}
     if case.settings.mode == "plan":
         outputs |= {"shards": "0", "matrix": "[]"}
-    text = f"{render_not_loaded(map(gate_sentence, refused))}{text}"
+    text = f"{render_refused(title, map(gate_sentence, refused))}{context_text(case.context_size)}{text}"
     case.log.record(text, outputs)
     if case.decision.activity == "run":
-        publish.replace_comment(case, text)
+        wanted = {"always": True, "changes": case.context_size is not None}.get(case.settings.comment, bool(refused))
+        publish.replace_comment(case, text, is_due=wanted and bool(case.context_size or refused))
     return 1 if refused else 0
+
+
+def _without_suites(case: CiContext, missing: InvalidConfigError, emit: Emit) -> int:
+    """What can be told of a pull request to a project without suites; where the base has some, that is an error."""
+    with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
+        source = BaseSource(case, Path(name))
+        if source.commit is None or source.is_foreign or source.has_suites(find_root(case.settings.project)):
+            raise missing
+        case = _before_any_session(case, lambda: source, emit)
+    case.log.report("notice", "There are no suites, so no session runs.", title="Zelda")
+    return _without_session(case, render_no_suites())
 
 
 def _evaluate(case: CiContext, emit: Emit) -> int:
@@ -135,7 +188,17 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         # GitHub's workspace is there before anything is in it: suites would be looked for in vain.
         hint = "A step with actions/checkout must come before this one; its `path` goes into working-directory."
         raise ConfigError("There is nothing in the workspace.", hint=hint, code="WORKSPACE_EMPTY")
-    loaded = project.load(settings.project)
+    try:
+        loaded = project.load(settings.project)
+    except InvalidConfigError as exc:
+        if exc.code == NO_SUITES and decision.base and not settings.is_sharded:
+            return _without_suites(case, exc, emit)
+        raise
+    if decision.refusal:
+        with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
+            case = _before_any_session(case, partial(BaseSource, case, Path(name)), emit)
+        _without_session(case, f"### Zelda could not do its work\n\n{escape_markdown(decision.refusal.message)}\n")
+        raise decision.refusal
     with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
         source = BaseSource(case, Path(name), loaded)
         case = replace(case, decision=replace(decision, base=source.commit), pinned=sharding.pinned_plan(case))
@@ -149,13 +212,16 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         refused = _newly_refused(case, loaded.root, lambda: source)
         # What a shard runs, the plan says.
         chosen = selection.ChosenSuites() if settings.shard else selection.choose_suites(case, loaded, source)
+        case = replace(case, refused=refused)
+        if chosen.steering and settings.mode != "plan":
+            case = with_context_size(case, loaded.root, source, emit)
     skipped, names = reasons(chosen.choices, runs=False), tuple(it.suite for it in chosen.choices if it.runs)
     for line in (*reasons(chosen.choices, runs=True), *skipped):
         log.say(sentence(line))
     if chosen.choices and not names:
         log.report("notice", "No session runs: nothing here can change a result.", title="Zelda")
         text = render_nothing_to_run((*skipped, *notes), settings.run_all_label)
-        return _without_session(case, text, refused)
+        return _without_session(case, text)
     if skipped:
         settings = settings.replace(suites=names)
     # Each key once, wherever it is given: the project's file gives it to many suites.
@@ -165,9 +231,8 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         settings=settings,
         root=loaded.root,
         results_dir=loaded.results_dir,
-        notes=(*notes, *skipped),
+        notes=(*case.notes, *notes, *skipped),
         changes=PullRequestChanges(chosen.steering, tuple(dict.fromkeys(judging)), settled.gone, chosen.others),
-        refused=refused,
         planned=tuple(it.resolved.name for it in select(loaded.suites, settings.suites, ())),
     )
     # Beside the head runs the commit into which it is merged, unless something else is to be compared with, or nothing.
@@ -194,7 +259,7 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
     if settings.is_sharded:
         return _share(case, invocation, evidence, emit)
     run = partial(_run, case, invocation, emit) if evidence.new != () else partial(empty_batch, case.now())
-    return evaluate.evaluate(case, run, evidence)
+    return evaluate.evaluate(case, run, evidence, partial(explain, invocation, emit))
 
 
 def _evidence(case: CiContext, invocation: Invocation, found: Evidence | None) -> Evidence:

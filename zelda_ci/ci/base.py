@@ -15,8 +15,8 @@ import anyio
 
 from zelda_ci.ci.checkout import gitlink, origin_of
 from zelda_ci.ci.context import CiContext
-from zelda_ci.config import trust
-from zelda_ci.config.files import is_suite, top_of
+from zelda_ci.config import project, trust
+from zelda_ci.config.files import is_suite, suite_files, top_of
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.schema import CONFIG_FILE
 from zelda_ci.config.trust import SettledProject
@@ -194,13 +194,27 @@ class BaseSource:
         folder = files / self.settings.project.resolve().relative_to(self.top)
         return trust.settle(loaded, self.top, files, folder, self.commit)
 
+    def alone(self, root: Path) -> LoadedProject:
+        """The checked-out project with nothing but the base's settings; raises `ConfigError` where these are wrong."""
+        return replace(project.without_suites(self._folder_of(root)), root=root)
+
+    def has_suites(self, root: Path) -> bool:
+        """Whether the base has suites of the project."""
+        loaded = project.without_suites(self._folder_of(root))
+        return bool(suite_files(loaded.root, loaded.config.test_dir))
+
+    def _folder_of(self, root: Path) -> Path:
+        """The project's folder among the files of the base that are laid out."""
+        assert self.commit  # noqa: S101 - who asks has a base
+        folder = anyio.run(self._lay_out, self.commit) / root.resolve().relative_to(self.top)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
     def newly_refused(self, root: Path) -> tuple[NotLoaded, ...]:
         """Settings files and plugins that the checked-out project does not load and the base did."""
         if self.commit is None or self.is_foreign or not (here := refused_settings(root, self.redact)):
             return ()
-        files = anyio.run(self._lay_out, self.commit)
-        folder = files / root.resolve().relative_to(self.top)
-        folder.mkdir(parents=True, exist_ok=True)
+        folder, files = self._folder_of(root), self._folder / "files"
         known = {(it.file, it.key, it.problem) for it in refused_settings(folder, self.redact, files)}
         new = [it for it in here if (it.file, it.key, it.problem) not in known]
         return tuple(NotLoaded(file=it.file, effect=it.effect) for it in new)

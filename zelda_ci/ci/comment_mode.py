@@ -41,7 +41,7 @@ def comment(case: CiContext) -> int:
             problem.message = f"The stored results {artifact.name} are refused: {problem.message}"
             raise
         provenance, batch, earlier = stored.provenance, stored.batch, stored.pool.trials
-        job = replace(case, evaluated=provenance, refused=provenance.refused)
+        job = replace(case, evaluated=provenance, refused=provenance.refused, context_size=provenance.context_size)
         if job.identity.stem != stem:
             # A job may have been given an artifact-name that begins like another's.
             continue

@@ -11,8 +11,10 @@ from zelda_ci.ci.evidence import NOTHING, Evidence, PinnedPlan
 from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.ci.stored_artifacts import JobIdentity
 from zelda_ci.compare.gate import accept, gate, recorded_settings
+from zelda_ci.domain.attribution import Attribution
 from zelda_ci.domain.ci import BaselineOrigin, Provenance
-from zelda_ci.domain.comparison import Acceptance, Comparison, GateResult, NotLoaded
+from zelda_ci.domain.comparison import Acceptance, Comparison, GateResult, Refusal
+from zelda_ci.domain.context_size import ContextReport
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.github.api import Api
@@ -50,8 +52,10 @@ class CiContext:
     """What the pull request changes of that by which it is tested."""
     planned: tuple[str, ...] = ()
     """Suites that are to run; empty where that is not known."""
-    refused: tuple[NotLoaded, ...] = ()
-    """Settings files that Claude Code refuses on the head and not on the base."""
+    refused: tuple[Refusal, ...] = ()
+    """What is red without any session: settings files that are newly refused, and a context that is too large."""
+    context_size: ContextReport | None = None
+    """What steering takes of the context, where the pull request changes files that steer."""
     pinned: PinnedPlan | None = None
     """What a job before this one has found, where several share the run."""
 
@@ -111,6 +115,8 @@ class CiResult:
     """What is stored and counts; from the comparison on, what was compared with."""
     baseline: BaselineOrigin = NOTHING.origin
     compared: Compared | None = None
+    attributions: tuple[Attribution, ...] = ()
+    """Which parts of the pull request made suites worse."""
     acceptances: tuple[Acceptance, ...] = ()
     """Of the pull request, those that hold now."""
     cancelled: bool = False
@@ -173,6 +179,7 @@ class CiResult:
             gate=self.gate,
             baseline=self.baseline,
             comparison=self.comparison,
+            attributions=self.attributions,
             baseline_batch=self.evidence.results if self.compared else None,
             links=Links(run, artifact, transcripts, f"{home}/commit/{head}", f"{home}/blob/{head}", page),
             title=f"Zelda: {name}" if name else "Zelda",
@@ -181,6 +188,7 @@ class CiResult:
             changes=case.changes,
             planned=case.planned,
             cancelled=self.cancelled,
+            context_size=case.context_size,
             project=case.relative(case.root),
             nightly=any(night.batch_id == self.batch.batch_id for night in self.evidence.nights.nights),
             notes=tuple(self.notes),

@@ -3,6 +3,8 @@
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import TypeVar
 
 from zelda_ci.ci import baseline, publish, storing
 from zelda_ci.ci.acceptances import apply_acceptances
@@ -21,9 +23,16 @@ from zelda_ci.report.comment.annotations import closing_line
 from zelda_ci.report.text import json_of
 from zelda_ci.storage.references import SideReference
 
+T = TypeVar("T")
 
-def evaluate(case: CiContext, run: Callable[[], BatchResult], evidence: Evidence) -> int:
-    """Run the suites, compare, store and report; returns the exit code.
+
+def evaluate(
+    case: CiContext,
+    run: Callable[[], BatchResult],
+    evidence: Evidence,
+    explain: Callable[[CiResult], None] = lambda _: None,
+) -> int:
+    """Run the suites, compare, store and report; returns the exit code. What got worse, `explain` looks into.
 
     Raises:
         ZeldaError: Nothing could be run, or its results could not be written.
@@ -40,7 +49,8 @@ def evaluate(case: CiContext, run: Callable[[], BatchResult], evidence: Evidence
         finally:
             publish.record(result, quiet=True)
     result.cancelled = batch.interrupted
-    steps = (_add_earlier, keep_watch, compare, apply_acceptances, storing.store_results, storing.store_pages)
+    looking = (_add_earlier, keep_watch, compare, lambda it: emptying(case, partial(explain, it)))
+    steps = (*looking, apply_acceptances, storing.store_results, storing.store_pages)
     _until_cancelled(result, *steps)
     with undisturbed():
         publish.publish_results(result)
@@ -105,7 +115,7 @@ def _until_cancelled(result: CiResult, *steps: Callable[[CiResult], None]) -> No
         result.cancelled = True
 
 
-def emptying(case: CiContext, run: Callable[[], BatchResult]) -> BatchResult:
+def emptying(case: CiContext, run: Callable[[], T]) -> T:
     """What a run of suites gives; however it ends, nothing stays in the files in which we speak to the runner.
 
     Whatever ran in the sessions may have found them.

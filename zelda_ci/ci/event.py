@@ -46,6 +46,8 @@ class Decision:
     """The commit whose configuration gives rights; absent where that is the tested one's own."""
     explain_forks: bool = False
     """Whether the summary says how pull requests of forks can be evaluated."""
+    refusal: ConfigError | None = None
+    """Why no session of a pull request can run, where that has to be told."""
     is_of_base: bool = False
     """Whether its results become the baseline of others."""
 
@@ -55,7 +57,7 @@ def decide(settings: ActionSettings, checkout: Checkout) -> Decision:
 
     Raises:
         ConfigError: What is asked for would be unsafe, is not known, is not what is checked out, or lacks the key that
-            it needs.
+            it needs. Of a pull request that lacks it, the decision says so: what it changes can be told all the same.
     """
     event, context, mode = settings.event, settings.context, settings.mode
     name, sha = context.event_name, context.sha
@@ -147,7 +149,8 @@ def _pull_request(settings: ActionSettings, checkout: Checkout) -> Decision:
         whose = "comes from a fork" if is_of_fork else "was opened by Dependabot"
         if not _can_run(settings):
             sentence = f"{what} {whose}, and without secrets no session can run: nothing was evaluated."
-            return Decision("skip", sentence, base=_base(settings, checkout), explain_forks=True)
+            base, head = _base(settings, checkout), pull.head.sha
+            return Decision("skip", sentence, head_sha=head, base=base, explain_forks=True)
     return _run_of(pull, f"{what} {whose}", settings, checkout)
 
 
@@ -207,16 +210,19 @@ def _run(settings: ActionSettings, checkout: Checkout, draft: Decision) -> Decis
     beside = (settings.baseline or draft.target) if settings.compare else "nothing"
     after = ", and become the baseline" if draft.is_of_base else ""
     sentence = f"{draft.sentence}: suites run and are compared with {beside}{after}."
+    refusal = None
     if not _can_run(settings):
-        raise ConfigError(
+        refusal = ConfigError(
             f"{sentence} But the input anthropic-api-key is empty, and no session can run without a key.",
             hint="Store the key as a secret of the repository and pass it: "
             "anthropic-api-key: ${{ secrets.ANTHROPIC_API_KEY }} "
             "(other credentials are variables of the step, such as CLAUDE_CODE_OAUTH_TOKEN).",
             code="API_KEY_MISSING",
         )
-    target = draft.target if settings.compare else None
-    decision = replace(draft, sentence=sentence, target=target, base=_base(settings, checkout))
+    target, base = draft.target if settings.compare else None, _base(settings, checkout)
+    if refusal and (settings.context.event_name != "pull_request" or settings.is_sharded):
+        raise refusal
+    decision = replace(draft, sentence=sentence, target=target, base=base, refusal=refusal)
     return replace(decision, pull_request=None, pull_request_of=None) if settings.comment == "off" else decision
 
 

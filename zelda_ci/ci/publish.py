@@ -136,12 +136,12 @@ def comment(result: CiResult) -> None:
         result.note_failure(NO_COMMENT, problem, f"{problem.message}\n{SECOND_WORKFLOW}" if is_expected else "")
 
 
-def replace_comment(case: CiContext, body: str) -> None:
-    """Have an earlier comment, which may have ceased to be true, say this instead; no new one is made for it."""
+def replace_comment(case: CiContext, body: str, *, is_due: bool = False) -> None:
+    """Have an earlier comment, which may have ceased to be true, say this instead; a new one is made if it `is_due`."""
     if case.decision.pull_request is None or case.api is None:
         return
     try:
-        _publish(case, case.decision.pull_request, body, case.now(), is_due=False, once=True)
+        _publish(case, case.decision.pull_request, body, case.now(), is_due=is_due, once=True)
     except GitHubError as problem:
         case.log.report("notice", problem.message, title=NO_COMMENT)
 

@@ -134,6 +134,7 @@ def _provenance(result: CiResult) -> Provenance:
         created_at=case.now(),
         accepted=result.gate.accepted,
         refused=case.refused,
+        context_size=case.context_size,
     )
 
 

@@ -20,7 +20,7 @@ from zelda_ci.config.merge import DEFAULT, LoadedSuite
 from zelda_ci.config.project import InvalidConfigError, load
 from zelda_ci.config.schema import entries
 from zelda_ci.config.selection import select
-from zelda_ci.domain.numbers import format_count
+from zelda_ci.domain.numbers import format_count, some_of
 from zelda_ci.pipeline.comparing import newest_results
 from zelda_ci.pipeline.invocation import RunOrder, settled
 from zelda_ci.pipeline.linting import Linter
@@ -63,18 +63,23 @@ def check(order: RunOrder, *, project: Path, as_json: bool) -> int:
 )
 @click.argument("names", **options.NAMES)
 @options.project
+@click.option("--judge", is_flag=True, help="Ask judges about a session that does nothing; needs a key, costs money.")
 @options.as_json
-def lint(*, names: tuple[str, ...], project: Path, as_json: bool) -> int:
+def lint(*, names: tuple[str, ...], project: Path, judge: bool, as_json: bool) -> int:
     """Say what is weak in suites, with a better wording where one follows.
 
     Criteria that a session which does nothing passes, that were never decided or always wavered in stored trials, that
     repeat a rule, that are two in one, or that a check could decide; checks that can never match; and without SUITE
-    also skills, rules and hooks that no suite touches. No session runs, and no judge is asked.
+    also skills, rules and hooks that no suite touches. No session runs, and no judge is asked without --judge.
     """
     loaded = load(project, names)
     suites = [suite.resolved for suite in select(loaded.suites, names, (), loaded.notices)]
     trials = newest_results(ResultStore(loaded.results_dir), {suite.name: MAX_TRIALS for suite in suites})
-    found = Linter(survey(loaded.root, read_environment(os.environ)), trials).report(suites, whole=not names)
+    settings, idle = read_environment(os.environ), {}
+    if judge:
+        with terminal.Progress(terminal.open_console(sys.stderr)) as emit:
+            idle = app.Invocation(loaded, RunOrder(names, working_tree=True), settings).judge_idle(emit)
+    found = Linter(survey(loaded.root, settings), trials, idle).report(suites, whole=not names)
     if as_json:
         reporters.print_json(found)
     else:
@@ -82,12 +87,16 @@ def lint(*, names: tuple[str, ...], project: Path, as_json: bool) -> int:
             echo(f"{each.file}:{each.line}: {each.rule}: {each.subject}\n  {each.reason}")
             for line in each.instead:
                 echo(f"  {line}", fg="green")
+        if found.not_tried:
+            about = some_of([f'"{inert(text)}"' for text in found.not_tried], MAX_NAMED)
+            why = "could not be judged" if judge else "need a judge (--judge)"
+            echo(f"Not tried on a session that does nothing, since they {why}: {about}.")
         count = format_count(len(found.findings), "finding")
         echo(f"{count} in {format_count(len(suites), 'suite')} and {format_count(len(trials), 'stored trial')}.")
     return 1 if found.findings else 0
 
 
-MAX_VALUE_LENGTH = 48
+MAX_VALUE_LENGTH, MAX_NAMED = 48, 3
 MEASURED = "measured only: no criterion is judged and no build or test is run, so it can neither pass nor fail"
 
 

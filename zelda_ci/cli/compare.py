@@ -46,7 +46,7 @@ def compare(*, base: str | None, head: str, project: Path, allow_mixed: bool, as
     options.exclusive(json=as_json, markdown=markdown)
     results_dir = results_folder(project)
     history = ResultStore(results_dir)
-    newest = history.overview().runs[:1] if base is None else ()
+    newest = [run for run in history.overview().runs if not run.variant][:1] if base is None else ()
     made = kept_comparison(results_dir, newest[0].batch_id) if newest else None
     if made:
         compared, report = made[1], report_of(*made)

@@ -44,7 +44,7 @@ def history(*, suite: str, project: Path, folder: Path | None, limit: int, as_js
         runs = stored.overview().runs
         names = {run.suite for run in runs}
         # Trials of the base that ran beside them show another commit. Ids of batches begin with the time.
-        own = [run for run in runs if run.suite == suite and run.side is Side.HEAD]
+        own = [run for run in runs if run.suite == suite and run.side is Side.HEAD and not run.variant]
         batches = sorted({run.batch_id for run in own})[-MAX_NIGHTS:]
         found = ([stored.result(run.run_id) for run in own if run.batch_id == name] for name in batches)
         nights = [night for each in found if (night := night_of(each))]

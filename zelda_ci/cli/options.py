@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial, reduce
@@ -111,6 +111,12 @@ def exclusive(**given: object) -> None:
         raise ConfigError(f"{' and '.join(names)} exclude each other.", hint="Give one of them.", code="USAGE")
 
 
+def alone(option: str, *, given: object, beside: Mapping[str, object]) -> None:
+    """Refuse every other option beside one."""
+    for name, value in beside.items():
+        exclusive(**{option: given, name: value})
+
+
 def check_folder(file: Path) -> None:
     """Refuse a file that is to be written where there is no folder."""
     if not file.parent.is_dir():
@@ -162,10 +168,11 @@ def _override(key: str, name: str, place: ConfigKey) -> Decorator:
 
     words = choices(place.field.annotation)
     is_choice = len(words) > 0 and len(kinds(place.field.annotation)) == 1
+    metavar = "N" if kinds(place.field.annotation) == [int] else name.rpartition("-")[2].upper()
     return click.option(
         name,
         type=click.Choice(words) if is_choice else str,
-        metavar=None if is_choice else name.rpartition("-")[2].upper(),
+        metavar=None if is_choice else metavar,
         help=about(place),
         expose_value=False,
         callback=enter,

@@ -235,8 +235,8 @@ class RunReport:
             elif detail is Detail.LINES:
                 print_troubles(console, batch.runs, self._files_of)
             if is_compared:
-                if detail is Detail.LINES:
-                    print_routing(console, batch.runs, base_runs(report))
+                if detail is not Detail.FULL:
+                    print_routing(console, batch.runs, base_runs(report), detail)
                 print_sides(report, whole=detail is Detail.FULL)
             elif batch.base and batch.arms:
                 echo(f"\n{cut_short(batch)}")

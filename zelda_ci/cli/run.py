@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -33,6 +33,7 @@ from zelda_ci.pipeline.selecting import changed_since
 from zelda_ci.pipeline.shards import check_parts, describe, import_parts, make_plan, order_of, parts_in, write_part
 from zelda_ci.redact import Redactor
 from zelda_ci.report import terminal
+from zelda_ci.report.builders.worth import worth_table
 from zelda_ci.report.terminal.pages import print_forecast
 from zelda_ci.report.text import sentence
 from zelda_ci.selection.choice import reasons
@@ -57,7 +58,9 @@ def _chosen(folder: Path, order: RunOrder, grep: str | None, *, failed: bool) ->
         suites = containing(suites, grep)
     if failed:
         # What ran beside the tested files says nothing of them. The newest come first.
-        runs = [run for run in ResultStore(loaded.results_dir).overview().runs if run.side is not Side.BASE]
+        runs = [
+            run for run in ResultStore(loaded.results_dir).overview().runs if run.side is Side.HEAD and not run.variant
+        ]
         bad = {(run.suite, run.batch_id) for run in runs if run.outcome > Outcome.PASSED}
         suites = last_failed(suites, {run.suite: (run.suite, run.batch_id) not in bad for run in reversed(runs)})
     names = [suite.resolved.name for suite in suites]
@@ -172,6 +175,16 @@ def merge(*, folder: Path, project: Path, reporting: Reporting) -> int:
     return report.show(batch, {name: each for part in parts for name, each in part.said.counted.items()})
 
 
+def _run_without(invocation: Invocation, parts: Sequence[str], reporting: Reporting) -> int:
+    """Say what parts of the files that steer are worth; the exit code says only whether that could be done."""
+    reporters.ask_about_isolation(invocation)
+    as_json = reporting.printed == "json"
+    with terminal.Progress(terminal.open_console(sys.stderr if as_json else sys.stdout)) as emit:
+        report = invocation.worth(parts, emit)
+    reporters.print_table(report, worth_table(report), as_json=as_json)
+    return 0
+
+
 def _run_shard(whole: Invocation, shard: ShardOf, report: RunReport, *, is_empty: bool) -> int:
     """Run one shard's suites of the whole, if not all are left out, and leave its part.
 
@@ -233,6 +246,14 @@ def _run_shard(whole: Invocation, shard: ShardOf, report: RunReport, *, is_empty
     help="Most that the whole invocation may cost, judges included; what is under way may finish.",
 )
 @click.option(
+    "--without",
+    "parts",
+    multiple=True,
+    metavar="NAME",
+    help="Say what a skill, rule, agent, file or section (CLAUDE.md:Heading) is worth: run without it, and with inert "
+    "text in its place, beside the files as they are. May be given several times.",
+)
+@click.option(
     "--shard",
     type=options.OptionType(shard_of, "shard"),
     metavar="I/N",
@@ -271,6 +292,7 @@ def run(  # noqa: PLR0913 - its options
     changed_since: str | None,
     run_all: bool,
     all_projects: bool,
+    parts: tuple[str, ...],
     shard: ShardOf | None,
     dry_run: bool,
     is_watching: bool,
@@ -287,6 +309,11 @@ def run(  # noqa: PLR0913 - its options
     spent, everything that the runs need is tried as `zelda check` does it.
     """
     options.exclusive(record=order.record, replay=order.replay)
+    if parts:
+        apart = {"against": order.against, "shard": shard, "watch": is_watching, "replay": order.replay}
+        apart |= {"all-projects": all_projects, "dry-run": dry_run}
+        options.alone("without", given=parts, beside=apart)
+        return _run_without(_chosen(project, order, grep, failed=last_failed), parts, reporting)
     if is_watching:
         against = order.against or BaseOrder(options.LAST)
         order, changed_since = replace(order, against=against), changed_since or against.ref
@@ -294,8 +321,7 @@ def run(  # noqa: PLR0913 - its options
         # Every shard must see the same suites and the same commit; it knows a part only, and `zelda merge` reports all.
         apart = {"all-projects": all_projects, "last-failed": last_failed, "dry-run": dry_run}
         apart |= {"commit": not order.working_tree, "reporter": bool(reporting.printed or reporting.files)}
-        for name, given in apart.items():
-            options.exclusive(shard=shard, **{name: given})
+        options.alone("shard", given=shard, beside=apart)
         order = replace(order, working_tree=False)
 
     def run_project(folder: Path, spent: float = 0.0) -> tuple[int, BatchResult]:

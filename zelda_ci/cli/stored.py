@@ -80,7 +80,7 @@ def show(*, run: str | None, project: Path, as_json: bool, transcript: bool, pat
     options.exclusive(json=as_json, transcript=transcript, patch=patch)
     results_dir = results_folder(project)
     history = ResultStore(results_dir)
-    newest = (each.batch_id for each in history.overview().runs)
+    newest = (each.batch_id for each in history.overview().runs if not each.variant)
     run_id, *others = run_ids = find_runs(history, run or next(newest, LATEST))
     if others and (transcript or patch):
         message = f"A batch of {len(run_ids)} runs has no single transcript or patch."
@@ -130,7 +130,8 @@ def coverage(*, source: Path | None, project: Path, suites: tuple[str, ...], as_
         runs = [run for run in read_results(file) if not suites or run.suite in suites]
     else:
         history = ResultStore(results_folder(project))
-        stored = [run for run in history.overview().runs if not suites or run.suite in suites]
+        all_runs = (run for run in history.overview().runs if not run.variant)
+        stored = [run for run in all_runs if not suites or run.suite in suites]
         runs = [history.result(run.run_id) for run in stored[:MAX_RUNS]]
     found = covered(runs)
     reporters.print_table(found, coverage_table(found), as_json=as_json)

@@ -7,7 +7,7 @@ data. After Flake Aware Culprit Finding (Google, ICST 2023), with sets of units 
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from math import exp, fsum, lgamma, log, pi, sqrt
 from statistics import NormalDist
 from typing import Literal
@@ -15,16 +15,19 @@ from typing import Literal
 from zelda_ci.compare.sides import mean
 from zelda_ci.domain.attribution import Suspicion
 
-# How likely it must be what is named, and two units that are named together.
-NAMED, BETWEEN = 0.95, 0.90
+# How likely a unit must be before it is confirmed, and after; and two that are named together.
+NAMED, CONFIRMED, BETWEEN = 0.85, 0.99, 0.90
 SIDE_BY_SIDE = 4
 CONFIRMING = 6
 # What is not known by then, more sessions would hardly tell.
-MAX_SESSIONS = 60
+MAX_SESSIONS = 48
 
 # How likely it is, before the search, that the comparison was wrong, that the cause lies elsewhere, and that of a
 # measure it is the length.
-CHANCE, ELSEWHERE, LENGTH = 0.15, 0.1, 0.2
+CHANCE, ELSEWHERE, LENGTH = 0.4, 0.1, 0.2
+
+# How much likelier by its data, as a logarithm, a change is than chance, where a comparison is just clear enough.
+BORDERLINE = 3.5
 
 Arm = frozenset[int]
 """The units that are taken back in a session."""
@@ -68,7 +71,11 @@ class Search:
         self._fit = partial(_fit_measure, better_than=midpoint) if lengths else _fit_rates
         self._hypotheses = tuple(_suppose(units, lengths or ()))
         # The comparison was chosen for its outcome, and speaks for none of them.
-        self._before = [self._fit(self._compared, is_equal=it.is_equal).evidence for it in self._hypotheses]
+        self._before = [self._fit(self._known(it), is_equal=it.is_equal).evidence for it in self._hypotheses]
+        if not lengths:
+            # Such a comparison is rarely wrong by chance, if it is clear.
+            equal, changed = (_fit_rates(self._compared, is_equal=it).evidence for it in (True, False))
+            self._before[-1] += max(0.0, changed - equal - BORDERLINE)
         self._sessions: list[tuple[Arm, float]] = []
         self._confirming: int | None = None
         self._confirmations: list[float] = []
@@ -78,7 +85,7 @@ class Search:
         """What to take back in the next sessions, which may run side by side; nothing where the search is over."""
         if self.verdict not in ("between", "undecided") or len(self._sessions) >= MAX_SESSIONS:
             return ()
-        if self._confirming is not None:
+        if self._confirming is not None and len(self._confirmations) < CONFIRMING:
             return (frozenset({self._confirming}),) * (CONFIRMING - len(self._confirmations))
         return tuple(self._plan(sessions))
 
@@ -86,8 +93,7 @@ class Search:
         """Learn from sessions; one without an outcome says nothing."""
         known = [(arm, it) for arm, it in zip(arms, outcomes, strict=True) if it is not None]
         self._sessions += known
-        if self._confirming is not None:
-            self._confirmations += [it for _, it in known]
+        self._confirmations += [it for arm, it in known if arm == {self._confirming}]
         self._weigh()
         likeliest = self.suspicions()[0]
         is_named = likeliest.hypothesis == "unit" and likeliest.probability >= NAMED
@@ -116,17 +122,28 @@ class Search:
         first, second, *_ = self.suspicions()
         if first.hypothesis != "unit" and first.probability >= NAMED:
             return first.hypothesis
-        if self._confirming is not None and len(self._confirmations) >= CONFIRMING:
+        if first.probability >= CONFIRMED and self._is_confirmed:
             return "named"
         both = first.hypothesis == second.hypothesis == "unit" and first.probability + second.probability >= BETWEEN
         return "between" if both else "undecided"
+
+    @property
+    def _is_confirmed(self) -> bool:
+        """Whether sessions without the unit are nearer to the base than to the head: two units may do the same."""
+        base, head = (mean([outcome for felt, outcome in self._compared if felt == side]) for side in (0.0, 1.0))
+        seen = mean(self._confirmations) if len(self._confirmations) >= CONFIRMING else head
+        return abs(seen - base) < abs(seen - head)
+
+    def _known(self, hypothesis: _Hypothesis) -> list[Trial]:
+        """Trials of the comparison that are data for a hypothesis; if it was wrong, they were an odd sample of both."""
+        return [] if hypothesis.is_equal and self._fit is _fit_rates else self._compared
 
     def _weigh(self) -> None:
         """Fit each hypothesis to all outcomes, and say how likely it is by them."""
         self._fits = list[_Fit]()
         for hypothesis in self._hypotheses:
             sessions = [(hypothesis.felt(arm), outcome) for arm, outcome in self._sessions]
-            self._fits.append(self._fit([*self._compared, *sessions], is_equal=hypothesis.is_equal))
+            self._fits.append(self._fit([*self._known(hypothesis), *sessions], is_equal=hypothesis.is_equal))
         gained = [fit.evidence - before for fit, before in zip(self._fits, self._before, strict=True)]
         most = max(gained)
         weights = [it.prior * exp(gain - most) for it, gain in zip(self._hypotheses, gained, strict=True)]
@@ -135,13 +152,13 @@ class Search:
     def _plan(self, sessions: int) -> Iterator[Arm]:
         """Choose arms one after the other, each so that all of them together leave the least uncertainty."""
         outlook = [self._probabilities]
+        ordered = [it.unit for it in self.suspicions() if it.unit is not None]
         for _ in range(sessions):
             arm, after = frozenset[int](), self._after(outlook, frozenset())
-            while more := [arm | {unit} for unit in range(self.units) if unit not in arm]:
-                further, its_after = min(((it, self._after(outlook, it)) for it in more), key=lambda it: _doubt(it[1]))
-                if _doubt(its_after) >= _doubt(after) - 1e-9:
-                    break
-                arm, after = further, its_after
+            for unit in ordered:
+                its_after = self._after(outlook, arm | {unit})
+                if _doubt(its_after) < _doubt(after) - 1e-9:
+                    arm, after = arm | {unit}, its_after
             outlook = after
             yield arm
 
@@ -182,26 +199,33 @@ def _doubt(outlook: Iterable[Iterable[float]]) -> float:
 
 
 # Rates that sessions may pass at, all equally likely beforehand.
-_RATES = [(step + 0.5) / 25 for step in range(25)]
+_RATES = [(step + 0.5) / 20 for step in range(20)]
 _EQUAL = [(rate, rate) for rate in _RATES]
 _LOWER = [(rate, lower) for rate in _RATES for lower in _RATES if lower < rate]
 
 
 def _fit_rates(trials: Sequence[Trial], *, is_equal: bool) -> _Fit:
     """Fit pass rates without the change and, lower, with it, or one for both, on a grid."""
-    without, having = (_likelihoods([it for felt, it in trials if felt == side]) for side in (0.0, 1.0))
+    without, having = ([outcome for felt, outcome in trials if felt == side] for side in (0.0, 1.0))
+    return _fit_counts((sum(without) / 100, len(without)), (sum(having) / 100, len(having)), is_equal=is_equal)
+
+
+@lru_cache(maxsize=10_000)
+def _fit_counts(without: tuple[float, int], having: tuple[float, int], *, is_equal: bool) -> _Fit:
+    """Fit as `_fit_rates`, by how many passed of how many; many hypotheses say the same."""
+    healthy, broken = (
+        {rate: passed * log(rate) + (trials - passed) * log(1 - rate) for rate in _RATES}
+        for passed, trials in (without, having)
+    )
     pairs = _EQUAL if is_equal else _LOWER
-    logarithms = [without[rate] + having[lower] for rate, lower in pairs]
+    logarithms = [healthy[rate] + broken[lower] for rate, lower in pairs]
     most = max(logarithms)
-    weights = [exp(it - most) for it in logarithms]
+    # A criterion that did not change is one that sessions mostly meet.
+    priors = [3 * rate**2 if is_equal else 1 for rate, _ in pairs]
+    weights = [exp(it - most) * prior for it, prior in zip(logarithms, priors, strict=True)]
     total = fsum(weights)
     rates = [fsum(map(float.__mul__, weights, side)) / total for side in zip(*pairs, strict=True)]
     return _Fit(most + log(total / len(pairs)), lambda felt: rates[felt > 0])
-
-
-def _likelihoods(outcomes: Sequence[float]) -> dict[float, float]:
-    passed = sum(outcomes) / 100
-    return {rate: passed * log(rate) + (len(outcomes) - passed) * log(1 - rate) for rate in _RATES}
 
 
 # Of logarithms, as if one value more had been seen: a measure that never varies proves nothing by itself.

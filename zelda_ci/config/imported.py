@@ -55,11 +55,13 @@ class ImportedSuite:
         lines = [f"# Imported from {self.origin} by zelda import.", f"name: {scalar(self.name)}"]
         lines += [f"description: {_yaml(self.description)}"] if self.description else []
         lines += [f"prompt: {_yaml(self.prompt)}"]
-        checks = ["\n    ".join(f"{key}: {_yaml(it)}" for key, it in check.items()) for check in self.checks]
-        criteria, answers = map(_yaml, self.criteria), map(_yaml, self.answer_criteria)
-        for key, texts in (("acceptanceCriteria", criteria), ("answerCriteria", answers), ("checks", checks)):
-            items = [f"  - {text}" for text in dict.fromkeys(texts)]
-            lines += [f"{key}:", *items] if items else []
+        for key, texts in (("acceptanceCriteria", self.criteria), ("answerCriteria", self.answer_criteria)):
+            lines += [f"{key}:", *(f"  - {_yaml(text)}" for text in dict.fromkeys(texts))] if texts else []
+        checks = list({json.dumps(check): check for check in self.checks}.values())
+        lines += ["checks:"] if checks else []
+        for check in checks:
+            pairs = [f"{key}: {_yaml(value)}" for key, value in check.items()]
+            lines += [f"  - {pairs[0]}", *(f"    {pair}" for pair in pairs[1:])]
         if self.variables:
             lines += ["matrix:", "  variables:", *(f"    {name}: {_yaml(it)}" for name, it in self.variables.items())]
         return "\n".join([*lines, *(f"{key}: {_yaml(value)}" for key, value in self.settings.items()), ""])
@@ -78,6 +80,8 @@ class Node:
 
     source: Source
     path: Steps = ()
+    above: int = 0
+    """Lines before the part of the file that was read."""
 
     @property
     def value(self) -> Any:
@@ -88,19 +92,19 @@ class Node:
     def line(self) -> int:
         """Its line in the file; of the value of a key, the key's."""
         place = self.source.keys.get(self.path) or self.source.at.get(self.path)
-        return place.line if place else 1
+        return self.above + (place.line if place else 1)
 
     def __iter__(self) -> Iterator["Node"]:
         """The items of a list, or the value alone where it is none."""
         if isinstance(self.value, tuple):
-            return (Node(self.source, (*self.path, at)) for at in range(len(self.value)))
+            return (Node(self.source, (*self.path, at), self.above) for at in range(len(self.value)))
         return iter(() if self.value is None else (self,))
 
     def get(self, *keys: str) -> "Node":
         """The first of some keys that is there; otherwise a node without a value."""
         known = self.value if isinstance(self.value, dict) else {}
         found = next((key for key in keys if known.get(key) is not None), None)
-        return Node(self.source, (*self.path, found)) if found else Node(Source(values=None))
+        return Node(self.source, (*self.path, found), self.above) if found else Node(Source(values=None))
 
     @property
     def text(self) -> str:
@@ -245,8 +249,9 @@ class Importer:
         """The head of a Markdown file, and its text."""
         name, text = self._name(path), read_text(path, self._name(path))
         head = re.match(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", text, re.DOTALL | re.MULTILINE)
-        # Its lines count from the first of the file.
-        return Node(read(f"\n{head[1]}" if head else "", name)), text[head.end() :] if head else text
+        source = read(head[1] if head else "", name)
+        source.file = name
+        return Node(source, above=1 if head else 0), text[head.end() :] if head else text
 
     def _grader(self, grader: Node, text: str, suite: ImportedSuite) -> None:
         match grader.get("type").text:
@@ -254,15 +259,15 @@ class Importer:
                 self._pattern(grader, grader.get("pattern").text or text, suite)
             case "tool_used":
                 if rule := self._rule(grader, suite):
-                    suite.checks.append(_counted(rule, grader))
+                    suite.checks.append(_counted(rule, grader.get("min").value, grader.get("max").value))
             case "tool_order":
                 rules = [self._rule(grader.get(key), suite, grader) for key in ("before", "after")]
                 if all(rules):
                     suite.checks.append({"before": {"first": rules[0], "then": rules[1]}})
             case "file_exists":
-                path, is_absent = grader.get("path", "glob", "pattern").text, grader.get("exists").value is False
-                absent = {"command": f"test ! -e {path}", "name": f"No {path}."}
-                suite.checks.append(absent if is_absent else {"changed": [path]})
+                path = grader.get("path", "glob", "pattern").text
+                gone = {"command": f"test ! -e {path}", "name": f"No {path}."}
+                suite.checks.append(gone if grader.get("exists").value is False else {"changed": [path]})
             case "llm":
                 target = suite.answer_criteria if grader.get("focus").text == "last_message" else suite.criteria
                 target.append(" ".join(text.split()))
@@ -274,7 +279,8 @@ class Importer:
     def _pattern(self, grader: Node, pattern: str, suite: ImportedSuite) -> None:
         target, is_absent = grader.get("target"), grader.get("match").text == "not_contains"
         flags = "i" if "i" in grader.get("flags").text else ""
-        if path := target.get("path").text or target.get("file").text:
+        path = target.get("path").text or target.get("file").text
+        if path:
             line = ["grep", f"-Pzq{flags}", "--", pattern, path]
             said = f"{path} {'has no' if is_absent else 'has'} /{pattern}/{flags}"
             command = ["sh", "-c", '! "$@"', "sh", *line] if is_absent else line
@@ -335,16 +341,16 @@ class Importer:
         return found
 
     def _variables(self, test: Node) -> dict[str, list[str]]:
-        given = test.get("vars").value or {}
-        several = {name: value if isinstance(value, tuple) else (value,) for name, value in given.items()}
-        return {name: [it if isinstance(it, str) else json.dumps(it) for it in all_] for name, all_ in several.items()}
+        given = (test.get("vars").value or {}).items()
+        lists = ((name, value if isinstance(value, tuple) else (value,)) for name, value in given)
+        return {name: [it if isinstance(it, str) else json.dumps(it) for it in values] for name, values in lists}
 
     def _fill(self, suite: ImportedSuite, prompt: str, variables: Mapping[str, Sequence[str]], test: Node) -> None:
         """Put the variables into a prompt; those with several values become the suite's matrix."""
         single = {name: values[0] for name, values in variables.items() if len(values) == 1}
         suite.prompt = _SLOT.sub(lambda slot: single.get(slot[1], f"{{{{{slot[1]}}}}}"), prompt).strip()
-        slots = {name for name in _SLOT.findall(suite.prompt) if len(variables.get(name, ())) > 1}
-        used = {name: list(values) for name, values in variables.items() if name in slots}
+        several = {name: list(values) for name, values in variables.items() if len(values) > 1}
+        used = {name: values for name, values in several.items() if f"{{{{{name}}}}}" in suite.prompt}
         if len([*product(*used.values())]) > MAX_COMBINATIONS:
             self._left(test, f"{suite.name}: more than {MAX_COMBINATIONS} combinations of variables")
         else:
@@ -355,7 +361,6 @@ class Importer:
     def _assertion(self, assertion: Node, suite: ImportedSuite, variables: Mapping[str, Sequence[str]]) -> None:
         kind, value = assertion.get("type").text, assertion.get("value")
         is_absent, kind = kind.startswith("not-"), kind.removeprefix("not-")
-        called = "notCalled" if is_absent else "called"
 
         def filled(text: str) -> str:
             return _SLOT.sub(lambda slot: variables.get(slot[1], [slot[0]])[0], text)
@@ -370,8 +375,7 @@ class Importer:
             elif how == "all" and is_absent:
                 self._left(assertion, f"{suite.name}: no check says that one of several texts is missing")
                 return
-            plain = kind == "contains"
-            said = texts if plain else [f"/{each}/" for each in sought]
+            said = texts if kind == "contains" else [f"/{each}/" for each in sought]
             suite.checks += [{"notSays" if is_absent else "says": each} for each in said]
         elif kind in _RUBRICS and not is_absent:
             suite.answer_criteria += [" ".join(_RUBRICS[kind].format(text).split()) for text in texts if text]
@@ -379,7 +383,8 @@ class Importer:
             for each in value:
                 name = filled(each.text or each.get("name", "pattern").text)
                 rule = f"Skill({name})" if kind == "skill-used" else name
-                suite.checks.append({called: rule} if is_absent else _counted(rule, each))
+                low, high = each.get("min").value, each.get("max").value
+                suite.checks.append({"notCalled": rule} if is_absent else _counted(rule, low, high))
         elif kind == "trajectory:tool-sequence" and not is_absent:
             steps = value if value.get("steps").value is None else value.get("steps")
             suite.checks.append({"order": [step.text or step.get("name").text for step in steps]})
@@ -388,29 +393,31 @@ class Importer:
         elif kind == "trajectory:tool-args-match":
             given = value.get("args").value or {}
             if len(given) == 1 and isinstance(text := next(iter(given.values())), str):
-                suite.checks.append({called: f"{value.get('name').text}({filled(text)})"})
+                call = f"{value.get('name').text}({filled(text)})"
+                suite.checks.append({"notCalled" if is_absent else "called": call})
             else:
                 self._left(assertion, f"{suite.name}: no rule can say a call with several arguments")
         elif kind == "trajectory:step-count" and value.get("type").text in {"tool", "command"}:
             pattern = value.get("pattern", "name").text
             rule = f"Bash({pattern})" if value.get("type").text == "command" else pattern
-            suite.checks.append(_counted(rule, value, least=0))
+            suite.checks.append(_counted(rule, value.get("min").value or 0, value.get("max").value))
         elif kind in {"javascript", "python"} and texts and texts[0].startswith("file://"):
             program = {"javascript": "node", "python": "python3"}[kind]
             suite.checks.append({"command": f"{program} {texts[0].removeprefix('file://')}"})
-            advice = "let it read the files, and end with 0 or 1"
-            self._left(assertion, f"{suite.name}: {texts[0]} gets no `output`: {advice}")
+            self._left(
+                assertion, f"{suite.name}: {texts[0]} gets no `output`: let it read the files, and end with 0 or 1"
+            )
         elif kind in {"cost", "latency"} and isinstance(limit := assertion.get("threshold").value, int | float):
             key, number = ("costUsd", limit) if kind == "cost" else ("durationSeconds", limit / 1000)
             suite.settings.setdefault("efficiencyTargets", {})[key] = number
         else:
-            what = f"{'not-' * is_absent}{kind or 'an assertion without type'}"
-            self._left(assertion, f"{suite.name}: {what} has no equivalent")
+            self._left(
+                assertion, f"{suite.name}: {'not-' * is_absent}{kind or 'an assertion without type'} has no equivalent"
+            )
 
 
-def _counted(rule: str, limits: Node, least: int = 1) -> dict[str, Any]:
-    low, high = limits.get("min").value, limits.get("max").value
-    low = least if low is None else low
+def _counted(rule: str, low: int | None, high: int | None) -> dict[str, Any]:
+    low = 1 if low is None else low
     if high == 0:
         return {"notCalled": rule}
     if low == 1 and high is None:

@@ -8,11 +8,14 @@ from pathlib import Path
 
 from zelda_ci.config import document, files, suite_file
 from zelda_ci.config.files import find_root, lies_in
-from zelda_ci.config.merge import Layer, LoadedSuite, SuiteFile, resolve
+from zelda_ci.config.merge import Layer, LoadedSuite, Origin, SuiteFile, resolve
 from zelda_ci.config.messages import ConfigProblem, Rejected, config_problem, ordered, shown
-from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig
+from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig, SuiteConfig
 from zelda_ci.config.selection import is_meant, usual_name
 from zelda_ci.errors import ConfigError
+
+# The code of a project that is right, but has none.
+NO_SUITES = "NO_SUITES"
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,21 @@ class InvalidConfigError(ConfigError):
         lines = "\n".join(map(str, self.problems))
         hint = "Nothing was run. Correct the configuration, then check it with `zelda validate`."
         super().__init__(f"{count} in the configuration:\n{lines}", hint=hint, code=code)
+
+
+def without_suites(folder: Path) -> LoadedProject:
+    """Read the settings of the project that a folder lies in, with one suite that has them and asks for nothing.
+
+    Raises:
+        InvalidConfigError: There is no such folder, or its own file is wrong.
+    """
+    root = find_root(folder)
+    config = _read_config(root)
+    if problems := config.problems if folder.is_dir() else (config_problem(str(folder), None, "is not a folder"),):
+        raise InvalidConfigError(problems)
+    nothing = SuiteFile("context", "Hi", Origin(CONFIG_FILE), Layer(CONFIG_FILE, SuiteConfig.model_construct()))
+    suite = resolve(nothing, config)
+    return LoadedProject(root, config, (replace(suite, resolved=suite.resolved.replace(setup_command=None)),))
 
 
 def active(loaded: LoadedProject, *, is_ci: bool = False) -> LoadedProject:
@@ -108,7 +126,7 @@ def load(folder: Path, asked_for: Sequence[str] = ()) -> LoadedProject:
     if problems:
         raise InvalidConfigError(problems)
     if not suites:
-        raise InvalidConfigError([files.no_suites(root, config.config.test_dir)], "NO_SUITES")
+        raise InvalidConfigError([files.no_suites(root, config.config.test_dir)], NO_SUITES)
     resolved = tuple(resolve(each, config) for suite in suites for each in suite_file.combinations(suite))
     notices = [f"left out, since it is broken: {problem}" for problem in left_out]
     notices += files.lookalikes(root, config.config.test_dir)

@@ -43,19 +43,24 @@ def combinations(suite: SuiteFile) -> Iterator[SuiteFile]:
         yield from _routed(made) if made.layer.config.prompts else (made,)
 
 
-def _routed(suite: SuiteFile) -> Iterator[SuiteFile]:
-    """A small suite for each prompt of a routing suite; what the file itself says goes before the usual."""
-    layer = suite.layer
-    given = {key: value for key, value in layer.values().items() if key != "prompts"}
+def with_usual(layer: Layer[SuiteConfig]) -> Layer[SuiteConfig]:
+    """A suite's layer with what is usual for its kind; what the file itself says goes before that."""
+    if layer.config.kind != "routing":
+        return layer
+    given = layer.values()
     groups = {key: {**usual, **given.get(key, {})} for key, usual in ROUTING.items() if isinstance(usual, dict)}
     usual = [f"{key}.{name}" for key, group in groups.items() for name in group]
     places = {**dict.fromkeys(("checks", *ROUTING, *usual), layer.places["kind"]), **layer.places}
+    return replace(layer, config=SuiteConfig.model_validate({**ROUTING, **given, **groups}), places=places)
+
+
+def _routed(suite: SuiteFile) -> Iterator[SuiteFile]:
+    """A small suite for each prompt of a routing suite."""
+    layer = with_usual(suite.layer)
     for number, each in enumerate(layer.config.prompts):
-        own = {"checks": (*layer.config.checks, each.check), **groups}
-        config = SuiteConfig.model_validate({**ROUTING, **given, **own})
+        config = layer.config.replace(checks=(*layer.config.checks, each.check), prompts=())
         origin = Origin(layer.file, layer.source.at["prompts", number, "prompt"].line)
-        layered = replace(layer, config=config, places=places)
-        yield SuiteFile(f"{suite.name}.{number + 1}", each.prompt, origin, layered)
+        yield SuiteFile(f"{suite.name}.{number + 1}", each.prompt, origin, replace(layer, config=config))
 
 
 def _routing_problems(suite: Layer[SuiteConfig], name: str) -> Iterator[ConfigProblem]:

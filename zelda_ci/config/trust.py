@@ -18,6 +18,7 @@ from zelda_ci.config.messages import ordered
 from zelda_ci.config.project import InvalidConfigError, LoadedProject, folder_problems
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig, SuiteConfig, keys
 from zelda_ci.config.source import Source
+from zelda_ci.config.suite_file import with_usual
 from zelda_ci.domain.keys import HEAD, Decider, KeyDecision
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.errors import ConfigError
@@ -117,7 +118,7 @@ def _settled(
     """One suite of the pull request with the base's settings, to which that suite's `own` belong; notes the changes."""
     suite = head.resolved
     layer = own or Layer(suite.file, SuiteConfig())
-    trusted = resolve(SuiteFile(suite.name, suite.prompt, DEFAULT, layer), base)
+    trusted = resolve(SuiteFile(suite.name, suite.prompt, DEFAULT, with_usual(layer)), base)
     origins = dict(head.provenance)
     for key in keys(ResolvedSuite):
         decision = HEAD if key.group else DECISIONS.get(key.dotted, HEAD)
@@ -150,7 +151,7 @@ def lets_more_pass(key: str, wanted: Any, given: Any) -> bool:
         return bool(wanted == "ignore")
     if key.startswith("metrics."):
         return not wanted
-    lower_is_stricter = key.startswith(("gate.tolerance", "efficiencyTargets"))
+    lower_is_stricter = key.startswith(("gate.tolerance", "gate.maxAlwaysOn", "efficiencyTargets"))
     if given is None or wanted is None:
         # Without a tolerance of its own the ordinary limits hold; without a minimum or a target none does.
         return wanted is None and not key.startswith("gate.tolerance")

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from zelda_ci.domain.base import Document, Record
+from zelda_ci.domain.numbers import format_count
 from zelda_ci.redact import SafeText
 
 
@@ -16,6 +17,17 @@ class ChangeUnit(Record):
     """Relative to the top of the tree; the first names the unit."""
     lines: tuple[int, int] | None = None
     """First and last line of a hunk, as the head has it."""
+
+
+def unit_words(unit: ChangeUnit) -> str:
+    """Name of a unit in a sentence."""
+    first, more = unit.files[0], len(unit.files) - 1
+    if unit.kind == "code":
+        return "the project's other files" if more else first
+    if unit.lines:
+        start, end = unit.lines
+        return f"{first}, {f'line {start}' if start == end else f'lines {start} to {end}'}"
+    return f"{first} and {format_count(more, 'more file')}" if more else first
 
 
 class Suspicion(Record):
@@ -50,4 +62,36 @@ class Attribution(Document):
     """Sessions of the head without the named unit, run after it was named."""
     verdict: Literal["named", "between", "length", "none", "only", "undecided"]
     """`only` where there is one unit, and no session was needed; `undecided` where the money was spent before."""
+    cost_usd: float = 0.0
+
+
+class PassCount(Record):
+    """Sessions that met a criterion, of those that count."""
+
+    passed: int
+    sessions: int
+
+
+class CriterionWorth(Record):
+    """What a criterion of a suite is worth without a part of the files that steer."""
+
+    part: SafeText
+    """Skill, rule, agent, file or section, as it was asked for."""
+    suite: SafeText
+    criterion: SafeText
+    whole: PassCount
+    """The files as they are."""
+    without: PassCount
+    inert: PassCount | None = None
+    """With text of the same length in its place that says nothing; only made where something is worse without it."""
+    verdict: Literal["worse", "better", "none"]
+    """Proven; `none` where no difference was."""
+    at_most: float
+    """Points by which it may be worse without it at most, with 95 %."""
+
+
+class WorthReport(Document):
+    """What parts of the files that steer are worth: of each suite the criterion that fell most without each."""
+
+    rows: tuple[CriterionWorth, ...]
     cost_usd: float = 0.0

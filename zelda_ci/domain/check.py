@@ -75,3 +75,5 @@ class LintReport(Document):
     """All findings, by place."""
 
     findings: tuple[LintFinding, ...] = ()
+    not_tried: tuple[str, ...] = ()
+    """Criteria of which only a judge could say whether a session that does nothing passes them, and none was asked."""

@@ -5,7 +5,8 @@ from enum import StrEnum
 from pydantic import AwareDatetime
 
 from zelda_ci.domain.base import Document, Record
-from zelda_ci.domain.comparison import AcceptedReason, NotLoaded
+from zelda_ci.domain.comparison import AcceptedReason, Refusal
+from zelda_ci.domain.context_size import ContextReport
 
 
 class Provenance(Document):
@@ -40,8 +41,10 @@ class Provenance(Document):
     created_at: AwareDatetime
     accepted: tuple[AcceptedReason, ...] = ()
     """Findings that would have turned the check red, had nobody with write access accepted them on the pull request."""
-    refused: tuple[NotLoaded, ...] = ()
-    """Settings files that Claude Code refuses and did not refuse on the base."""
+    refused: tuple[Refusal, ...] = ()
+    """Settings files that Claude Code refuses and did not refuse on the base; and a context that is too large."""
+    context_size: ContextReport | None = None
+    """What steering takes of the context, where files that steer are changed."""
 
 
 class PoolSummary(Record):

@@ -282,11 +282,24 @@ class NotLoaded(Record):
     """What became of it, in words that follow "is"."""
 
 
+class ContextTooLarge(Record):
+    """Steering that takes more of every session's context than is allowed."""
+
+    kind: Literal["context"] = "context"
+    suite: None = None
+    tokens: int
+    maximum: int
+    is_estimated: bool
+
+
+# What no session is needed for.
+Refusal = NotLoaded | ContextTooLarge
+
 # What the trials of the head fail in by themselves.
 Evaluation = EndedAtLimit | BelowMinimum | CriterionFailed | CommandsFailed
 
 # One finding; `report.builders.gate` puts it into words.
-GateReason = Regression | NotJudged | NotRun | NotLoaded | Evaluation
+GateReason = Regression | NotJudged | NotRun | Refusal | Evaluation
 
 
 class Acceptance(Record):

@@ -72,6 +72,8 @@ class RunOutline(Record):
     """Its number among the trials of its side."""
     side: Side = Side.HEAD
     """Whose files it ran: those of the change, or those of the commit that this is compared with."""
+    variant: SafeText | None = None
+    """What of these files was taken back or out, in words: such a run says nothing of the files as they are."""
     status: SessionStatus
     started_at: AwareDatetime
     finished_at: AwareDatetime

@@ -355,6 +355,9 @@ class ApiUsage(Record):
     api_seconds: float = 0.0
     wait_seconds: float = 0.0
     """Seconds that requests waited for the API's limits; part neither of `apiSeconds` nor of the session's time."""
+    first_tokens: int | None = None
+    """Size of the first request that was answered and gives the model tools: all that a fresh session is given, and
+    the prompt."""
     throttled: int = 0
     """Refusals (429, 529) after which the proxy sent a request again; part neither of `retries` nor of `errors`."""
 

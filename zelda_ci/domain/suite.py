@@ -388,6 +388,20 @@ class GateSettings(Setting):
         examples=[{str(key): score.limit[1] for key, score in SCORES.items() if score.limit}],
     )
     paths: Globs = Field((), description="Other files that run the suite if they change.", examples=[["src/api/**"]])
+    max_always_on_tokens: Annotated[
+        PositiveInt | None,
+        KeySources(
+            option="--max-always-on",
+            input="max-always-on",
+            commands=("context",),
+            help="Most tokens of steering that may be in the context of every session.",
+        ),
+    ] = Field(
+        None,
+        description="Most tokens of steering that may be in the context of every session: what is always there of "
+        "CLAUDE.md files, rules, skills and so on. The project's own; that of a suite is not looked at.",
+        examples=[12_000],
+    )
 
 
 class SharedSettings(Record):

@@ -11,6 +11,7 @@ conservative rule of the metric does.
 import functools
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -72,14 +73,6 @@ class TranscriptPart:
 
 
 @dataclass(frozen=True)
-class CheckedFinding(Generic[F]):
-    """A finding with those of its quotes that were found, and what is wrong with it, in sentences."""
-
-    value: F
-    problems: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class TranscriptQuery(Generic[F, R]):
     """How a metric reads."""
 
@@ -94,8 +87,8 @@ class TranscriptQuery(Generic[F, R]):
     """Asks the judge for the result, once or several times; raises JudgeError where there is none."""
     merge: Callable[[Sequence[F]], R]
     """The conservative rule."""
-    check: Callable[[F], CheckedFinding[F]]
-    """Looks up what a finding quotes. Where something is wrong, the judge is asked again once."""
+    check: Callable[[F], tuple[F, Sequence[str]]]
+    """Keeps those of a finding's quotes that are found, and says what is wrong: then the judge is asked again once."""
     can_look_up: bool = False
     """Whether the judge that concludes can look up what it is not shown."""
 
@@ -134,7 +127,13 @@ async def _read(
         if estimated_tokens(text) <= room - query.fixed_tokens:
             cut_note = (HEAD_AND_TAIL,) if text != SEPARATOR.join(pieces) else ()
             return QueryResult(await query.finish(EarlierFindings(text, is_whole=True)), notes=cut_note)
-    budget = _part_chars(room, query.question(TranscriptPart("", 1, 1)).tokens)
+    # What a part may hold beside the rest of its question.
+    left = room - query.question(TranscriptPart("", 1, 1)).tokens
+    if left < MIN_TOKENS:
+        hint = "Raise judge.contextTokens to what the model really has, or shorten the acceptance criteria."
+        message = "The judge's context is too small for its question."
+        raise JudgeError(message, hint=hint, code="JUDGE_CONTEXT_TOO_SMALL")
+    budget = _chars(max(left - left % max(1, room // PART_STEPS), MIN_TOKENS))
     texts = chunked(pieces, budget)
     parts = [TranscriptPart(text, number, len(texts)) for number, text in enumerate(texts, start=1)]
     read = await all_of([functools.partial(_finding, judge, query, part) for part in parts])
@@ -155,35 +154,22 @@ async def _read(
         return QueryResult(query.merge(findings), len(parts), (*notes, merged))
 
 
-def _part_chars(room: int, fixed_tokens: int) -> int:
-    """What a part may hold beside the rest of its question."""
-    left = room - fixed_tokens
-    if left < MIN_TOKENS:
-        hint = "Raise judge.contextTokens to what the model really has, or shorten the acceptance criteria."
-        message = "The judge's context is too small for its question."
-        raise JudgeError(message, hint=hint, code="JUDGE_CONTEXT_TOO_SMALL")
-    return _chars(max(left - left % max(1, room // PART_STEPS), MIN_TOKENS))
-
-
 async def _finding(judge: Judge, query: TranscriptQuery[F, R], part: TranscriptPart) -> F:
     """The finding on a part, asked for again once where something in it is not there."""
     question = query.question(part)
-    first = query.check(await judge.ask(question, query.finding))
-    if not first.problems:
-        return first.value
-    again = repeated(question, first.problems, query.nonce)
-    try:
-        return query.check(await judge.ask(again, query.finding)).value
-    except JudgeError:
-        return first.value
+    found, problems = query.check(await judge.ask(question, query.finding))
+    if problems:
+        again = repeated(question, problems, query.nonce)
+        with suppress(JudgeError):
+            found, _ = query.check(await judge.ask(again, query.finding))
+    return found
 
 
 def _earlier(
     transcript: SessionTranscript, query: TranscriptQuery[F, R], findings: Sequence[F], room: int
 ) -> EarlierFindings:
     chars = max(0, _chars(room - query.fixed_tokens))
-    size = min(chars // 2, _chars(OUTLINE_SHARE * room))
-    lines = windowed("\n".join(outline(transcript.turns)), size)
+    lines = windowed("\n".join(outline(transcript.turns)), min(chars // 2, _chars(OUTLINE_SHARE * room)))
     return EarlierFindings(findings_json(findings, chars - len(lines)), is_whole=False, outline=lines)
 
 

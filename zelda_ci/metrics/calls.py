@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from posixpath import normpath
@@ -86,7 +87,8 @@ class Rule:
         if wanted is None:
             return (0,)
         if call.tool.name == "Bash":
-            return tuple(number for number, command in enumerate(call.commands) if _is_command(command, wanted))
+            forms = ((command, _without_wrappers(command)) for command in call.commands)
+            return tuple(number for number, both in enumerate(forms) if any(_is_like(it, wanted) for it in both))
         return (0,) if self._is_called_with(call.tool, wanted) else ()
 
     def _is_called_with(self, tool: ToolCall, wanted: str) -> bool:
@@ -100,9 +102,8 @@ class Rule:
             return any(_is_like(each, wanted.removeprefix("/")) for each in names)
         if wanted.startswith("domain:"):
             host = re.sub(r"^\w+://(?:[^/@]*@)?", "", str(given.get("url") or "")).partition("/")[0].partition(":")[0]
-            return _is_like(host.lower(), wanted.removeprefix("domain:").lower()) or host.lower().endswith(
-                f".{wanted.removeprefix('domain:').lower()}"
-            )
+            host, domain = host.lower(), wanted.removeprefix("domain:").lower()
+            return _is_like(host, domain) or host.endswith(f".{domain}")
         return any(_is_like(text, wanted) for text in texts_of(given))
 
 
@@ -131,19 +132,11 @@ def _is_tool(name: str, wanted: str) -> bool:
     return name in FAMILIES.get(wanted, ()) or _is_like(name, wanted)
 
 
-def _is_command(command: str, wanted: str) -> bool:
-    return any(_is_like(each, wanted) for each in (command, _without_wrappers(command)))
-
-
 @lru_cache(maxsize=1000)
 def _expression(wanted: str) -> Any:
     # `:*` is the older way to write a prefix.
-    is_prefix = wanted.endswith((":*", " *"))
-    return re2.compile(f"(?s){_escaped(wanted[:-2])}(\\s.*)?" if is_prefix else f"(?s){_escaped(wanted)}")
-
-
-def _escaped(wanted: str) -> str:
-    return ".*".join(map(re2.escape, wanted.split("*")))
+    text, rest = (wanted[:-2], r"(\s.*)?") if wanted.endswith((":*", " *")) else (wanted, "")
+    return re2.compile(f"(?s){'.*'.join(map(re2.escape, text.split('*')))}{rest}")
 
 
 def _is_like(text: str, wanted: str) -> bool:
@@ -193,7 +186,10 @@ def simple_commands(line: str, depth: int = 0) -> Iterator[str]:
         if command and command not in {"fi", "done", "else", "}", "then", "do"}:
             yield command
             if depth < MAX_DEPTH and (shell := _SHELL.match(_without_wrappers(command))):
-                yield from simple_commands(_argument(_without_wrappers(command)[shell.end() :]), depth + 1)
+                script = _without_wrappers(command)[shell.end() :]
+                with suppress(ValueError):
+                    script = next(iter(shlex.split(script)), "")
+                yield from simple_commands(script, depth + 1)
         for text in inner if depth < MAX_DEPTH else ():
             yield from simple_commands(text, depth + 1)
         inner.clear()
@@ -227,11 +223,3 @@ def _without_wrappers(command: str) -> str:
     while match := _ASSIGNMENT.match(command) or _WRAPPER.match(command):
         command = command[match.end() :]
     return command
-
-
-def _argument(text: str) -> str:
-    """The first argument in a text, without its quotes."""
-    try:
-        return next(iter(shlex.split(text)), "")
-    except ValueError:
-        return text

@@ -13,8 +13,7 @@ from zelda_ci.errors import ConfigError
 from zelda_ci.metrics.base import CommandRequest, Outcome, Scored, Services, Unscored
 from zelda_ci.process import OutputBuffer
 from zelda_ci.test_output.coverage import COVERAGE_REPORTS
-from zelda_ci.test_output.findings import COVERAGE, TESTS, find
-from zelda_ci.test_output.reading import contradictions
+from zelda_ci.test_output.reading import COVERAGE, TESTS, contradictions, find
 from zelda_ci.test_output.reports import TEST_REPORTS
 
 WEIGHTS = {"build": 40.0, "tests": 60.0}

@@ -25,6 +25,7 @@ from zelda_ci.errors import EXIT_INTERRUPTED, StorageError, WorkspaceError
 from zelda_ci.events import RunsPlanned, Warned
 from zelda_ci.files import locks
 from zelda_ci.metrics.base import run_evaluator
+from zelda_ci.pipeline.attribution import Investigation
 from zelda_ci.pipeline.checking import Checker, about_contents, about_the_tree, check_fair
 from zelda_ci.pipeline.evaluation import with_results
 from zelda_ci.pipeline.fingerprints import steering_between
@@ -70,11 +71,12 @@ def _quit() -> None:
 class Batch:
     """The runs of one invocation, `jobs` at a time; once it is stopped, what runs ends and nothing more begins.
 
-    The `checker` tries what they need before the first of them; without one, nothing is tried.
+    The `checker` tries what they need before the first of them; without one, nothing is tried. A `search` says which
+    runs are made in place of those that the order asks for.
     """
 
-    def __init__(self, tools: Tools, checker: Checker | None) -> None:
-        self._tools, self._checker = tools, checker
+    def __init__(self, tools: Tools, checker: Checker | None, search: Investigation | None = None) -> None:
+        self._tools, self._checker, self._search = tools, checker, search
         self._emit, self._prepared = tools.emit, tools.prepared
         self._order, self._suites = self._prepared.order, self._prepared.suites
         self._is_stopped, self._stoppable = False, anyio.CancelScope()
@@ -154,7 +156,7 @@ class Batch:
         wanted, is_needed = self._order.against, self._order.needs_base
         # Who names a base means it; elsewhere fixed numbers of trials are compared with stored ones.
         plans = [plan_of(suite.trials) for suite in (*self._suites, *self._prepared.elsewhere)]
-        if wanted is None or not (is_needed or any(isinstance(plan, TrialPlan) for plan in plans)):
+        if wanted is None or self._search or not (is_needed or any(isinstance(plan, TrialPlan) for plan in plans)):
             return None
         try:
             found = await self._prepared.base_workspaces.inspect()
@@ -196,6 +198,7 @@ class Batch:
         sides = int(self._base is not None and any(each.stored for each in stored.values()))
         if self._base and self._base.commit:
             sides = 2
+        self._rounds: Rounds | Investigation
         self._forecast, self._budget = None, Budget()
         # Who replays spends nothing, whatever the recorded sessions did cost.
         if not order.replay:
@@ -204,7 +207,10 @@ class Batch:
             self._budget = Budget(self._forecast.budget_usd, prices)
         # One at a time until a price is known: together they could cost any multiple of the budget.
         self._slots = anyio.CapacityLimiter(1 if self._budget.price_is_unknown else order.jobs)
-        self._rounds = Rounds(suites, self._emit, self._budget, stored, self._prepared.elsewhere, sides=sides)
+        if self._search:
+            self._rounds, self._search.budget, self._forecast = self._search, self._budget, None
+        else:
+            self._rounds = Rounds(suites, self._emit, self._budget, stored, self._prepared.elsewhere, sides=sides)
 
     def _begin(self, under_way: TaskGroup) -> None:
         """Let what may run wait for a slot."""
@@ -221,6 +227,8 @@ class Batch:
             tools = self._tools
             if each.side is Side.BASE:
                 tools = replace(tools, workspaces=prepared.base_workspaces)
+            elif each.variant:
+                tools = replace(tools, workspaces=prepared.workspaces_with(each.variant))
             run = SuiteRun(each, self._id, tools)
             self._runs.append(run)
             under_way.start_soon(self._perform, run, under_way)

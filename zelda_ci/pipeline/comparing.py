@@ -168,26 +168,33 @@ def report_of(
 STATES_READ = 5
 
 
-def stored_pool(history: ResultStore, settings: Mapping[str, PoolSettings], now: datetime) -> TrialPool:
+def stored_pool(
+    history: ResultStore, settings: Mapping[str, PoolSettings], now: datetime, variant: str | None = None
+) -> TrialPool:
     """The stored runs of some suites as a pool: on a laptop they are nobody else's. `settings` are by suite.
+
+    Those of a variant of the tested files are left out, but for the given one.
 
     Raises:
         StorageError: The runs cannot be listed. One that cannot be read is left out.
     """
-    found = newest_results(history, {name: STATES_READ * limits.max_trials for name, limits in settings.items()})
+    numbers = {name: STATES_READ * limits.max_trials for name, limits in settings.items()}
+    found = newest_results(history, numbers, variant)
     found = [run for run in found if run_outcome(run) is not Outcome.INCOMPLETE]
     return pool_of([found], lambda suite: settings[suite], now)
 
 
-def newest_results(history: ResultStore, numbers: Mapping[str, int]) -> list[RunResult]:
+def newest_results(history: ResultStore, numbers: Mapping[str, int], variant: str | None = None) -> list[RunResult]:
     """The newest stored results of suites, so many of each; one that cannot be read is left out.
+
+    Those of a variant of the tested files are left out as well, but for the given one.
 
     Raises:
         StorageError: The runs cannot be listed.
     """
     left, found = dict(numbers), list[RunResult]()
     for run in history.overview().runs:
-        if left.get(run.suite):
+        if left.get(run.suite) and run.variant in (None, variant):
             left[run.suite] -= 1
             with suppress(StorageError):
                 found.append(history.result(run.run_id))

@@ -1,5 +1,6 @@
 """Evaluating a run: first what needs no judge, then the judges; also once more for a stored run."""
 
+import secrets
 from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
@@ -38,6 +39,7 @@ from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.selection.felt import with_felt
 from zelda_ci.storage.images import IMAGES
 from zelda_ci.storage.result_store import RunFolder, RunState
+from zelda_ci.workspace.workspaces import Workspaces
 
 if TYPE_CHECKING:
     from zelda_ci.judge.anthropic_judge import AnthropicJudge
@@ -260,6 +262,26 @@ async def rejudge(
     return BatchResult(
         batch_id=results[0].batch_id, started_at=started_at, finished_at=datetime.now(UTC), runs=tuple(results)
     )
+
+
+async def judge_idle(
+    contexts: Sequence[EvalContext], workspaces: Workspaces, proxy: ModelProxy, emit: Emit
+) -> dict[str, tuple[CriterionJudgement, ...]]:
+    """By suite, how judges decide its criteria on the tested files as they are; a failure is warned of."""
+    found = dict[str, tuple[CriterionJudgement, ...]]()
+    async with proxy:
+        await checking.check_judges([context.suite for context in contexts], proxy, emit)
+        for context in contexts:
+            suite = context.suite
+            async with workspaces.open(f"lint-{secrets.token_hex(6)}", suite) as workspace:
+                judging = JudgeRun(proxy, suite.name, replace(context, workspace=workspace))
+                await judging.run()
+            for result in judging.results:
+                if result.failed:
+                    emit(Warned(f"{suite.name}: {result.reasoning}"))
+                if isinstance(result.details, FulfillmentDetails):
+                    found[suite.name] = result.details.criteria
+    return found
 
 
 async def _rejudge(stored: RunFolder, proxy: ModelProxy, emit: Emit, overrides: Overrides) -> RunResult:

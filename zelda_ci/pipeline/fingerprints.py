@@ -215,7 +215,8 @@ async def stored_of_both(prepared: Prepared) -> dict[str, StoredTrials]:
         return {}
     await base.inspect()
     settings = {suite.name: suite.pool for suite in suites}
-    pool = await anyio.to_thread.run_sync(stored_pool, prepared.store, settings, datetime.now(UTC))
+    variant = prepared.redact(order.variant.name) if order.variant else None
+    pool = await anyio.to_thread.run_sync(stored_pool, prepared.store, settings, datetime.now(UTC), variant)
     wanted = [suite for suite in suites if any(name == suite.name for name, _ in pool.groups)]
     heads, bases = [await expected_fingerprints(prepared, wanted, side) for side in (head, base)]
     return {name: pool.of_laptop(name, bases[name], head, settings[name]) for name, head in heads.items()}

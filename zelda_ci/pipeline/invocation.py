@@ -30,6 +30,7 @@ from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.survey import project_kind
 from zelda_ci.workspace.environment import search_path
 from zelda_ci.workspace.source import BaseOrder
+from zelda_ci.workspace.variants import Variant
 from zelda_ci.workspace.workspaces import Workspaces
 
 SETUP, PROGRAMS = "setupCommand", "execution.path"
@@ -69,6 +70,8 @@ class RunOrder:
     """The commit that is tested in place of the last one."""
     against: BaseOrder | None = None
     """The commit that runs side by side with the tested one."""
+    variant: Variant | None = None
+    """What is changed of the tested files; these themselves then are the base."""
     needs_base: bool = True
     """Whether nothing runs where that commit cannot be had; otherwise each suite runs as often as without it."""
     stored: Mapping[str, StoredTrials] = field(default_factory=dict)
@@ -91,6 +94,7 @@ class Prepared:
         self.store = ResultStore(loaded.results_dir)
         self.given = order.overrides.above(given_by(settings))
         self.known_secrets: dict[frozenset[str], FoundSecrets] = {}
+        self._variants: dict[Variant, Workspaces] = {}
 
     def ordering(self, order: RunOrder) -> Self:
         """The same with another order."""
@@ -173,12 +177,22 @@ class Prepared:
         """Where the tested files are run."""
         if not self.replayed:
             self._keep_credentials_back()
+        return self._whole.varied(self.order.variant) if self.order.variant else self._whole
+
+    @cached_property
+    def _whole(self) -> Workspaces:
         return self._workspaces_of(self.order.commit, working_tree=self.order.working_tree)
 
     @cached_property
     def base_workspaces(self) -> Workspaces:
         """Where the files of the base are run, beside the tested ones."""
-        return self._workspaces_of(self.order.against)
+        return self._whole if self.order.variant else self._workspaces_of(self.order.against)
+
+    def workspaces_with(self, variant: Variant) -> Workspaces:
+        """Where the tested files are run with something changed."""
+        if variant not in self._variants:
+            self._variants[variant] = self.workspaces.varied(variant)
+        return self._variants[variant]
 
     def _workspaces_of(self, commit: BaseOrder | None, *, working_tree: bool = False) -> Workspaces:
         return Workspaces(

@@ -3,7 +3,7 @@
 import json
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from itertools import chain
@@ -15,13 +15,14 @@ from zelda_ci.config.messages import Rejected, nearest
 from zelda_ci.config.source import TOP, Steps, read
 from zelda_ci.domain.check import LintFinding, LintReport
 from zelda_ci.domain.context import EvalContext
-from zelda_ci.domain.details import CriterionVerdict, EfficiencyDetails, FulfillmentDetails
+from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, EfficiencyDetails, FulfillmentDetails
 from zelda_ci.domain.kinds import KINDS, ItemKind, server
 from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import ApiUsage, SessionTranscript
 from zelda_ci.domain.suite import ResolvedSuite, SuiteCheck
 from zelda_ci.domain.workspace import Changes
+from zelda_ci.metrics import ask_judge
 from zelda_ci.metrics.calls import FAMILIES, covers_path
 from zelda_ci.metrics.checks import FAIL, PASS, Checks, waits_for
 from zelda_ci.pipeline.wording import check_line, halves, only_forbids, word_runs
@@ -41,8 +42,11 @@ Remark = tuple[str, str, tuple[str, ...]]
 class Linter:
     """Looks at suites, at what steers Claude Code in their project, and at stored trials. Nothing is run."""
 
-    def __init__(self, found: Survey, runs: Sequence[RunResult]) -> None:
-        self._found, self._runs, self._rules = found, runs, dict[str, str]()
+    def __init__(
+        self, found: Survey, runs: Sequence[RunResult], idle: Mapping[str, Sequence[CriterionJudgement]] | None = None
+    ) -> None:
+        """`idle` is how judges decide the criteria of suites, by name, on a session that does nothing."""
+        self._found, self._runs, self._idle, self._rules = found, runs, idle or {}, dict[str, str]()
         self._items = [item for item in found.items if not (item.problem or item.shadowed)]
         named = [(it.kind, str(name)) for it in self._items for name in (it.name, it.label) if name]
         own = ((tool, [name for kind, name in named if kind in kinds]) for tool, kinds in _KINDS.items())
@@ -62,16 +66,24 @@ class Linter:
             LintFinding(file=file, line=line, rule=rule, subject=subject, reason=reason, instead=instead)
             for file, line, subject, (rule, reason, instead) in sorted(placed.values())
         )
-        return LintReport(findings=tuple(findings))
+        asked = ((it, self._tried(it)) for it in suites if ask_judge(idle(it).suite))
+        left = (text for suite, tried in asked for text in suite.criteria if text not in tried)
+        return LintReport(findings=tuple(findings), not_tried=tuple(left))
+
+    def _tried(self, suite: ResolvedSuite) -> dict[str, CriterionJudgement]:
+        judged = zip(suite.criteria, self._idle.get(suite.name, ()), strict=False)
+        return {text: it for text, it in judged if it.verdict is not CriterionVerdict.NOT_JUDGED}
 
     def _suite(self, suite: ResolvedSuite) -> Iterator[tuple[str, int, str, Remark]]:
         source = read(read_text(self._found.root / suite.file, suite.file), suite.file)
         runs = [run for run in self._runs if run.suite == suite.name]
         criteria = {"mustPass": suite.must_pass, "acceptanceCriteria": suite.acceptance_criteria}
-        remarks: dict[tuple[Steps, str], Iterator[Remark]] = {((), suite.name): _of_whole(suite)}
+        judged = self._tried(suite)
+        remarks: dict[tuple[Steps, str], Iterator[Remark]] = {((), suite.name): _of_whole(suite, judged)}
         for key, texts in {**criteria, "answerCriteria": suite.answer_criteria}.items():
             for number, text in enumerate(texts):
-                remarks[(key, number), text] = chain(self._wording(text, key), _verdicts(text, runs, key))
+                found = _verdicts(text, runs, key, judged.get(text))
+                remarks[(key, number), text] = chain(self._wording(text, key), found)
         for number, check in enumerate(suite.checks):
             remarks[("checks", number), check.text] = self._check(check, suite)
         for (path, subject), found in remarks.items():
@@ -140,27 +152,33 @@ class Linter:
             yield seen_from(self._found.folder, unit.path), 1, str(unit.name), ("untouched", reason, instead)
 
 
-def _passes_idle(check: SuiteCheck, suite: ResolvedSuite) -> bool:
-    """Whether a session that calls, says and changes nothing passes a check."""
+def idle(suite: ResolvedSuite) -> EvalContext:
+    """A session that calls, says and changes nothing, before the suite's criteria alone."""
     ended = {"runId": "", "prompt": "", "startedAt": 0, "status": "completed", "wallSeconds": 0}
-    idle = SessionTranscript.model_validate(ended)
-    context = EvalContext(suite, None, idle, ApiUsage(), Changes(patch=Path(os.devnull)))
+    alone = suite.replace(checks=(), metrics=suite.metrics.replace(tool_usage=False))
+    transcript = SessionTranscript.model_validate(ended)
+    return EvalContext(alone, None, transcript, ApiUsage(), Changes(patch=Path(os.devnull)))
+
+
+def _passes_idle(check: SuiteCheck, suite: ResolvedSuite) -> bool:
     # A routing suite may have a prompt for nothing beside others.
-    return check.command is None and not check.routed and Checks(context).decide(check).verdict is PASS
+    return check.command is None and not check.routed and Checks(idle(suite)).decide(check).verdict is PASS
 
 
-def _of_whole(suite: ResolvedSuite) -> Iterator[Remark]:
-    idle = chain(map(only_forbids, suite.criteria), (_passes_idle(check, suite) for check in suite.checks))
+def _of_whole(suite: ResolvedSuite, judged: Mapping[str, CriterionJudgement]) -> Iterator[Remark]:
+    met = (judged[text].verdict is PASS if text in judged else only_forbids(text) for text in suite.criteria)
+    idle = chain(met, (_passes_idle(check, suite) for check in suite.checks))
     if suite.only_measures:
         yield "asksNothing", "Nothing of it can pass or fail: it has no criterion, check, build or test command.", ()
     elif not (suite.build_command or suite.test_command) and all(idle):
         wanted = next((check.changed_only for check in suite.checks if check.changed_only), ())
-        reason = "A session that does nothing passes it: it says only what must not be. Say what must."
+        why = "judges find all of it met" if judged else "it says only what must not be"
+        reason = f"A session that does nothing passes it: {why}. Say what must."
         yield "passesIdle", reason, (f"- changed: {json.dumps(wanted)}",) if len(wanted) == 1 else ()
 
 
-def _verdicts(text: str, runs: Sequence[RunResult], key: str) -> Iterator[Remark]:
-    """What stored trials say of a criterion of the suite's list of this name."""
+def _verdicts(text: str, runs: Sequence[RunResult], key: str, tried: CriterionJudgement | None) -> Iterator[Remark]:
+    """What stored trials, and one that did nothing, say of a criterion of the suite's list of this name."""
     trials, idle = defaultdict[object, Counter[CriterionVerdict]](Counter), ""
     for run in runs:
         details, efficiency, mark = run.details(FulfillmentDetails), run.details(EfficiencyDetails), run.fingerprint
@@ -180,3 +198,6 @@ def _verdicts(text: str, runs: Sequence[RunResult], key: str) -> Iterator[Remark
     # What a session says is evidence for its answer alone.
     if idle and key != "answerCriteria":
         yield "passesIdle", f"It passed in {idle}, where the session called and changed nothing.", ()
+    # What must not be is right beside others that ask for something.
+    elif tried and tried.verdict is PASS and not only_forbids(text):
+        yield "passesIdle", f"The judge finds it met by a session that does nothing: {tried.reasoning}", ()

@@ -16,6 +16,7 @@ from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.run import Failure, RunResult, Versions
 from zelda_ci.domain.session import SessionRecord, SessionStatus
+from zelda_ci.domain.trials import Side
 from zelda_ci.domain.workspace import Changes, IsolationReport, SettingFinding, Workspace
 from zelda_ci.errors import ExecutionError, ZeldaError
 from zelda_ci.events import Phase, PhaseStarted, RunFinished, RunStarted, SessionProgressed, Warned
@@ -91,6 +92,8 @@ class SuiteRun:
         now = datetime.now(UTC)
         folder = self.tools.prepared.store.begin(self.suite.name, now)
         self.run_id = folder.run_id
+        of_head = self.tools.prepared.order.variant if self.planned.side is Side.HEAD else None
+        variant = self.planned.variant or of_head
         provisional = RunResult(
             run_id=folder.run_id,
             batch_id=self.batch_id,
@@ -98,6 +101,7 @@ class SuiteRun:
             trial=self.planned.trial,
             side=self.planned.side,
             look=self.planned.look,
+            variant=self.redact(variant.name) if variant else None,
             status=SessionStatus.INTERRUPTED,
             failure=self.interrupted,
             started_at=now,

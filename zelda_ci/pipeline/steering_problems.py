@@ -36,7 +36,7 @@ def steering_problems(
         files: All of its files, by their paths from there.
         redact: For words of the files.
     """
-    problems = _Reader(found, Tree(top), files)
+    problems = _ProblemFinder(found, Tree(top), files)
     own = (*problems.imports(), *problems.names(), *problems.descriptions(), *problems.globs())
     placed = sorted({*own, *problems.repeated()})
     return tuple(
@@ -45,7 +45,7 @@ def steering_problems(
     )
 
 
-class _Reader:
+class _ProblemFinder:
     def __init__(self, found: ToolsManifest, tree: Tree, files: Collection[str]) -> None:
         self._items, self._tree, self._files = found.items, tree, files
         self._text = cache(self._read)

@@ -19,6 +19,7 @@ from zelda_ci.redact import Redactor
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.clean_checkout import CheckedOut
 from zelda_ci.workspace.reports import Watch
+from zelda_ci.workspace.variants import Variant
 from zelda_ci.workspace.workspaces import Workspaces
 
 
@@ -82,6 +83,8 @@ class PlannedRun:
     side: Side = Side.HEAD
     look: int | None = None
     """Of an adaptive plan."""
+    variant: Variant | None = None
+    """What is changed of the tested files for this run alone."""
 
 
 @dataclass(frozen=True)

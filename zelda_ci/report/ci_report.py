@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 
+from zelda_ci.domain.attribution import Attribution
 from zelda_ci.domain.ci import BaselineOrigin
 from zelda_ci.domain.comparison import Comparison, GateResult
+from zelda_ci.domain.context_size import ContextReport
 from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.steering import SteeringChange
@@ -76,9 +78,13 @@ class CiReport:
     """Suites that were to run; empty where nobody knows any more."""
     cancelled: bool = False
     """Whether the run was ended before its time, be it after its last session."""
+    context_size: ContextReport | None = None
+    """What steering takes of the context, where files that steer are changed."""
     project: str = ""
     """The project's folder, from the top of the repository."""
     nightly: bool = False
+    attributions: tuple[Attribution, ...] = ()
+    """Which parts of the change made suites worse, where that was searched."""
     notes: tuple[str, ...] = ()
     """What happened on the way and readers should know, in sentences."""
 

@@ -17,6 +17,7 @@ from zelda_ci.domain.comparison import (
     GateReason,
     GateResult,
     NotLoaded,
+    Refusal,
     Regression,
     SuiteComparison,
     Verdict,
@@ -76,8 +77,13 @@ class Case(NamedTuple):
 def render_junit(report: CiReport) -> str:
     """The whole file, with its declaration; always well-formed, whatever the results hold."""
     suites = [_suite(run, report) for run in report.batch.runs]
-    if refused := [reason for reason in report.gate.reasons if isinstance(reason, NotLoaded)]:
-        cases = [Case(it.file, "failure", gate_sentence(it), it.effect, "notLoaded") for it in refused]
+    if refused := [reason for reason in report.gate.reasons if isinstance(reason, Refusal)]:
+        cases = [
+            Case(it.file, "failure", gate_sentence(it), it.effect, it.kind)
+            if isinstance(it, NotLoaded)
+            else Case("always in context", "failure", gate_sentence(it), kind=it.kind)
+            for it in refused
+        ]
         suites.append(TestSuite("settings and plugins", [case.written("settings files") for case in cases]))
     if report.comparison:
         properties = {"baseline": report.baseline.commit} if report.baseline.commit else None

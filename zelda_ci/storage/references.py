@@ -66,7 +66,11 @@ def read_side(history: ResultStore, reference: str, *, whole: bool = False) -> S
 
 def _latest(history: ResultStore, match: re.Match[str], key: str, nouns: tuple[str, str]) -> tuple[str, ...]:
     """The runs, newest first, of the run or batch that `latest~2` counts back to; of one suite as `latest:SUITE`."""
-    runs, suite, back = history.overview().runs, match["suite"], int(match["back"] or 0)
+    suite, back = match["suite"], int(match["back"] or 0)
+    # Runs of variants say nothing of the files as they are.
+    stored = history.overview().runs
+    apart = {run.batch_id for run in stored if run.variant}
+    runs = [run for run in stored if run.batch_id not in apart]
     if not runs:
         raise NotStoredError("There is no stored run yet.", hint="Make one with `zelda run`.", code="NO_RUNS")
     found: dict[str, list[str]] = {}

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from zelda_ci import __version__
 from zelda_ci.domain import session
+from zelda_ci.domain.attribution import Attribution
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.outcome import History, SkippedRun, StoredRun, at_a_glance
@@ -49,7 +50,7 @@ MAX_RESULT_BYTES = 50_000_000
 MAX_STEERING_BYTES = 64_000_000
 
 INDEX = "index.json"
-FORMAT = f"zelda {__version__} index 5"
+FORMAT = f"zelda {__version__} index 6"
 
 # The coarsest clock of a common file system ticks every two seconds.
 YOUNG_NS = 2_000_000_000
@@ -256,7 +257,7 @@ class ResultStore:
 
     def __init__(self, results_dir: Path) -> None:
         self._runs, self._comparisons = results_dir / RUNS, results_dir / "comparisons"
-        self._index = results_dir / INDEX
+        self._index, self._attributions = results_dir / INDEX, results_dir / "attributions"
 
     def begin(self, suite: str, started_at: datetime) -> RunFolder:
         """Make a folder for a new run, and lock its journal; where the name is taken, the next number is used."""
@@ -290,6 +291,10 @@ class ResultStore:
         target = self._comparisons / f"{comparison.batch.batch_id}.json"
         write_whole(target, [codec.encode(comparison)], durable=False)
 
+    def keep_attribution(self, batch_id: str, found: Attribution) -> None:
+        """Store what a search has found, by the batch of its sessions."""
+        write_whole(self._attributions / f"{batch_id}.json", [codec.encode(found, indent=2)], durable=False)
+
     def comparison(self, batch_id: str) -> StoredComparison | None:
         """Read what the comparison of a batch rests on; None where it compared nothing, or that cannot be read."""
         # A result may come from elsewhere: an id is no path that leads elsewhere.
@@ -307,6 +312,9 @@ class ResultStore:
                 # What cannot be removed is not shown either, since its runs are gone.
                 with suppress(OSError):
                     path.unlink()
+        for batch_id in batch_ids:
+            with suppress(OSError):
+                (self._attributions / f"{batch_id}.json").unlink()
 
     def unfinished(self) -> Generator[tuple[RunFolder, RunResult], None, None]:
         """Runs that were killed, as announced, one at a time, each locked for us until the next is asked for.

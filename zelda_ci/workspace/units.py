@@ -7,11 +7,12 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import cycle, groupby, islice
 from pathlib import Path
 from typing import Literal
 
 from zelda_ci.domain.attribution import ChangeUnit
+from zelda_ci.domain.kinds import may_steer
 from zelda_ci.workspace import history
 from zelda_ci.workspace.git import ABSENT, LINK, SUBMODULE, Git, RawChange, borrow_from, create_repository
 from zelda_ci.workspace.objects import Objects
@@ -216,3 +217,96 @@ def _unit(
 ) -> ChangeUnit:
     names = (os.fsencode(path).decode("utf-8", "backslashreplace") for path in dict.fromkeys(files))
     return ChangeUnit(kind=kind, files=tuple(map(git.redact, names)), lines=lines)
+
+
+# The front matter stays but for what describes: it says when a file is loaded.
+FRONT_MATTER = re.compile(r"\A---\r?\n.*?^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
+DESCRIPTION = re.compile(r"^(description:[ \t]*)(.*(?:\n[ \t]+.*)*)", re.MULTILINE)
+HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]+(.*?)[ \t#]*$")
+FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
+INERT = "This text has no bearing on what is done here. "
+
+
+@dataclass(frozen=True)
+class Removed:
+    """A skill, rule, agent, file or section that is taken out of a head: two commits."""
+
+    files: tuple[str, ...]
+    gone: str
+    inert: str
+    """With text of the same length in its place, which says nothing."""
+
+
+async def without(git: Git, head: str, name: str) -> Removed | None:
+    """Take out what has a name or a path, with `:SECTION` a section of it by its heading; nothing where there is none.
+
+    Raises:
+        WorkspaceError: Git failed.
+    """
+    async with Objects(git) as objects:
+        tree = {file.path: file for file in await objects.files((await objects.commit(head)).tree)}
+        (files, heading) = (_named(name, tree), "")
+        if not files:
+            place, _, heading = name.partition(":")
+            files = [path for path in _named(place, tree) if heading and path.lower().endswith(".md")]
+        contents = await objects.read(tree[path].content for path in files if tree[path].mode not in (LINK, SUBMODULE))
+    gone, inert = dict[str, tuple[str, str | bytes]](), dict[str, tuple[str, str | bytes]]()
+    for file in (tree[path] for path in files):
+        text = _text(contents.get(file.content))
+        if not heading:
+            gone[file.path] = ABSENT, "0" * len(file.content)
+            if text is not None:
+                inert[file.path] = file.mode, _without_meaning(text).encode()
+        elif text is not None and (found := _section(text, heading)):
+            before, section, after = text[: found[0]], text[slice(*found)], text[found[1] :]
+            gone[file.path] = file.mode, (before + after).encode()
+            inert[file.path] = file.mode, (before + _filled(section) + after).encode()
+    if not gone:
+        return None
+    return Removed(tuple(gone), await commit_with(git, head, gone), await commit_with(git, head, inert))
+
+
+def _named(name: str, paths: Iterable[str]) -> list[str]:
+    """Files of a path, or else of a skill, a command, an agent or a rule of that name."""
+    name = name.removeprefix("./").rstrip("/")
+    by_path = [path for path in paths if path == name or path.startswith(f"{name}/")]
+    own = re.compile(
+        rf"(?:.*/)?(?:skills/{re.escape(name)}/.+|(?:agents|commands|rules)/(?:.*/)?{re.escape(name)}\.md)"
+    )
+    return by_path or [path for path in paths if may_steer(path) and own.fullmatch(path)]
+
+
+def _text(content: bytes | None) -> str | None:
+    try:
+        return None if content is None or b"\0" in content else content.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _section(text: str, heading: str) -> tuple[int, int] | None:
+    """Where the section with a heading begins and ends: at the next one of its level or above."""
+    start, level, fence, place = -1, 0, "", 0
+    for line in text.splitlines(keepends=True):
+        mark = FENCE.match(line)
+        if mark:
+            fence = "" if fence and mark[1].startswith(fence) else fence or mark[1]
+        elif not fence and (found := HEADING.match(line.rstrip("\r\n"))):
+            if start >= 0 and len(found[1]) <= level:
+                return start, place
+            if start < 0 and found[2].casefold() == heading.strip().casefold():
+                start, level = place, len(found[1])
+        place += len(line)
+    return (start, place) if start >= 0 else None
+
+
+def _without_meaning(text: str) -> str:
+    """A file that is loaded and offered as before, and says nothing."""
+    front = FRONT_MATTER.match(text)
+    end = front.end() if front else 0
+    return DESCRIPTION.sub(lambda it: it[1] + _filled(it[2]), text[:end]) + _filled(text[end:])
+
+
+def _filled(text: str) -> str:
+    """Text that says nothing, in lines of the same lengths."""
+    inert = cycle(INERT)
+    return re.sub(r"[^\r\n]+", lambda line: "".join(islice(inert, len(line[0]))), text)

@@ -7,6 +7,7 @@ import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -35,7 +36,7 @@ from zelda_ci.sandbox import confine, levels, readable_paths, run_folder, users
 from zelda_ci.sandbox.confine import Isolation, Needs
 from zelda_ci.sandbox.readable_paths import PrivateFolders
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
-from zelda_ci.workspace import clean_checkout, folder, git, snapshot, source, store
+from zelda_ci.workspace import clean_checkout, folder, git, snapshot, source, store, variants
 from zelda_ci.workspace.changes import StagedTree, Stamps, find_changes, read_stamps, stage_tree, write_patch
 from zelda_ci.workspace.clean_checkout import CheckedOut, ProtectedFiles, spec
 from zelda_ci.workspace.contents import ContentsFinder
@@ -44,6 +45,7 @@ from zelda_ci.workspace.folder import choose_location, project_folder, project_f
 from zelda_ci.workspace.git import Git, TreeFile, explained
 from zelda_ci.workspace.source import BaseOrder, Project
 from zelda_ci.workspace.store import Start
+from zelda_ci.workspace.variants import Variant
 
 # Of a command's output, what its result and its log keep: half from its head, half from its tail.
 KEPT_BYTES = 400_000
@@ -95,6 +97,7 @@ class Workspaces:
     ) -> None:
         self._working_tree = working_tree
         self._commit = base
+        self._of: tuple[Workspaces, Variant] | None = None
         self.project = Path(os.path.realpath(project))
         results = self.project / results_dir
         self._results = Path(os.path.realpath(results.parent)) / results.name
@@ -117,6 +120,12 @@ class Workspaces:
     def _git(self) -> Git:
         return git.prepare(self.location, self._environ, self._redact)
 
+    def varied(self, variant: Variant) -> "Workspaces":
+        """Those of the same files with something changed."""
+        other = copy(self)
+        other._of, other._inspected, other._lock, other._open = (self, variant), None, anyio.Lock(), {}  # noqa: SLF001
+        return other
+
     async def inspect(self) -> WorkspaceSource:
         """What is tested: settled by the first call.
 
@@ -134,10 +143,16 @@ class Workspaces:
 
     async def _found(self) -> Project:
         own, is_base = self._own, self._commit is not None
-        project = await source.inspect(self.project, self._results, self._git, self._environ, own=own)
+        whole, variant = self._of or (None, None)
+        if whole:
+            project = await whole._inspect()  # noqa: SLF001
+        else:
+            project = await source.inspect(self.project, self._results, self._git, self._environ, own=own)
         place, number = folder.claim(self._home(project), folder.TREES)
         weakref.finalize(self, _release, place, number)
-        if self._commit:
+        if variant:
+            project = await variants.at(project, variant, place / "variant", self._git)
+        elif self._commit:
             project = await source.at_commit(project, self._commit, place / "base", self._git)
         elif self._working_tree or project.source.commit is None:
             places = self._results, place / "tree"
@@ -146,6 +161,11 @@ class Workspaces:
         project = await finder.find(project)
         source.check_folder(project, is_base=is_base)
         return project
+
+    async def tested(self) -> tuple[Project, Git]:
+        """What is tested, and git that reads it; raises `WorkspaceError` with why it cannot be."""
+        project = await self._inspect()
+        return project, git.borrowing(self._git, project.objects)
 
     async def session_files(self) -> frozenset[TreeFile]:
         """The files that sessions find: two states of one repository with equal ones are the same to them.

@@ -50,11 +50,17 @@ def test_a_fork_with_a_key_or_a_recording_runs(tmp_path: Path) -> None:
     assert decided("pull_request", event, key="", replay=str(tmp_path).lstrip("/")).activity == "run"
 
 
-@pytest.mark.parametrize("name", ["pull_request", "push", "merge_group", "schedule", "workflow_dispatch"])
+@pytest.mark.parametrize("name", ["push", "merge_group", "schedule", "workflow_dispatch"])
 def test_where_a_key_is_expected_a_missing_one_is_an_error(name: str) -> None:
     with pytest.raises(ConfigError, match="anthropic-api-key is empty") as caught:
         decided(name, payload(name), key="")
     assert caught.value.exit_code == 2
+
+
+def test_what_a_pull_request_changes_is_told_before_a_missing_key_is() -> None:
+    refusal = decided("pull_request", payload("pull_request"), key="").refusal
+    assert refusal
+    assert (refusal.code, refusal.exit_code) == ("API_KEY_MISSING", 2)
 
 
 def test_what_has_no_key_to_expect_or_nothing_to_evaluate_is_green_and_explained() -> None:

@@ -53,7 +53,7 @@ def test_the_fold_holds_changed_units_cuts_new_findings_and_the_price() -> None:
     details = context_report(ContextReport(head=head, base=base), limit=12_000)
 
     rows = {row.label: [cell.text for cell in (*row.cells, *row.lines)] for row in details.rows}
-    assert "at most 12,000 are allowed (gate.maxAlwaysOnTokens): 1,450 too many" in rows["Too much"][0]
+    assert "at most 12,000 are allowed (gate.maxAlwaysOnTokens): 1,450 too many" in rows["Too large"][0]
     assert rows["Cut from the listing"] == ["skill deploy loses 212 characters of its description"]
     assert rows["Does not work as written"] == [
         "1 that the base has, too",
@@ -78,7 +78,7 @@ def test_without_a_base_every_unit_is_listed_by_its_size() -> None:
 
     text = out.getvalue()
     assert text.startswith("Always in context: 13,450 tokens\n")
-    assert "Too much" not in text
+    assert "Too large" not in text
     assert [line.split()[0] for line in text.splitlines() if " skill " in line or "a.md" in line] == [
         "Cut", "a.md", "deploy", "openapi",
     ]  # fmt: skip

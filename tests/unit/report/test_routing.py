@@ -104,7 +104,7 @@ def told(table: Table) -> list[list[str]]:
 
 def test_a_row_says_precision_recall_and_what_was_called_instead() -> None:
     ((title, table),) = routing_tables(HEAD)
-    assert title == "Routing: zelda/test-r.yaml"
+    assert title == "Routing: zelda/test-r.yaml: 3 of 7 as expected"
     assert told(table) == [
         ["skill changelog", "1 of 3", "1 of 1"],
         ["skill release", "2 of 2", "2 of 4", "skill changelog instead: r.2 2 times"],
@@ -127,7 +127,8 @@ def test_a_skill_that_the_model_cannot_call_is_named_where_it_is_expected() -> N
 
 
 def test_the_base_stands_before_the_arrow_only_where_it_has_every_prompt() -> None:
-    ((_, table),) = routing_tables(HEAD, BASE)
+    ((title, table),) = routing_tables(HEAD, BASE)
+    assert title == "Routing: zelda/test-r.yaml: 4 of 5 → 3 of 7 as expected"
     assert told(table)[:3] == [
         ["skill changelog", "2 of 2 → 1 of 3", "2 of 2 → 1 of 1"],
         ["skill release", "1 of 1 → 2 of 2", "1 of 1 → 2 of 4", "skill changelog instead: r.2 2 times (new)"],
@@ -161,7 +162,8 @@ def test_the_comment_has_it_to_open() -> None:
     of_head = batch(HEAD).replace(base_runs=BASE)
     report = CiReport(of_head, GateResult(), BaselineOrigin(state=BaselineState.OFF, sentence=safe("None.")))
     text = render_comment(ci_view(report))
-    fold = text.partition("<details><summary>Routing: zelda/test-r.yaml</summary>")[2].partition("</details>")[0]
+    title = "Routing: zelda/test-r.yaml: 4 of 5 → 3 of 7 as expected"
+    fold = text.partition(f"<details><summary>{title}</summary>")[2].partition("</details>")[0]
     assert "| skill changelog | 2 of 2 → 1 of 3 | 2 of 2 → 1 of 1 |" in fold
     assert "- skill release: skill changelog instead: r.2 2 times (new)" in fold
     assert f"- skill release: {CUT}" in fold

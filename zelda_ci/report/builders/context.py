@@ -3,9 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from zelda_ci.domain import numbers
+from zelda_ci.domain.comparison import ContextTooLarge
 from zelda_ci.domain.context_size import ContextFinding, ContextItem, ContextListing, ContextReport
 from zelda_ci.domain.kinds import FOLLOWED, KINDS
+from zelda_ci.domain.run import RunResult
 from zelda_ci.model_proxy.pricing import cost_usd, is_known
+from zelda_ci.report.builders.gate import gate_sentence
 from zelda_ci.report.builders.phrases import line, listed
 from zelda_ci.report.model import Cell, Column, Details, Line, Row, Table, TableRow, Tone, plain
 from zelda_ci.report.text import sentence, visible
@@ -63,15 +66,17 @@ def moved_line(report: ContextReport) -> Line:
     return listed(named, MAX_NAMED, "unit") if named else ()
 
 
-def too_large(head: ContextListing, limit: int | None) -> str | None:
-    """Words for what is more than a limit allows; nothing where it is not, or none is set."""
+def too_large(head: ContextListing, limit: int | None) -> ContextTooLarge | None:
+    """The finding of the gate, where more is always there than it allows."""
     if limit is None or head.always <= limit:
         return None
-    about = "about " * head.is_estimated
-    return (
-        f"{about}{numbers.whole(head.always)} tokens are always in context, and at most {numbers.whole(limit)} are "
-        f"allowed (gate.maxAlwaysOnTokens): {numbers.whole(head.always - limit)} too many"
-    )
+    return ContextTooLarge(tokens=head.always, maximum=limit, is_estimated=head.is_estimated)
+
+
+def context_line(report: ContextReport) -> Line:
+    """The size, and what moved it: one paragraph of a comment."""
+    moved = moved_line(report)
+    return line("{}: {}.", size_line(report), moved) if moved else line("{}.", size_line(report))
 
 
 def finding_words(found: ContextFinding) -> str:
@@ -80,8 +85,8 @@ def finding_words(found: ContextFinding) -> str:
 
 
 def _over(head: ContextListing, limit: int | None) -> Row | None:
-    words = too_large(head, limit)
-    return Row("Too much", (Cell(words, Tone.BAD),)) if words else None
+    found = too_large(head, limit)
+    return Row("Too large", (Cell(gate_sentence(found), Tone.BAD),)) if found else None
 
 
 def _rows(report: ContextReport, pairs: Sequence[_Pair]) -> Iterator[Row]:
@@ -102,6 +107,17 @@ def _rows(report: ContextReport, pairs: Sequence[_Pair]) -> Iterator[Row]:
     own = f"Claude Code's own part takes {numbers.whole(head.own)} more"
     yield Row("Share of the window", (Cell(window), Cell(own, Tone.DIM)))
     yield _cost(report)
+
+
+def first_requests(size: ContextReport, runs: Iterable[RunResult], base: Iterable[RunResult]) -> Row | None:
+    """How large the first requests of sessions were: the smallest of each side, by the API's own count."""
+    sides = [[run.api.first_tokens for run in side if run.api.first_tokens] for side in (base, runs)]
+    if not sides[1]:
+        return None
+    shown = _sides(numbers.whole(min(side)) for side in sides if side)
+    listed = size.head.own + size.head.always
+    words = f"as the API counted them, with the prompt; listed {'and estimated ' * size.head.is_estimated}are "
+    return Row("First requests", (Cell(f"{shown} tokens"), Cell(f"{words}{numbers.whole(listed)}", Tone.DIM)))
 
 
 def _cost(report: ContextReport) -> Row:

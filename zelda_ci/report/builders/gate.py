@@ -5,6 +5,7 @@ from typing import assert_never
 from zelda_ci.domain.comparison import (
     BelowMinimum,
     CommandsFailed,
+    ContextTooLarge,
     CriterionDelta,
     CriterionFailed,
     EndedAtLimit,
@@ -13,6 +14,7 @@ from zelda_ci.domain.comparison import (
     NotJudged,
     NotLoaded,
     NotRun,
+    Refusal,
     Regression,
     Uncounted,
     UncountedReason,
@@ -33,6 +35,7 @@ KINDS = {
     "incomplete": "not judged",
     "budget": "not run",
     "notLoaded": "not loaded",
+    "context": "too large",
 }
 # Why a failure does not turn the check red.
 BECAUSE = {
@@ -66,7 +69,7 @@ def uncounted_words(each: UncountedReason) -> str:
 def gate_sentence(reason: GateReason) -> str:
     """One reason, beginning with its suite."""
     found = plain(finding(reason))
-    return found if isinstance(reason, NotLoaded) else f"{sentence(reason.suite or 'all suites')}: {found}"
+    return found if isinstance(reason, Refusal) else f"{sentence(reason.suite or 'all suites')}: {found}"
 
 
 def finding(reason: GateReason, base: Cell = THE_BASE) -> Line:
@@ -77,6 +80,11 @@ def finding(reason: GateReason, base: Cell = THE_BASE) -> Line:
     match reason:
         case NotLoaded():
             return line("{} is {}", reason.file, reason.effect)
+        case ContextTooLarge(tokens=tokens, maximum=maximum):
+            return line(
+                f"{'about ' * reason.is_estimated}{whole(tokens)} tokens are always in context, and at most "
+                f"{whole(maximum)} are allowed (gate.maxAlwaysOnTokens): {whole(tokens - maximum)} too many"
+            )
         case Regression(delta=delta):
             return fallen(delta, base) if isinstance(delta, CriterionDelta) else line(change_words(delta))
         case NotJudged():

@@ -32,7 +32,7 @@ def history_table(history: History, *, of: int) -> Table:
 def _cells(run: StoredRun) -> Iterator[Cell]:
     yield OUTCOMES[run.outcome].verdict
     yield Cell(run.run_id, whole=True)
-    yield Cell(visible(run.suite, MAX_SUITE_LENGTH))
+    yield Cell(visible(f"{run.suite}, {run.variant}" if run.variant else run.suite, MAX_SUITE_LENGTH))
     yield Cell(numbers.whole(run.trial))
     yield Cell(run.batch_id, Tone.DIM, whole=True)
     yield Cell(run.commit[:COMMIT_LENGTH]) if run.commit else Cell("-", Tone.DIM)

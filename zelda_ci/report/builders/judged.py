@@ -18,6 +18,7 @@ from zelda_ci.domain.kinds import KINDS
 from zelda_ci.domain.manifest import ManifestEntry
 from zelda_ci.domain.outcome import failed_criteria
 from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.report.builders.usage import cost
 from zelda_ci.report.model import Cell, Row, Tone
 from zelda_ci.report.text import sentence
@@ -46,6 +47,13 @@ def judge_rows(run: RunResult) -> Iterator[Row]:
         names = Cell(", ".join(run.judge.models) or "no answer", Tone.DIM)
         notices = tuple(Cell(sentence(notice), Tone.WARN) for notice in run.judge.notices)
         yield Row("Judge cost", (Cell(cost([run.judge])), calls, tokens, names), notices)
+
+
+def criteria_title(suite: ResolvedSuite) -> str:
+    """The heading above what a suite asks for."""
+    if not suite.checks:
+        return "Acceptance criteria"
+    return "Criteria and checks" if suite.criteria else "Checks"
 
 
 def criterion_rows(run: RunResult) -> Iterator[Row]:

@@ -33,7 +33,7 @@ class Routed:
 
 
 def routing_tables(runs: Sequence[RunResult], base: Sequence[RunResult] = ()) -> Iterator[tuple[str, Table]]:
-    """A title and a table for each routing file of which there are trials; before the arrow stands the base."""
+    """A title with the sum, and a table, for each routing file that ran; before the arrow stands the base."""
     for file in dict.fromkeys(run.config.file for run in runs if run.config.kind == "routing"):
         of_file = [run for run in runs if run.config.file == file]
         head, before = [*_routed(of_file)], [*_routed(run for run in base if run.config.file == file)]
@@ -46,7 +46,10 @@ def routing_tables(runs: Sequence[RunResult], base: Sequence[RunResult] = ()) ->
             if before and asked - known:
                 there = f"The base has {len(asked & known)} of {format_count(len(asked), 'prompt')}"
                 remarks.append(Cell(f"{there}: its numbers are not shown", Tone.DIM))
-            yield f"Routing: {visible(file, 100)}", Table(COLUMNS, rows, remarks=tuple(remarks))
+            both = before if asked <= known else []
+            then, now = (sum(each.called == each.target for each in side) for side in (both, head))
+            sums = _share((then, now), (len(both), len(head))).text
+            yield f"Routing: {visible(file, 100)}: {sums} as expected", Table(COLUMNS, rows, remarks=tuple(remarks))
 
 
 def _routed(runs: Iterable[RunResult]) -> Iterator[Routed]:

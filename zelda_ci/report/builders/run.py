@@ -11,7 +11,7 @@ from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.domain.workspace import ChangeSummary, IsolationReport
 from zelda_ci.report.builders.correctness import command_cells, command_ending, correctness_rows
 from zelda_ci.report.builders.findings import hidden_findings
-from zelda_ci.report.builders.judged import criterion_rows, judge_rows, tool_usage_rows
+from zelda_ci.report.builders.judged import criteria_title, criterion_rows, judge_rows, tool_usage_rows
 from zelda_ci.report.builders.phrases import measured_words
 from zelda_ci.report.builders.usage import cost, metric_rows, spent, use_rows, used
 from zelda_ci.report.model import Cell, Row, RunFiles, Section, Tone
@@ -25,7 +25,7 @@ def run_sections(run: RunResult) -> tuple[Section, ...]:
     """Everything that is known of a run, but for its files."""
     sections = {
         "Scores": metric_rows(run),
-        "Acceptance criteria": criterion_rows(run),
+        criteria_title(run.config): criterion_rows(run),
         "Correctness": correctness_rows(run),
         "Tool usage": tool_usage_rows(run),
         "Session": _session_rows(run),

@@ -30,11 +30,12 @@ FilesOf = Callable[[str], RunFiles]
 """Where the files of a run lie, by its id."""
 
 
-def by_name(runs: Iterable[RunResult]) -> dict[str, list[RunResult]]:
-    """Runs by suite, in their order."""
+def by_name(runs: Iterable[RunResult], *, by_file: bool = False) -> dict[str, list[RunResult]]:
+    """Runs by suite, in their order; where that is wanted, prompts of a routing suite by their file."""
     found: dict[str, list[RunResult]] = {}
     for run in runs:
-        found.setdefault(run.suite, []).append(run)
+        is_prompt = by_file and run.config.kind == "routing"
+        found.setdefault(run.config.file if is_prompt else run.suite, []).append(run)
     return found
 
 
@@ -110,20 +111,20 @@ def affected_names(runs: Iterable[RunResult], all_runs: Iterable[RunResult]) -> 
     return ", ".join(names)
 
 
-def suite_table(batch: BatchResult) -> Table:
+def suite_table(batch: BatchResult, *, by_file: bool = False) -> Table:
     """A line per suite: means over its trials; cost and time with judges and with what ran beside it for the base."""
     # A metric that no suite has takes no room.
     listed = [metric for metric, spec in SCORES.items() if spec.listed and _scores(batch.runs, metric)]
     titles = ("Passed", *(SCORES[metric].listed or "" for metric in listed), "Cost", "Time")
     columns = (Column("Verdict"), Column("Suite"), *(Column(title, right=True) for title in titles))
-    beside, lines = by_name(batch.base_runs), []
-    for suite, runs in by_name(batch.runs).items():
+    beside, lines = by_name(batch.base_runs, by_file=by_file), []
+    for suite, runs in by_name(batch.runs, by_file=by_file).items():
         outcomes, both = [run_outcome(run) for run in runs], (*runs, *beside.get(suite, ()))
         passed = f"{sum(outcome <= Outcome.PASSED for outcome in outcomes)} of {len(runs)}"
         values = [numbers.format_score(fmean(scores)) if (scores := _scores(runs, each)) else "-" for each in listed]
         values += cost(spent(both)) or "-", numbers.duration(sum(map(wall_seconds, both)))
         cells = (Cell(value, Tone.DIM if value == "-" else Tone.NEUTRAL) for value in values)
-        of_trials = Cell(passed if has_trials(runs) else "")
+        of_trials = Cell(passed if len(runs) > 1 or has_trials(runs) else "")
         lines.append(TableRow((OUTCOMES[max(outcomes)].verdict, Cell(suite), of_trials, *cells)))
     return Table(columns, tuple(lines), leading=1)
 

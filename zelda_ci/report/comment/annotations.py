@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.comparison import CriterionDelta, NotLoaded, Verdict
+from zelda_ci.domain.comparison import ContextTooLarge, CriterionDelta, GateReason, NotLoaded, Verdict
 from zelda_ci.domain.outcome import Outcome
 from zelda_ci.report.builders.gate import gate_sentence, gate_sentences, uncounted_sentences
 from zelda_ci.report.builders.phrases import change_words, quoted
@@ -41,8 +41,7 @@ def annotations(report: CiReport, *, prefix: str = "", texts: Mapping[str, str] 
     for reason in report.gate.reasons:
         if reason.suite is None:
             file = reason.file if isinstance(reason, NotLoaded) and reason.file.isprintable() else ""
-            what = "not loaded" if isinstance(reason, NotLoaded) else "worse over all suites together"
-            yield Annotation("error", gate_sentence(reason), f"Zelda: {what}", file, 1 if file else None)
+            yield Annotation("error", gate_sentence(reason), f"Zelda: {_what(reason)}", file, 1 if file else None)
     suites = standings(report)
     for cause in (cause for found in causes(report, suites) for cause in found):
         file, number = _blamed(report, cause) or _place(report, cause.suite, prefix, texts or {}, cause.criterion)
@@ -56,6 +55,17 @@ def annotations(report: CiReport, *, prefix: str = "", texts: Mapping[str, str] 
         )
         file, number = _place(report, suite, prefix, texts or {})
         yield Annotation("notice", f"Better: {what}.", _title(suite), file, number)
+
+
+def _what(reason: GateReason) -> str:
+    """What is wrong that is about no suite."""
+    match reason:
+        case NotLoaded():
+            return "not loaded"
+        case ContextTooLarge():
+            return "too much is always in context"
+        case _:
+            return "worse over all suites together"
 
 
 def _title(suite: SuiteStanding) -> str:

@@ -28,6 +28,7 @@ from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.report.builders.anchors import cited_fragment, suite_address
+from zelda_ci.report.builders.attribution import attribution_line
 from zelda_ci.report.builders.comparison import changed_files
 from zelda_ci.report.builders.correctness import correctness_problem, run_problem
 from zelda_ci.report.builders.gate import MAX_CRITERION_LENGTH, THE_BASE, fallen, finding
@@ -104,7 +105,8 @@ def _box(report: CiReport, cause: Cause, *, with_sources: bool) -> tuple[Line, .
     suite = cause.suite
     lines = [line("{}: {}", name(suite.suite), cause.words), cause.why, cause.note]
     if with_sources and suite.standing in EXPLAINED and not cause.files:
-        lines.append(joined([*_tools(suite), *_steering(report, suite)], " "))
+        found = [attribution_line(it) for it in report.attributions if it.suite == suite.suite]
+        lines.append(joined([*_tools(suite), *(found or _steering(report, suite))], " "))
     *others, last = filter(None, lines)
     address = suite_address(report, suite.suite)
     url, words = (address, "Report") if address else (report.links.transcripts, "Transcripts")

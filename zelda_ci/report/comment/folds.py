@@ -2,15 +2,18 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.comparison import GateReason, GateResult, Verdict
+from zelda_ci.domain.context_size import ContextReport
 from zelda_ci.domain.details import Citation, CriterionVerdict
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.trials import trials_alone
 from zelda_ci.report.builders.anchors import base_runs
+from zelda_ci.report.builders.context import context_report, first_requests
 from zelda_ci.report.builders.correctness import failure_problem
 from zelda_ci.report.builders.gate import KINDS, gate_sentence, uncounted_words
 from zelda_ci.report.builders.phrases import age_words, pool_words, quoted
@@ -42,11 +45,22 @@ def details(report: CiReport, suites: Sequence[SuiteStanding], notes: Sequence[L
         more = [Row("", (Cell(f"and {numbers.whole(len(rows) - MAX_ROWS)} more"),))] * (len(rows) > MAX_ROWS)
         if rows:
             yield Details(words, (*rows[:MAX_ROWS], *more))
+    if report.context_size:
+        found = context_details(report.context_size)
+        measured = first_requests(report.context_size, report.batch.runs, base_runs(report))
+        yield replace(found, rows=(*([measured] if measured else []), *found.rows))
     tables = () if report.is_cut_short else routing_tables(report.batch.runs, base_runs(report))
     yield from (Details(title, table=table) for title, table in tables)
     table = numbers_table(report, suites)
     if table.lines:
         yield Details("All numbers of all suites", table=table)
+
+
+def context_details(size: ContextReport) -> Details:
+    """What steering takes of the context, unit by unit."""
+    found = context_report(size)
+    table = found.table and replace(found.table, lines=found.table.lines[:MAX_ROWS])
+    return replace(found, title="Context of a session, unit by unit", table=table)
 
 
 def _gate(gate: GateResult) -> Iterator[tuple[str, list[Row]]]:

@@ -5,10 +5,19 @@ from pathlib import PurePosixPath
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.ci import BaselineState
-from zelda_ci.domain.comparison import BUDGET_ENDED, MeasureDelta, NotLoaded, NotRun, Regression, Uncounted, Verdict
+from zelda_ci.domain.comparison import (
+    BUDGET_ENDED,
+    ContextTooLarge,
+    MeasureDelta,
+    NotLoaded,
+    NotRun,
+    Regression,
+    Uncounted,
+    Verdict,
+)
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
-from zelda_ci.report.builders.gate import BECAUSE
+from zelda_ci.report.builders.gate import BECAUSE, finding
 from zelda_ci.report.builders.phrases import (
     capital,
     change_words,
@@ -53,12 +62,14 @@ def headline(report: CiReport, suites: Sequence[SuiteStanding]) -> str:
             return "cancelled before anything had run"
         return f"cancelled before {f'{_share(missing, suites)} were done' if missing else 'the results were compared'}"
     here = tested(suites)
+    too_large = ["too much is always in context"] if any(_too_large(report)) else []
     if not here:
-        return "nothing was run"
+        return ", ".join(("no session ran" if report.context_size else "nothing was run", *too_large))
     missed = ineffective(report)
     parts = [f"{missed[0].brief}{f' and {len(missed) - 1} more' if len(missed) > 1 else ''}"] if missed else []
     is_alone = report.comparison is None or all(each.is_new for each in here)
     parts += _alone(report, here) if is_alone else _compared(report, here)
+    parts += too_large
     if gone := len(of(suites, V.REMOVED)) + len(_further_removed(report, suites)):
         failed = gone == 1 and any(_failed_before(report, each.suite) for each in of(suites, V.REMOVED))
         parts.append(f"{numbers.whole(gone)} removed{' that failed' * failed}")
@@ -112,6 +123,10 @@ def _compared(report: CiReport, here: Sequence[SuiteStanding]) -> Iterator[str]:
         (on_base, f"{{}} {verb(on_base, 'fails', 'fail')} on the base, too"),
     )
     yield from (words.format(numbers.whole(len(found))) for found, words in others if found)
+
+
+def _too_large(report: CiReport) -> Iterator[ContextTooLarge]:
+    return (reason for reason in report.gate.reasons if isinstance(reason, ContextTooLarge))
 
 
 def _worse_together(report: CiReport) -> bool:
@@ -172,6 +187,7 @@ def _other_reasons(report: CiReport, suites: Sequence[SuiteStanding], expected: 
     reasons = report.gate.reasons
     if any(isinstance(reason, NotLoaded) for reason in reasons):
         yield line("a settings file or plugin is not loaded")
+    yield from map(finding, _too_large(report))
     together = [it.delta for it in reasons if isinstance(it, Regression) and it.suite is None]
     if measures := [change_words(delta) for delta in together if isinstance(delta, MeasureDelta)]:
         yield line(f"over all suites together {' and '.join(measures)}")

@@ -8,6 +8,7 @@ from zelda_ci.domain.ci import BaselineState
 from zelda_ci.domain.comparison import Comparison, SuiteComparison, Verdict
 from zelda_ci.domain.outcome import run_outcome
 from zelda_ci.report.builders.arms import spent
+from zelda_ci.report.builders.context import context_line
 from zelda_ci.report.builders.phrases import age_words, capital, joined, line
 from zelda_ci.report.builders.standings import GRAVE, standings
 from zelda_ci.report.ci_report import CiReport
@@ -39,7 +40,11 @@ def ci_view(report: CiReport) -> CiView:
     return CiView(
         title=sentence(report.title, MAX_TITLE_LENGTH) or "Zelda",
         headline=headline(report, suites),
-        lead=(*([joined(first, " ")] if first else []), *(line("{}", capital(note)) for note in opened[:MAX_NOTES])),
+        lead=(
+            *([joined(first, " ")] if first else []),
+            *([context_line(report.context_size)] if report.context_size else []),
+            *(line("{}", capital(note)) for note in opened[:MAX_NOTES]),
+        ),
         causes=shown,
         more_causes=more,
         table=moved_table(report, suites),
@@ -70,6 +75,8 @@ def basis(report: CiReport) -> Iterator[Line]:
         cost = f"This run cost {spent(report.batch)}{' with the judge' * any(run.judge for run in runs)}"
         is_free = all(run.replayed for run in runs)
         sentences.append(line(f"{'The sessions were replayed, and nothing was spent' if is_free else cost}."))
+    if search := sum(found.cost_usd for found in report.attributions):
+        sentences.append(line(f"The search for the cause cost {numbers.brief_money(search)} more."))
     if sentences:
         yield joined(sentences, " ")
 

@@ -18,6 +18,7 @@ from zelda_ci.report.builders.anchors import anchors_of, base_runs
 from zelda_ci.report.builders.comparison import EFFECTS, certainty, changed_files, measure_table
 from zelda_ci.report.builders.findings import hidden_findings
 from zelda_ci.report.builders.gate import uncounted_sentences
+from zelda_ci.report.builders.routing import routing_tables
 from zelda_ci.report.builders.standings import ORDER, SuiteStanding, standings
 from zelda_ci.report.builders.summary import tested_name
 from zelda_ci.report.ci_report import CiReport
@@ -78,6 +79,7 @@ def overview_page(report: CiReport, suites: Sequence[SuiteSessions]) -> dict[str
         "tags": Counter(tag for suite in suites for tag in suite.tags).most_common(MAX_CHOICES),
         "overall": measure_table(comparison.overall, frozenset()) if comparison and len(suites) > 1 else None,
         "sections": (Section("How sure this is", tuple(certainty(comparison))),) if comparison else (),
+        "routing": [*routing_tables(report.batch.runs, base_runs(report))],
         "has_base": any(suite.base for suite in suites),
         "made": f"zelda {__version__}, {report.batch.finished_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
     }

@@ -46,14 +46,15 @@ def print_closing(console: Console, batch: BatchResult, gate: GateResult, files_
     page = Page(console)
     if detail is Detail.QUIET:
         badge = page.badge(summary.closing_outcome(batch, gate))
+        _routing(page, batch.runs, batch.base_runs, detail)
         page.beside(Text(" ") + badge + "  ", [*summary.closing_line(batch, gate)])
     else:
         if detail is Detail.LINES:
             print_troubles(console, batch.runs, files_of)
         page.line()
         if batch.runs:
-            page.table(summary.suite_table(batch), indent=4)
-            _routing(page, batch.runs, batch.base_runs)
+            page.table(summary.suite_table(batch, by_file=detail is Detail.LINES), indent=4)
+            _routing(page, batch.runs, batch.base_runs, detail)
         _section(page, Section("Summary", tuple(summary.closing_rows(batch, gate))))
     page.show()
 
@@ -73,15 +74,18 @@ def print_troubles(console: Console, runs: Sequence[RunResult], files_of: FilesO
     page.show()
 
 
-def print_routing(console: Console, runs: Sequence[RunResult], base: Sequence[RunResult]) -> None:
+def print_routing(console: Console, runs: Sequence[RunResult], base: Sequence[RunResult], detail: Detail) -> None:
     """Print the tables of routing suites, with what the base's trials called."""
     page = Page(console)
-    _routing(page, runs, base)
+    _routing(page, runs, base, detail)
     page.show()
 
 
-def _routing(page: Page, runs: Sequence[RunResult], base: Sequence[RunResult]) -> None:
+def _routing(page: Page, runs: Sequence[RunResult], base: Sequence[RunResult], detail: Detail) -> None:
     for title, table in routing_tables(runs, base):
+        if detail is Detail.QUIET:
+            page.beside(" ", (Cell(title),))
+            continue
         if not page.lines:
             page.line()
         page.title(title)

@@ -21,6 +21,7 @@ from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import AssistantSaid, Ended, Retried, SessionRecord, ToolCalled, ToolReturned
 from zelda_ci.domain.trials import DoneReason, Side, trials_alone
 from zelda_ci.report.builders.arms import forecast_lines, more_trials, suite_done
+from zelda_ci.report.builders.attribution import round_words
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.builders.run import run_facts
 from zelda_ci.report.builders.summary import FilesOf, by_name, suite_facts
@@ -317,6 +318,8 @@ class Progress:
                     self._say("", Cell(line))
             case MoreTrials():
                 self._say(event.suite, Cell(more_trials(event)))
+            case events.Learnt():
+                self._say(str(event.attribution.suite), Cell(round_words(event.attribution)))
             case SuiteArms() if self._plain:
                 self._say(event.suite, Cell(suite_done(event)))
             case events.Checking(about=str(about)) if self._plain:

@@ -1,0 +1,48 @@
+"""`zelda ci` after a regression: which lines of the pull request did it, in the comment under the suite."""
+
+from pathlib import Path
+
+from tests.integration.test_run_against import FEW
+from tests.integration.test_why_command import CHANGED, CULPRIT, FILES, model
+from tests.scenarios.stage import Stage
+from tests.support import events
+
+BOUNDED = FEW.replace("}", ', "budgetUsd": 2}')
+
+
+def test_the_comment_names_the_lines_that_did_it(tmp_path: Path) -> None:
+    with Stage(tmp_path, FILES) as stage:
+        pull = stage.open_pull({"CLAUDE.md": CHANGED})
+        done = stage.pull_request(pull, model, trials=BOUNDED, jobs="4")
+        assert done.code == 1, done.printed
+        (body,) = stage.bodies()
+        (box,) = (line for line in body.splitlines() if line.startswith("> ") and "greeting" in line)
+        assert "Most likely `CLAUDE.md, line 6` (9" in box, body
+        assert "With these lines as they were: 6 of 6." in box, body
+        assert "The search for the cause cost" in body
+
+
+def test_without_a_budget_only_the_label_pays(tmp_path: Path) -> None:
+    with Stage(tmp_path, FILES) as stage:
+        pull = stage.open_pull({"CLAUDE.md": CHANGED})
+        run = stage.run_of(pull)
+        done = stage.pull_request(pull, model, run=run, trials=FEW, jobs="4")
+        assert done.code == 1, done.printed
+        assert "the label zelda:why pays" in done.printed
+        assert "Most likely" not in stage.bodies()[0]
+
+        run.attempt = 2
+        event = events.pull_request(number=pull.number, base=pull.base_sha, head=pull.head_sha)
+        event["pull_request"]["labels"] = [{"name": "zelda:why"}]
+        sha, ref = pull.merge_commit_sha or "", f"refs/pull/{pull.number}/merge"
+        done = stage.job("pull_request", event, run, model, sha=sha, ref=ref, trials=FEW, jobs="4")
+        assert done.code == 1, done.printed
+        assert "Most likely `CLAUDE.md, line 6` (9" in stage.bodies()[0]
+
+
+def test_where_one_part_changed_no_session_is_needed(tmp_path: Path) -> None:
+    with Stage(tmp_path, FILES) as stage:
+        pull = stage.open_pull({"CLAUDE.md": f"{FILES['CLAUDE.md']}{CULPRIT}\n"})
+        done = stage.pull_request(pull, model, trials=FEW, jobs="4")
+        assert done.code == 1, done.printed
+        assert "Only `CLAUDE.md, line 8` changed of what this suite can feel" in stage.bodies()[0]
