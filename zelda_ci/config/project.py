@@ -24,7 +24,6 @@ class LoadedProject:
 
     root: Path
     layer: Layer[ProjectConfig]
-    """What the project's file gives."""
     suites: tuple[LoadedSuite, ...]
     notices: tuple[str, ...] = ()
     """What the user should know and that stops nothing: files that are no suites, broken suites nobody asked for."""
@@ -135,15 +134,10 @@ def load(folder: Path, asked_for: Sequence[str] = ()) -> LoadedProject:
 
 
 def _read_config(root: Path) -> Layer[ProjectConfig]:
-    path = root / CONFIG_FILE
-    try:
-        config = (
-            document.load_document(path, CONFIG_FILE, ProjectConfig)
-            if os.path.lexists(path)
-            else Layer(CONFIG_FILE, ProjectConfig(), problems=tuple(files.misnamed_config(root)))
-        )
-    except Rejected as exc:
-        return Layer(CONFIG_FILE, ProjectConfig(), problems=exc.problems)
+    if os.path.lexists(root / CONFIG_FILE):
+        config = document.load_document(root / CONFIG_FILE, CONFIG_FILE, ProjectConfig)
+    else:
+        config = Layer(CONFIG_FILE, ProjectConfig(), problems=tuple(files.misnamed_config(root)))
     return replace(config, problems=(*config.problems, *folder_problems(config, root)))
 
 

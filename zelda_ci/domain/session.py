@@ -363,12 +363,10 @@ class ApiUsage(Record):
 
     @property
     def cost_usd(self) -> float:
-        """Cost over all models in US dollars."""
         return sum(usage.cost_usd for usage in self.models.values())
 
     @property
     def cost_known(self) -> bool:
-        """Whether every model has a list price."""
         return all(usage.cost_known for usage in self.models.values())
 
     @property

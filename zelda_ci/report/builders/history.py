@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.history import History, StoredRun
 from zelda_ci.domain.measures import LISTED, SCORES
+from zelda_ci.domain.outcome import History, StoredRun
 from zelda_ci.report.builders.comparison import amount
 from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible
