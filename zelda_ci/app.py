@@ -282,6 +282,6 @@ def rejudge(
     if any(metrics.ask_judge(apply(run.result().config, overrides)) for run in runs):
         upstream = of_judge(gateway, settings, above.get("gatewayUrl") or loaded.layer.origin("gatewayUrl"))
     rate_limits: RateLimits = defaultdict(lambda: UpstreamPause(lambda sentence: emit(Warned(sentence))))
-    judges = ModelProxy(upstream, Redactor(settings.secrets()), rate_limits=rate_limits)
+    judges = ModelProxy(upstream, Redactor(settings.secrets), rate_limits=rate_limits)
     check = check and settings.environ.get(NO_CHECK) != "1"
     return _in_event_loop(partial(evaluation.rejudge, runs, judges, overrides, emit, check=check))

@@ -112,7 +112,7 @@ def apply(suite: ResolvedSuite, overrides: Overrides) -> ResolvedSuite:
 def value_of(field: FieldInfo, text: str) -> Any:
     """The value that a text stands for; the text itself where it is none, which is then a problem.
 
-    A list is separated by commas, blanks or line breaks.
+    A list is separated by commas, blanks or line breaks; `12k` is a whole number, too.
     """
     types = kinds(field.annotation)
     if any(get_origin(kind) is tuple for kind in types):
@@ -122,5 +122,7 @@ def value_of(field: FieldInfo, text: str) -> Any:
         with suppress(Rejected):
             source = read_yaml(text, "")
             return text if source.problems else source.values
+    if int in types and (thousands := re.fullmatch(r"([0-9]{1,6})k", text)):
+        return 1000 * int(thousands[1])
     value, numbers = plain_value(text), {bool, int, float}
     return value if type(value) in numbers and numbers & set(types) else text

@@ -18,10 +18,9 @@ from zelda_ci.domain.details import (
     ToolUsageDetails,
     ToolUse,
 )
-from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestEntry
-from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.run import BatchResult, Failure, RunResult, Versions
 from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus, Usage
 from zelda_ci.domain.suite import NetworkSettings, ResolvedSuite

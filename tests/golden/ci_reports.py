@@ -25,8 +25,7 @@ from zelda_ci.domain.details import (
     ToolUsageDetails,
     ToolUse,
 )
-from zelda_ci.domain.evaluation import EvalResult
-from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.run import BatchResult, Failure, JudgeUsage, RunResult
 from zelda_ci.domain.session import ModelUsage, SessionStatus
 from zelda_ci.domain.steering import SteeringChange

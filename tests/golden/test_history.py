@@ -17,7 +17,7 @@ from tests.golden.test_reports import Print, expect_file, printed
 from tests.unit.compare.runs import START, correctness, efficiency, fulfillment, run, tool_usage
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate, recorded_settings
-from zelda_ci.domain.history import History, SkippedRun, at_a_glance
+from zelda_ci.domain.outcome import History, SkippedRun, at_a_glance
 from zelda_ci.domain.run import RunResult, batch_of
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.report.builders.comparison import comparison_view

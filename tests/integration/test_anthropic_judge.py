@@ -4,13 +4,16 @@ import json
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal
 
 import anyio
 import pytest
 from pydantic import BaseModel
 
+from tests.builders import session
 from tests.support.judging import judge
 from tests.support.patience import PATIENCE
 from tests.support.scripted_api import (
@@ -26,9 +29,11 @@ from tests.support.scripted_api import (
     tool_call,
     tool_calls,
 )
+from zelda_ci.domain.session import SessionTranscript
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge import anthropic_judge
 from zelda_ci.judge.base import CommonPrefix, JudgeQuestion
+from zelda_ci.judge.lookups import SessionLookups
 from zelda_ci.redact import Redactor, SafeText
 
 pytestmark = pytest.mark.anyio
@@ -232,21 +237,29 @@ async def test_what_a_gateway_does_not_know_is_left_out(words: str, left_out: se
 # --- look-ups ---------------------------------------------------------------------------------------------------
 
 
-class Shelf:
-    """Something to look things up in."""
+@dataclass(frozen=True)
+class Shelf(SessionLookups):
+    """Something else to look things up in."""
 
-    schema: Mapping[str, Any] = {"type": "object", "properties": {"title": {"type": "string"}}}
-    tools = ({"name": "read_book", "description": "Reads a book.", "input_schema": schema},)
+    transcript: SessionTranscript = field(default_factory=session)
+    root: Path | None = None
+    nonce: str = ""
+    redact: Redactor = field(default_factory=Redactor)
+    length: int = 10
+    read: list[Any] = field(default_factory=list)
 
-    remark = "Some books are lent."
+    @property
+    def remark(self) -> str:
+        return "Some books are lent."
 
-    def __init__(self, length: int = 10) -> None:
-        self.read: list[Any] = []
-        self._length = length
+    @cached_property
+    def tools(self) -> tuple[Mapping[str, Any], ...]:
+        schema = {"type": "object", "properties": {"title": {"type": "string"}}}
+        return ({"name": "read_book", "description": "Reads a book.", "input_schema": schema},)
 
     def run(self, name: str, values: Mapping[str, Any]) -> SafeText:
         self.read.append((name, dict(values)))
-        return Redactor()("x" * self._length)
+        return self.redact("x" * self.length)
 
 
 def read_book(title: str) -> Message:

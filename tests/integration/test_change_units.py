@@ -95,12 +95,7 @@ CASES: dict[str, tuple[Files, Files, tuple[str, ...], int]] = {
         4,
     ),
     "one line between": ({"CLAUDE.md": "".join(LINES)}, {"CLAUDE.md": edited(_2="two\n", _4="four\n")}, (), 1),
-    "added and removed": (
-        {"a/CLAUDE.md": "a\n", "CLAUDE.md": "1\n"},
-        {".claude/rules/n.md": "n\n"},
-        ("a/CLAUDE.md",),
-        2,
-    ),
+    "added and removed": ({"a/CLAUDE.md": "a\n", "CLAUDE.md": ""}, {".claude/rules/n.md": "n\n"}, ("a/CLAUDE.md",), 2),
     "renamed with its name elsewhere": (
         {".claude/skills/old/SKILL.md": "".join(LINES), "CLAUDE.md": "Use old.\n\n\nBe brief.\n"},
         {".claude/skills/new/SKILL.md": edited(_2="two\n"), "CLAUDE.md": "Use new.\n\n\nBe long.\n"},

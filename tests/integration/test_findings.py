@@ -8,7 +8,7 @@ from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.metrics.functional_correctness import CommandEvidence, weigh
 from zelda_ci.process import OutputBuffer
 from zelda_ci.redact import Redactor, Secret
-from zelda_ci.test_output.findings import COVERAGE, TESTS, Findings, find
+from zelda_ci.test_output.reading import COVERAGE, TESTS, Findings, find
 from zelda_ci.test_output.reports import ReportFile
 
 REDACT = Redactor()

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.history import store
 from tests.unit.compare.runs import efficiency, fulfillment, run
-from zelda_ci.domain.history import History
+from zelda_ci.domain.outcome import History
 from zelda_ci.errors import StorageError
 from zelda_ci.storage import codec
 from zelda_ci.storage.references import find_runs, read_side

@@ -9,8 +9,7 @@ from tests.support.history import store
 from tests.support.projects import Project, folder
 from tests.unit.compare.runs import efficiency, evaluation, fulfillment
 from zelda_ci.domain.details import EfficiencyDetails
-from zelda_ci.domain.evaluation import EvalResult
-from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.session import SessionStatus, Usage
 from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails, CoverageSummary, RunnerCounts, TestSummary
 

@@ -23,7 +23,7 @@ from tests.support.judging import (
 )
 from tests.support.scripted_api import ApiRequest, Message, Reply, ScriptedApi, http_error, text, tool_call
 from tests.support.steered import workspace_in
-from zelda_ci.domain.evaluation import EvalResult
+from zelda_ci.domain.measures import EvalResult
 from zelda_ci.domain.session import SessionRecord, SessionStatus, SessionTranscript, ToolReturned
 from zelda_ci.domain.workspace import Changes
 from zelda_ci.judge.characters import marked

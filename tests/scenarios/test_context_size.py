@@ -12,13 +12,20 @@ COMMENTED = "Always in context: "
 
 def test_a_fork_without_a_key_is_told_what_its_change_takes_of_the_context(tmp_path: Path) -> None:
     with Stage(tmp_path, {**FILES, **RULES}) as stage:
-        done = stage.pull_request(stage.open_pull(STEERING, fork=True), (), variables=NO_KEY)
+        pull = stage.open_pull(STEERING, fork=True)
+        done = stage.pull_request(pull, (), variables=NO_KEY)
 
         assert (done.code, done.outputs["verdict"]) == (0, "skipped"), done.printed
         assert COMMENTED in done.summary, done.printed
         assert "estimated" in done.summary
         assert "money.md" in done.summary
         assert "mode: comment" in done.summary
+        # Its token may not comment: a second workflow does.
+        commented = stage.finished(pull, stage.stored[-1])
+        assert commented.code == 0, commented.printed
+        (body,) = stage.bodies()
+        assert "Zelda: no session ran" in body
+        assert COMMENTED in body
 
 
 def test_a_repository_without_suites_and_key_gets_its_first_comment(tmp_path: Path) -> None:
@@ -45,4 +52,6 @@ def test_more_than_the_base_allows_is_red(tmp_path: Path) -> None:
         (body,) = stage.bodies()
         assert ", too much is always in context, gate loosened\n" in body
         assert "The check is red because 2 tokens are always in context, and at most 1 are allowed" in body
+        # Beside what was counted before any session stands what the first request of one had.
+        assert "- **First requests**: " in body
         assert any("gate.maxAlwaysOnTokens" in error.data for error in done.told("error"))

@@ -33,6 +33,7 @@ def without(name: str) -> dict[str, str | bytes]:
 
 TWO = without("thanks")
 LINKS = re.compile(r"(runs|artifacts|attempts)/\d+|run=\d+ attempt=\d+|[0-9a-f]{64}|\bid=[0-9a-f]{16}")
+CONTEXT = re.compile(r"\nAlways in context: [^\n]*|<details><summary>Context of a session(?s:.)*?</details>")
 MOMENTS = re.compile(r"\bat=\d+")
 DURATIONS = re.compile(r"\b[\d.]+(?: ±[\d.]+)? ?(?:s|ms|min)\b(?: ±[\d.]+ s)?(?: \([+-][\d.]+%\))?")
 
@@ -46,7 +47,8 @@ def honest(request: ApiRequest) -> Reply:
 
 
 def told(body: str) -> list[str]:
-    """A comment without times and ids."""
+    """A comment without times and ids, and without the context: the job that merges has no key to count it with."""
+    body = CONTEXT.sub("", body)
     return MOMENTS.sub("at=M", DURATIONS.sub("T", LINKS.sub(r"\1/N", alike(body)))).splitlines()
 
 

@@ -28,10 +28,9 @@ from zelda_ci.domain.details import (
     ToolUsageDetails,
     ToolUse,
 )
-from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestEntry
-from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.run import RunResult, batch_of
 from zelda_ci.domain.session import (
     Denied,

@@ -66,7 +66,11 @@ class ScriptedApi:
         *,
         agents: Sequence[Script] = (),
         check: Reply | Sequence[Reply] = (),
+        counts: Callable[[dict[str, Any]], int | None] = lambda _: 42,
     ) -> None:
+        self.counts = counts
+        """How many tokens a request has; None where it is not counted."""
+        self.counts_asked = 0
         self.check = (*check, text("!")) if isinstance(check, Sequence) else (check,)
         """What those get who only ask whether they would be answered, the last one again and again."""
         self.checks: list[ApiRequest] = []
@@ -169,7 +173,9 @@ class _Handler(BaseHTTPRequestHandler):
             case "/v1/messages":
                 self._answer(headers, body)
             case "/v1/messages/count_tokens":
-                self._small(200, b'{"input_tokens": 42}')
+                self.server.api.counts_asked += 1
+                counted = self.server.api.counts(json.loads(body))
+                self._small(429 if counted is None else 200, json.dumps({"input_tokens": counted}).encode())
             case path if cloud := as_messages(path, json.loads(body or b"{}")):
                 wire: Wire = BedrockWire(self) if "/model/" in path else self
                 self._answer(headers, json.dumps(cloud).encode(), wire)

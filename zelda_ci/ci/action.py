@@ -10,10 +10,21 @@ from pathlib import Path
 import anyio
 
 from zelda_ci.app import Invocation
-from zelda_ci.ci import base, baseline, comment_mode, conversation, evaluate, nightly, publish, selection, sharding
+from zelda_ci.ci import (
+    base,
+    baseline,
+    comment_mode,
+    conversation,
+    evaluate,
+    nightly,
+    publish,
+    selection,
+    sharding,
+    storing,
+)
 from zelda_ci.ci.base import BaseSource
 from zelda_ci.ci.checkout import read_checkout
-from zelda_ci.ci.context import CiContext
+from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.context_size import context_text, with_context_size
 from zelda_ci.ci.event import decide, decide_requested
 from zelda_ci.ci.evidence import Evidence
@@ -23,7 +34,7 @@ from zelda_ci.compare.drift import TRIALS_A_NIGHT
 from zelda_ci.compare.shards import trial_seconds
 from zelda_ci.config import project
 from zelda_ci.config.files import find_root
-from zelda_ci.config.project import NO_SUITES, Examination
+from zelda_ci.config.project import NO_SUITES, InvalidConfigError
 from zelda_ci.config.selection import select
 from zelda_ci.domain.comparison import NotLoaded
 from zelda_ci.domain.outcome import Outcome
@@ -64,7 +75,7 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
         ZeldaError: The step cannot be used as it is, nothing could be run, or results could not be written.
     """
     settings = read_action_settings(environ, Path.read_bytes)
-    log.mask(settings.secrets())
+    log.mask(settings.secrets)
     checkout = anyio.run(read_checkout, settings, environ)
     decision = decide(settings, checkout)
     log.say(decision.sentence)
@@ -110,6 +121,9 @@ def _skip(case: CiContext, why: str, emit: Emit) -> int:
     notice = render_fork_notice() if decision.explain_forks else f"Zelda did not run: {why}\n"
     with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
         case = _before_any_session(case, partial(BaseSource, case, Path(name)), emit)
+    if case.context_size:
+        # A fork's token may not comment: a second workflow does, by what is stored.
+        storing.store_results(CiResult(case, empty_batch(case.now())))
     return _without_session(case, notice) or (Outcome.INCOMPLETE.exit_code if is_failure else 0)
 
 
@@ -157,12 +171,12 @@ def _without_session(case: CiContext, text: str) -> int:
     return 1 if refused else 0
 
 
-def _without_suites(case: CiContext, examination: Examination, emit: Emit) -> int:
+def _without_suites(case: CiContext, missing: InvalidConfigError, emit: Emit) -> int:
     """What can be told of a pull request to a project without suites; where the base has some, that is an error."""
     with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
         source = BaseSource(case, Path(name))
         if source.commit is None or source.is_foreign or source.has_suites(find_root(case.settings.project)):
-            raise examination.error()
+            raise missing
         case = _before_any_session(case, lambda: source, emit)
     case.log.report("notice", "There are no suites, so no session runs.", title="Zelda")
     return _without_session(case, render_no_suites())
@@ -174,12 +188,12 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         # GitHub's workspace is there before anything is in it: suites would be looked for in vain.
         hint = "A step with actions/checkout must come before this one; its `path` goes into working-directory."
         raise ConfigError("There is nothing in the workspace.", hint=hint, code="WORKSPACE_EMPTY")
-    examination = project.examine(settings.project)
-    if examination.project is None:
-        if examination.code == NO_SUITES and decision.base and not settings.is_sharded:
-            return _without_suites(case, examination, emit)
-        raise examination.error()
-    loaded = examination.project
+    try:
+        loaded = project.load(settings.project)
+    except InvalidConfigError as exc:
+        if exc.code == NO_SUITES and decision.base and not settings.is_sharded:
+            return _without_suites(case, exc, emit)
+        raise
     if decision.refusal:
         with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
             case = _before_any_session(case, partial(BaseSource, case, Path(name)), emit)

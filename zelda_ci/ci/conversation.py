@@ -174,7 +174,7 @@ def _accept(case: CiContext, command: AcceptCriteria, asked: Comment, thread: Th
         return Response(render_reply("nothing_fails", suite=command.suite, number=command.number))
     # Where no check is red, the acceptance waits for the next run.
     run = newest if newest and newest.status == "completed" and newest.conclusion in FAILED else None
-    suite, by, because = command.suite, asked.author, Redactor(settings.secrets())(command.reason)
+    suite, by, because = command.suite, asked.author, Redactor(settings.secrets)(command.reason)
     words = {"suite": suite, "criteria": wanted, "by": by, "reason": because, "runs_again": run is not None}
     said = render_reply("accepted", **words, url=run.url if run else "")
     accepted = tuple(

@@ -149,7 +149,8 @@ def _pull_request(settings: ActionSettings, checkout: Checkout) -> Decision:
         whose = "comes from a fork" if is_of_fork else "was opened by Dependabot"
         if not _can_run(settings):
             sentence = f"{what} {whose}, and without secrets no session can run: nothing was evaluated."
-            return Decision("skip", sentence, base=_base(settings, checkout), explain_forks=True)
+            base, head = _base(settings, checkout), pull.head.sha
+            return Decision("skip", sentence, head_sha=head, base=base, explain_forks=True)
     return _run_of(pull, f"{what} {whose}", settings, checkout)
 
 

@@ -112,6 +112,7 @@ class ActionSettings(Inputs):
         """Credentials that were passed in, by the variables for which they stand."""
         return {name.upper(): secret for name in SECRETS if (secret := getattr(self, name))}
 
+    @property
     def secrets(self) -> tuple[Secret, ...]:
         """What must not be shown."""
         return (*self.credentials.values(),)

@@ -17,7 +17,7 @@ from zelda_ci.cli import options, reporters
 from zelda_ci.cli.output import echo, echo_raw
 from zelda_ci.config.environment import read_environment
 from zelda_ci.config.merge import DEFAULT, LoadedSuite
-from zelda_ci.config.project import examine, load
+from zelda_ci.config.project import InvalidConfigError, load
 from zelda_ci.config.schema import entries
 from zelda_ci.config.selection import select
 from zelda_ci.domain.numbers import format_count, some_of
@@ -111,13 +111,13 @@ def validate(*, names: tuple[str, ...], project: Path, whole: bool, as_json: boo
     With --settings each value is shown with its origin: a line of the suite or of zelda.config.yaml, or the default.
     SUITE is a name or a file: only this suite is shown, but all files are checked. Runs nothing and costs nothing.
     """
-    examination = examine(project)
-    loaded = examination.project
-    if loaded is None:
+    try:
+        loaded = load(project)
+    except InvalidConfigError as invalid:
         if as_json:
-            problems = [{key: it for key, it in vars(each).items() if it is not None} for each in examination.problems]
+            problems = [{key: it for key, it in vars(each).items() if it is not None} for each in invalid.problems]
             _print_json({"valid": False, "problems": problems})
-        raise examination.error()
+        raise
     # As a run would have them here.
     suites = settled(loaded.root, select(loaded.suites, names, (), loaded.notices), os.environ)
     if as_json:

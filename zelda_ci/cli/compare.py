@@ -7,7 +7,7 @@ import click
 
 from zelda_ci.cli import completion, options, reporters
 from zelda_ci.cli.output import echo_raw
-from zelda_ci.config.project import examine, results_folder
+from zelda_ci.config.project import InvalidConfigError, load, results_folder
 from zelda_ci.domain.run import batch_of
 from zelda_ci.errors import StorageError
 from zelda_ci.imports import one_at_a_time
@@ -79,12 +79,13 @@ def compare_stored(
     project: Path, history: ResultStore, base: SideReference, head: SideReference, *, allow_mixed: bool
 ) -> tuple[Compared, CiReport]:
     """Two stored sides under the gates that are configured now."""
-    examination = examine(project)
-    # There need be none, as beside two files that came from elsewhere.
-    if examination.project is None and examination.code != "NO_SUITES":
-        raise examination.error()
-    suites = examination.project.suites if examination.project else ()
-    gates = {suite.resolved.name: suite.resolved.gate for suite in suites}
+    try:
+        gates = {suite.resolved.name: suite.resolved.gate for suite in load(project).suites}
+    except InvalidConfigError as invalid:
+        # There need be none, as beside two files that came from elsewhere.
+        if invalid.code != "NO_SUITES":
+            raise
+        gates = {}
     compared = compare_sides(base, head, gates, allow_mixed=allow_mixed, pair_suites=True)
     changed = changed_steering(history, base.runs, head.runs)
     return compared, report_of(batch_of(head.runs), compared, batch_of(base.runs), changed)

@@ -7,7 +7,7 @@ from click.shell_completion import CompletionItem, get_completion_class
 
 from zelda_ci.cli.commands import zelda
 from zelda_ci.config import files
-from zelda_ci.config.project import examine, results_folder
+from zelda_ci.config.project import load, results_folder
 from zelda_ci.config.selection import usual_name
 from zelda_ci.errors import ZeldaError
 from zelda_ci.storage.result_store import ResultStore
@@ -30,9 +30,9 @@ def completion(*, shell: str) -> None:
 def suites(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names of the project's suites; of files that are broken, those that they probably have."""
     folder = Path(ctx.params.get("project") or ".")
-    if loaded := examine(folder).project:
-        names = [suite.resolved.name for suite in loaded.suites]
-    else:
+    try:
+        names = [suite.resolved.name for suite in load(folder).suites]
+    except ZeldaError:
         found = files.suite_files(files.find_root(folder), files.DEFAULT_TEST_DIR)
         names = [usual_name(path.name) for path in found]
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]

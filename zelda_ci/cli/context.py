@@ -22,7 +22,7 @@ from zelda_ci.workspace.source import BaseOrder
 
 @click.command(
     epilog="Examples: `zelda context` lists the files as they are; `zelda context --against main` shows what a branch "
-    "changes; `zelda context --max-always-on 12000` fails above that. Exit codes: 0 listed, 1 more is always there "
+    "changes; `zelda context --max-always-on 12k` fails above that. Exit codes: 0 listed, 1 more is always there "
     "than --max-always-on or gate.maxAlwaysOnTokens allows, 2 it could not be listed."
 )
 @click.argument("folder", type=options.FOLDER, default=".", metavar="[PATH]")

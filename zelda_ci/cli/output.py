@@ -53,7 +53,7 @@ def redacted(text: str) -> str:
         from zelda_ci.redact import Redactor  # noqa: PLC0415
 
     try:
-        return Redactor(read_environment(os.environ).secrets())(text)
+        return Redactor(read_environment(os.environ).secrets)(text)
     except ConfigError:
         # What is wrong with the environment is being told already; the shapes of well-known keys are masked still.
         return Redactor()(text)

@@ -72,7 +72,7 @@ def _only_changed(invocation: Invocation, ref: str | None) -> Invocation | None:
     if ref is None:
         return invocation
     settings, order = invocation.settings, invocation.order
-    redact = Redactor(settings.secrets())
+    redact = Redactor(settings.secrets)
     wanted = (ref, invocation.loaded, invocation.chosen, settings.environ, redact, order)
     choices = anyio.run(changed_since, *wanted)
     for line in (*reasons(choices, runs=True), *reasons(choices, runs=False)):

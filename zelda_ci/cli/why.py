@@ -63,7 +63,7 @@ def why(order: RunOrder, *, run: str, project: Path, criterion: int | None, as_j
     the newest, `latest:SUITE` the newest of a suite.
 
     The change is taken apart into hunks of the files that steer. Sessions run with some of them taken back, four at a
-    time, until one is 95 % likely to be the cause, or no part of the change is; six more confirm it. Where only one
+    time, until one is likely to be the cause, or no part of the change is; six more confirm it. Where only one
     part changed that the suite can feel, no session runs.
     """
     loaded = app.load(project)

@@ -182,7 +182,7 @@ class Pair:
 
     def numbers(self, measure: Measure) -> Question:
         """Did a measure change, by more than the suite's gate tolerates? Whatever stands between the sides."""
-        scale = MEASURES[measure].scale.tolerating(self.tolerance.of(measure))
+        scale = replace(MEASURES[measure].scale, tolerated_drop=self.tolerance.of(measure))
         return Question(scale, self.baseline.values(measure), self.candidate.values(measure), mixed=self.mixed)
 
     def ask(self, measure: Measure) -> Question:
@@ -251,7 +251,7 @@ def ask_overall(measure: Measure, pairs: Sequence[Pair]) -> Question | None:
     scale, drops = MEASURES[measure].scale, [question.scale.tolerated_drop for question in suites]
     if any(drop is not None for drop in drops):
         # A mean of suites may fall by the mean of what each tolerates.
-        scale = scale.tolerating(mean([scale.amount if drop is None else drop for drop in drops]))
+        scale = replace(scale, tolerated_drop=mean([scale.amount if drop is None else drop for drop in drops]))
     strata = []
     for question in suites:
         # Multiples of the common mean: a dear suite counts as much as a cheap one.

@@ -80,7 +80,6 @@ def read_text(path: Path, file: str) -> str:
 
 
 def position(text: str, offset: int) -> Position:
-    """The place of a character."""
     return Position(text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
 
 
@@ -101,8 +100,11 @@ def _shapes() -> Any:
 
 
 def load_document(path: Path, file: str, model: type[Model]) -> Layer[Model]:
-    """Read and check a file, as `parse_document` its text."""
-    return parse_document(read_text(path, file), file, model)
+    """Read and check a file; where nothing in it can be used, there are its problems and no keys."""
+    try:
+        return parse_document(read_text(path, file), file, model)
+    except Rejected as exc:
+        return Layer(file, model(), problems=exc.problems)
 
 
 def parse_document(text: str, file: str, model: type[Model]) -> Layer[Model]:
@@ -127,7 +129,6 @@ def parse_document(text: str, file: str, model: type[Model]) -> Layer[Model]:
 
 
 def is_sound(text: str, model: type[Model]) -> bool:
-    """Whether a file that says this has no problem."""
     try:
         return not _UNPRINTABLE.search(text) and not parse_document(text, "", model).problems
     except Rejected:
@@ -260,10 +261,11 @@ def across(project: Layer[Any], suites: Sequence[Layer[Any]], *, complete: bool)
             yield from _without_tests(suite, "the suite has no testCommand")
         switches = {**(project.values().get("metrics") or {}), **(suite.values().get("metrics") or {})}
         if {name for name, on in switches.items() if on is False} == everything:
-            layer = suite if "metrics" in suite.places else project
-            yield config_problem(
-                layer.file, layer.places["metrics"], "metrics are all off: leave at least one of them on"
+            layer, message = (
+                suite if "metrics" in suite.places else project,
+                "are all off: leave at least one of them on",
             )
+            yield config_problem(layer.file, layer.places["metrics"], f"metrics {message}")
     if complete and suites and not _tests(project) and not any(map(_tests, suites)):
         yield from _without_tests(project, "no suite has a testCommand")
     for layer in (project, *suites):

@@ -113,16 +113,13 @@ class EnvironmentSettings:
     """Whether runs without isolation are allowed on this machine."""
     environ: Mapping[str, str] = field(repr=False, compare=False)
     """All variables: what suites, git and proxies may ask for."""
-    _secrets: tuple[Secret, ...]
+    secrets: tuple[Secret, ...]
+    """Every value of the environment that must not appear anywhere, known to Zelda or not."""
     _passed: Mapping[str, Secret] = field(default_factory=dict, repr=False, compare=False)
 
     def credential(self) -> ModelCredential | None:
         """What the models are asked with; raises as `find_credential` does."""
         return find_credential(self.environ, self._passed)
-
-    def secrets(self) -> tuple[Secret, ...]:
-        """Every value of the environment that must not appear anywhere, known to Zelda or not."""
-        return self._secrets
 
 
 def read_environment(
@@ -152,7 +149,7 @@ def read_environment(
         gateway_hosts=frozenset(hosts) or (None if trusts_files else frozenset(usual)),
         unsafe=environ.get("ZELDA_UNSAFE") == "1",
         environ=environ,
-        _secrets=(*passed.values(), *map(Secret, dict.fromkeys(_worth_masking(environ)))),
+        secrets=(*passed.values(), *map(Secret, dict.fromkeys(_worth_masking(environ)))),
         _passed=passed,
     )
 

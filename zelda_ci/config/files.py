@@ -32,7 +32,6 @@ _MISNAMED = re.compile(r"\.?zelda([-_.]config)?\.(ya?ml|json)", re.IGNORECASE)
 
 
 def is_suite(name: str) -> bool:
-    """Whether a file of this name is a suite."""
     return name.startswith("test-") and name.endswith(ENDINGS)
 
 
@@ -98,7 +97,6 @@ def is_project(folder: Path) -> bool:
 
 
 def projects(start: Path) -> Iterator[Path]:
-    """Folders of projects, at `start` and below."""
     for folder, below, _ in islice(walk(start), MAX_FOLDERS):
         is_one = is_project(folder)
         if is_one:

@@ -42,7 +42,6 @@ class ImportedSuite:
 
     name: str
     origin: str
-    """The place that it was made of."""
     prompt: str = ""
     description: str = ""
     criteria: list[str] = field(default_factory=list)
@@ -53,7 +52,6 @@ class ImportedSuite:
 
     @property
     def text(self) -> str:
-        """The file."""
         lines = [f"# Imported from {self.origin} by zelda import.", f"name: {scalar(self.name)}"]
         lines += [f"description: {_yaml(self.description)}"] if self.description else []
         lines += [f"prompt: {_yaml(self.prompt)}"]

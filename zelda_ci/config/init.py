@@ -19,7 +19,6 @@ from typing import Any
 from zelda_ci import __version__
 from zelda_ci.config import document, schema
 from zelda_ci.config.files import lies_in
-from zelda_ci.config.messages import Rejected
 from zelda_ci.config.schema import CONFIG_FILE, MAX_PROMPTS, REPOSITORY, ProjectConfig, SuiteConfig, keys
 from zelda_ci.config.source import plain_value
 from zelda_ci.domain.kinds import FOLLOWED, ItemKind
@@ -306,10 +305,7 @@ def _ignores(place: Path, file: Path) -> bool:
 
 def kept_config(root: Path) -> ProjectConfig:
     """What an existing configuration says, as far as it is right."""
-    try:
-        return document.load_document(root / CONFIG_FILE, CONFIG_FILE, ProjectConfig).config
-    except Rejected:
-        return ProjectConfig()
+    return document.load_document(root / CONFIG_FILE, CONFIG_FILE, ProjectConfig).config
 
 
 def write(drafts: Iterable[FileDraft]) -> None:

@@ -48,7 +48,6 @@ class Layer(Generic[Model]):
         return self.config.model_dump(by_alias=True, exclude_unset=True)
 
     def origin(self, key: str) -> Origin | None:
-        """Where a key stands in the file."""
         place = self.places.get(key)
         return Origin(self.file, place.line) if place else None
 
@@ -74,7 +73,6 @@ class LoadedSuite:
     resolved: ResolvedSuite
     provenance: Mapping[str, Origin]
     skip: str | None = None
-    """Why it is not run."""
     only: bool = False
     """Whether it is to run without those that do not say so."""
 

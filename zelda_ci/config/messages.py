@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import SequenceMatcher
+from difflib import SequenceMatcher, get_close_matches
 from functools import cache
-from itertools import groupby
+from itertools import combinations, groupby
 from operator import attrgetter
 
 from zelda_ci.redact import Redactor
@@ -42,6 +42,9 @@ class ConfigProblem:
         return f"{place}: {self.message}"
 
 
+_redactor = cache(Redactor)
+
+
 class Rejected(Exception):  # noqa: N818 - what happened to a file; never leaves this package
     """The file cannot be used; carries all problems found in it."""
 
@@ -55,11 +58,6 @@ def config_problem(file: str, position: Position | None, message: str) -> Config
     clean = _redactor()
     line, column = (position.line, position.column) if position else (None, None)
     return ConfigProblem(printable(clean(file)), line, column, printable(clean(message)))
-
-
-@cache
-def _redactor() -> Redactor:
-    return Redactor()
 
 
 def ordered(problems: Iterable[ConfigProblem]) -> tuple[ConfigProblem, ...]:
@@ -91,24 +89,14 @@ def folded(word: str) -> str:
 
 def nearest(word: str, choices: Iterable[str]) -> str | None:
     """The choice that is most like a word, or a part of which is: `timeout` means `timeoutSeconds`."""
-    sought = folded(word[:MAX_SHOWN_LENGTH])
-    matcher = SequenceMatcher(b=sought, autojunk=False)
-
-    def ratio(text: str) -> float:
-        matcher.set_seq1(text)
-        is_like = matcher.real_quick_ratio() > _ALIKE and matcher.quick_ratio() > _ALIKE
-        return matcher.ratio() if is_like else 0.0
-
-    best, likeness = None, _ALIKE
+    sought, meant = folded(word[:MAX_SHOWN_LENGTH]), dict[str, str]()
     for choice in choices:
         words = re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+", choice)
-        parts = ["".join(words[a:b]).lower() for a in range(len(words)) for b in range(a + 1, len(words) + 1)]
-        telling = [part for part in parts if min(len(part), len(sought)) >= _TELLING_LENGTH]
-        # A part is less than the whole.
-        found = max([ratio(folded(choice)), *(0.95 * ratio(part) for part in telling)])
-        if found > likeness:
-            best, likeness = choice, found
-    return best
+        parts = ("".join(words[first:last]).lower() for first, last in combinations(range(len(words) + 1), 2))
+        for part in (it for it in parts if min(len(it), len(sought)) >= _TELLING_LENGTH):
+            meant.setdefault(part, choice)
+        meant[folded(choice)] = choice
+    return next((meant[form] for form in get_close_matches(sought, meant, 1, _ALIKE)), None)
 
 
 def is_alike(word: str, choice: str) -> bool:

@@ -43,7 +43,6 @@ class OwnFiles:
 
     @classmethod
     def of(cls, loaded: LoadedProject, recordings: Iterable[Path | None]) -> "OwnFiles":
-        """Of a project, and of the folders in which it was told to keep recordings."""
         kept = {path.resolve() for path in recordings if path}
         files = {path.relative_to(loaded.root).as_posix() for path in kept if path.is_relative_to(loaded.root)}
         for suite in loaded.suites:
@@ -52,17 +51,14 @@ class OwnFiles:
 
     @cached_property
     def key(self) -> str:
-        """Stands for everything that decides what is found."""
         rules = "\0".join([RULES, self.test_dir, self.results_dir, *sorted(self.files)])
         return sha256(rules.encode("utf-8", "surrogateescape")).hexdigest()[:12]
 
     @property
     def from_disk(self) -> frozenset[str]:
-        """What is read as it lies in the project's folder, committed or not, and what no session sees."""
         return frozenset(name for name in (*self.files, CONFIG_FILE) if not _steers(name))
 
     def reads(self, name: str) -> bool:
-        """Whether the content of a file matters."""
         return name == CONFIG_FILE or is_suite(name) or name.endswith(_RECORDING_OF_A_JUDGE)
 
     def find(self, listing: Listing, project: str) -> Withheld:
@@ -94,7 +90,6 @@ class _Tree:
                 self._below.setdefault(folder, []).append(file)
 
     def holds(self, path: str) -> bool:
-        """Whether there is a file or folder of this name."""
         return path in self._listing.files or path in self._below
 
     def directly(self, folder: str) -> list[str]:

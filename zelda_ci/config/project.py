@@ -1,7 +1,7 @@
 """The configuration of a project: what it says, and everything that is wrong with it."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -24,64 +24,40 @@ class LoadedProject:
 
     root: Path
     layer: Layer[ProjectConfig]
-    """What the project's file gives."""
     suites: tuple[LoadedSuite, ...]
     notices: tuple[str, ...] = ()
     """What the user should know and that stops nothing: files that are no suites, broken suites nobody asked for."""
 
     @property
     def config(self) -> ProjectConfig:
-        """The project's settings."""
         return self.layer.config
 
     @property
     def results_dir(self) -> Path:
-        """Where results are stored."""
         return self.root / self.config.results_dir
 
 
-@dataclass(frozen=True)
-class Examination:
-    """The project, or else everything that is wrong with it: exactly one of the two is there."""
+class InvalidConfigError(ConfigError):
+    """The configuration is wrong; carries each problem, by file and place."""
 
-    project: LoadedProject | None
-    problems: tuple[ConfigProblem, ...] = ()
-    code: str | None = None
-    """Machine-readable, where another than that of invalid files fits better."""
-
-    def error(self) -> ConfigError:
-        """All problems as one error."""
+    def __init__(self, problems: Iterable[ConfigProblem], code: str | None = None) -> None:
+        self.problems = ordered(problems)
         count = "one problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
         lines = "\n".join(map(str, self.problems))
         hint = "Nothing was run. Correct the configuration, then check it with `zelda validate`."
-        return ConfigError(f"{count} in the configuration:\n{lines}", hint=hint, code=self.code)
-
-
-def load(folder: Path, asked_for: Sequence[str] = ()) -> LoadedProject:
-    """Read the configuration of the project that a folder lies in.
-
-    A broken suite stops nothing where none of the names in `asked_for` means it.
-
-    Raises:
-        ConfigError: Its message has a line for every problem of every file.
-    """
-    examination = examine(folder, asked_for)
-    if examination.project is None:
-        raise examination.error()
-    return examination.project
+        super().__init__(f"{count} in the configuration:\n{lines}", hint=hint, code=code)
 
 
 def without_suites(folder: Path) -> LoadedProject:
     """Read the settings of the project that a folder lies in, with one suite that has them and asks for nothing.
 
     Raises:
-        ConfigError: There is no such folder, or its own file is wrong.
+        InvalidConfigError: There is no such folder, or its own file is wrong.
     """
     root = find_root(folder)
     config = _read_config(root)
-    problems = config.problems if folder.is_dir() else (config_problem(str(folder), None, "is not a folder"),)
-    if problems:
-        raise Examination(None, ordered(problems)).error()
+    if problems := config.problems if folder.is_dir() else (config_problem(str(folder), None, "is not a folder"),):
+        raise InvalidConfigError(problems)
     nothing = SuiteFile("context", "Hi", Origin(CONFIG_FILE), Layer(CONFIG_FILE, SuiteConfig.model_construct()))
     suite = resolve(nothing, config)
     return LoadedProject(root, config, (replace(suite, resolved=suite.resolved.replace(setup_command=None)),))
@@ -112,14 +88,20 @@ def results_folder(folder: Path) -> Path:
     root = find_root(folder)
     config = _read_config(root)
     if config.problems:
-        raise Examination(None, ordered(config.problems)).error()
+        raise InvalidConfigError(config.problems)
     return root / config.config.results_dir
 
 
-def examine(folder: Path, asked_for: Sequence[str] = ()) -> Examination:
-    """Read everything, whatever is wrong; `asked_for` as for `load`."""
+def load(folder: Path, asked_for: Sequence[str] = ()) -> LoadedProject:
+    """Read the configuration of the project that a folder lies in.
+
+    A broken suite stops nothing where none of the names in `asked_for` means it.
+
+    Raises:
+        InvalidConfigError: Its message has a line for every problem of every file.
+    """
     if not folder.is_dir():
-        return Examination(None, (config_problem(str(folder), None, "is not a folder"),))
+        raise InvalidConfigError([config_problem(str(folder), None, "is not a folder")])
     root = find_root(folder)
     config = _read_config(root)
     tracked, suites, problems = cache(lambda: files.tracked(root)), list[SuiteFile](), list[ConfigProblem]()
@@ -142,25 +124,20 @@ def examine(folder: Path, asked_for: Sequence[str] = ()) -> Examination:
     problems += config.problems
     problems += document.across(config, [suite.layer for suite in suites], complete=not (problems or left_out))
     if problems:
-        return Examination(None, ordered(problems))
+        raise InvalidConfigError(problems)
     if not suites:
-        return Examination(None, (files.no_suites(root, config.config.test_dir),), NO_SUITES)
+        raise InvalidConfigError([files.no_suites(root, config.config.test_dir)], NO_SUITES)
     resolved = tuple(resolve(each, config) for suite in suites for each in suite_file.combinations(suite))
     notices = [f"left out, since it is broken: {problem}" for problem in left_out]
     notices += files.lookalikes(root, config.config.test_dir)
-    return Examination(LoadedProject(root, config, resolved, tuple(notices)))
+    return LoadedProject(root, config, resolved, tuple(notices))
 
 
 def _read_config(root: Path) -> Layer[ProjectConfig]:
-    path = root / CONFIG_FILE
-    try:
-        config = (
-            document.load_document(path, CONFIG_FILE, ProjectConfig)
-            if os.path.lexists(path)
-            else Layer(CONFIG_FILE, ProjectConfig(), problems=tuple(files.misnamed_config(root)))
-        )
-    except Rejected as exc:
-        return Layer(CONFIG_FILE, ProjectConfig(), problems=exc.problems)
+    if os.path.lexists(root / CONFIG_FILE):
+        config = document.load_document(root / CONFIG_FILE, CONFIG_FILE, ProjectConfig)
+    else:
+        config = Layer(CONFIG_FILE, ProjectConfig(), problems=tuple(files.misnamed_config(root)))
     return replace(config, problems=(*config.problems, *folder_problems(config, root)))
 
 

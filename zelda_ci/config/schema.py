@@ -183,16 +183,13 @@ class ConfigKey:
     field: FieldInfo
     group: type[BaseModel] | None
     decisions: tuple[KeyDecision, ...]
-    """Of its groups and its own."""
 
     @property
     def name(self) -> str:
-        """The last step of its path."""
         return self.path[-1]
 
     @property
     def dotted(self) -> str:
-        """Its path in one word."""
         return ".".join(self.path)
 
     @property
@@ -202,7 +199,6 @@ class ConfigKey:
 
     @property
     def sources(self) -> KeySources | None:
-        """Where it can be given above the files."""
         return next((each for each in self.field.metadata if isinstance(each, KeySources)), None)
 
 

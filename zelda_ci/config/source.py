@@ -74,7 +74,6 @@ class Source:
         return value
 
     def key_places(self) -> dict[str, Position]:
-        """Where each dotted key with a value stands."""
         return {".".join(map(str, path)): place for path, place in self.keys.items() if self.value(path) is not None}
 
     def add(self, node: Any, path: Steps) -> Any:
@@ -189,7 +188,6 @@ _MEANINGS = (
 
 
 def _explain(error: yaml.MarkedYAMLError, lines: list[str]) -> tuple[Position, str]:
-    """Where and what to correct."""
     said, at = str(error.problem or error.context or ""), _position(error.problem_mark)
     line = lines[at.line - 1] if at.line <= len(lines) else ""
     indentation = line[: len(line) - len(line.lstrip())]

@@ -68,9 +68,8 @@ def _routing_problems(suite: Layer[SuiteConfig], name: str) -> Iterator[ConfigPr
     if suite.config.kind == "routing":
         for key in ("prompt", "promptFile", "acceptanceCriteria", "mustPass", "answerCriteria"):
             if key in suite.places:
-                yield suite.problem(
-                    key, "does not go with kind: routing: put each prompt and what it is for in prompts"
-                )
+                advice = "put each prompt and what it is for in prompts"
+                yield suite.problem(key, f"does not go with kind: routing: {advice}")
         if not suite.source.values.get("prompts"):
             place = suite.places.get("prompts") or suite.places["kind"]
             yield config_problem(suite.file, place, "a routing suite needs prompts: a list of prompt and expect")
@@ -135,7 +134,7 @@ def _matrix_problems(suite: SuiteFile) -> Iterator[ConfigProblem]:
 def load_suite(path: Path, root: Path, tracked: Tracked) -> SuiteFile:
     """Read one suite of a project as a document; what git tracks is asked only where it has to be."""
     file = path.relative_to(root).as_posix()
-    suite = document.load_document(path, file, SuiteConfig)
+    suite = document.parse_document(read_text(path, file), file, SuiteConfig)
     if not suite.source.values:
         raise Rejected(*suite.problems, config_problem(file, TOP, f"the suite is empty: {_NEEDS}"))
     problems = list(suite.problems)
@@ -146,9 +145,8 @@ def load_suite(path: Path, root: Path, tracked: Tracked) -> SuiteFile:
         problems += exc.problems
     name = suite.config.name or path.stem.removeprefix("test-")
     if not file.isprintable():
-        problems.append(
-            config_problem(file, None, "the file's name holds characters that cannot be printed: rename it")
-        )
+        message = "the file's name holds characters that cannot be printed: rename it"
+        problems.append(config_problem(file, None, message))
     if "name" not in suite.places and not re.fullmatch(NAME, name):
         message = f"the suite's name, taken from the file's, must be {PATTERNS[NAME]}: set name, or rename the file"
         problems.append(config_problem(file, None, message))
@@ -160,7 +158,6 @@ def load_suite(path: Path, root: Path, tracked: Tracked) -> SuiteFile:
 
 
 def _prompt(suite: Layer[SuiteConfig], path: Path, root: Path, tracked: Tracked) -> tuple[str, Origin]:
-    """The prompt, from the file itself or the one it names."""
     file, places, given = suite.file, suite.places, suite.config.prompt_file
     if "prompt" in places:
         if "promptFile" in places:

@@ -14,8 +14,8 @@ from typing import Any
 from zelda_ci.config.document import load_document
 from zelda_ci.config.files import find_root, suite_files
 from zelda_ci.config.merge import DEFAULT, Layer, LoadedSuite, Model, Origin, SuiteFile, resolve, with_value
-from zelda_ci.config.messages import Rejected, ordered
-from zelda_ci.config.project import Examination, LoadedProject, folder_problems
+from zelda_ci.config.messages import ordered
+from zelda_ci.config.project import InvalidConfigError, LoadedProject, folder_problems
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig, SuiteConfig, keys
 from zelda_ci.config.source import Source
 from zelda_ci.config.suite_file import with_usual
@@ -70,14 +70,9 @@ def places(loaded: LoadedProject, top: Path) -> Mapping[str, str]:
 
 
 def settle(head: LoadedProject, top: Path, base: Path, folder: Path, commit: str) -> SettledProject:
-    """Take the base's settings where these count.
+    """Take the base's settings where these count for the pull request's project, in whose repository `top` is.
 
-    Args:
-        head: The project of the pull request.
-        top: Top of its repository.
-        base: Top of a folder with the files of the base commit, whatever else is wrong with them.
-        folder: A folder of the project in there.
-        commit: Name of the base commit.
+    The files of the base commit lie in `base`, and those of the project in its `folder`.
 
     Raises:
         ConfigError: The settings of the base are invalid, or do not fit the files of the pull request.
@@ -100,7 +95,7 @@ def settle(head: LoadedProject, top: Path, base: Path, folder: Path, commit: str
     config = head.config.replace(results_dir=results_dir)
     settled = replace(head, layer=replace(head.layer, config=config), suites=suites)
     if unfit := tuple(folder_problems(replace(settled.layer, source=Source()), head.root)):
-        raise Examination(None, ordered(unfit)).error()
+        raise InvalidConfigError(unfit)
     new = dict.fromkeys(it.resolved.file for it in head.suites if paths[it.resolved.name] not in own)
     held = {Path(os.path.relpath(file, base)).as_posix() for file in suite_files(root, layer.config.test_dir)}
     # Names need not be text.
@@ -110,10 +105,7 @@ def settle(head: LoadedProject, top: Path, base: Path, folder: Path, commit: str
 
 def _base_layer(path: Path, file: str, model: type[Model]) -> Layer[Model]:
     """What a file gives, with the problems of that part of it that counts."""
-    try:
-        read = load_document(path, file, model) if os.path.lexists(path) else Layer(file, model())
-    except Rejected as exc:
-        return Layer(file, model(), problems=exc.problems)
+    read = load_document(path, file, model) if os.path.lexists(path) else Layer(file, model())
     counting = {name.partition(".")[0] for name, decision in DECISIONS.items() if decision.by is not Decider.HEAD}
     tops = [(at.line, str(path[0])) for path, at in read.source.keys.items() if len(path) == 1]
     above = {it: max((top for top in tops if top[0] <= (it.line or 0)), default=None) for it in read.problems}

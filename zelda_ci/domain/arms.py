@@ -102,6 +102,5 @@ class MoreTrials:
     look: int
     """The one to come, from 1."""
     looks: int
-    """Number of looks at most."""
     missed: tuple[tuple[str, int, int], ...] = ()
     """Criteria that the head did not always meet: name, failures, trials."""

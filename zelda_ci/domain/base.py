@@ -1,10 +1,12 @@
 """What every stored value has in common."""
 
+from collections.abc import Callable
 from enum import Enum
-from typing import Any, Literal, Self, cast, get_args, get_origin
+from typing import Any, Literal, LiteralString, Self, cast, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
 
 from zelda_ci.redact import Redactor
 
@@ -76,3 +78,14 @@ class Setting(Record):
             return values
         keys = {field.alias for field in cls.model_fields.values()}
         return {key: value for key, value in values.items() if value is not None or key not in keys}
+
+
+def checked(message: LiteralString, is_good: Callable[[Any], object]) -> AfterValidator:
+    """Check of a value beyond its type, with the message of its error."""
+
+    def check(value: Any) -> Any:
+        if not is_good(value):
+            raise PydanticCustomError("setting", message)
+        return value
+
+    return AfterValidator(check)

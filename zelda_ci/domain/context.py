@@ -30,6 +30,5 @@ class EvalContext:
     unready: SafeText | None = None
     """Reason why build and tests cannot be run, though it is the session's work that they would judge."""
     images: Path | None = None
-    """Folder with the images that tools returned."""
     manifest: ToolsManifest | None = None
     """Items that the project offered, and which of them the session had; absent where nobody looked."""

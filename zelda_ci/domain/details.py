@@ -78,7 +78,6 @@ class Citation(Record):
 
     @property
     def where(self) -> str:
-        """The place in words."""
         turn = f"turn {self.turn}{f' call {self.call}' if self.call else ''}" if self.turn else "transcript"
         match self.kind:
             case "file":

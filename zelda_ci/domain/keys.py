@@ -19,7 +19,6 @@ class KeySources:
     input: str | None = None
     variable: str | None = None
     commands: tuple[str, ...] = ("run", "check")
-    """Commands that have the option."""
     help: str | None = None
     """Help of option and input, where the description of the key does not fit."""
     none: str | None = None

@@ -41,7 +41,6 @@ class Kind:
     """One row of the table."""
 
     word: str
-    """Word for people."""
     files: tuple[str, ...]
     """Names of its files, wherever they lie; a kind with a folder has the endings of the files in it."""
     used: Literal["called", "followed", "run", "in force"]
@@ -113,11 +112,6 @@ def may_steer(path: str) -> bool:
     return is_named or any(part.lower().startswith(CLAUDE) for part in parts)
 
 
-def of_folder(folder: str) -> Kind | None:
-    """The kind whose files lie in a folder of that name in `.claude`."""
-    return next((row for row in KINDS.values() if folder and row.folder == folder), None)
-
-
 MAX_TOOL_NAME_LENGTH = 100
 
 
@@ -127,7 +121,6 @@ def skill(name: object) -> str:
 
 
 def agent(name: object) -> str:
-    """A sub-agent of that type."""
     return _named("Agent", name)
 
 

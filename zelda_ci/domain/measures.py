@@ -6,14 +6,17 @@ A row has one or several measures: the numbers that runs are compared by. The fi
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal
+
+from pydantic import SerializeAsAny, ValidationError, ValidationInfo, WithJsonSchema, field_validator
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.details import EfficiencyDetails, FulfillmentDetails, ToolUsageDetails
 from zelda_ci.domain.test_run import CorrectnessDetails
+from zelda_ci.redact import SafeText
 
 # Results may come from strangers; a larger number cannot be meant, and would upset the arithmetic.
 MAX_PLAUSIBLE = 1e15
@@ -66,10 +69,6 @@ class Scale:
         """True where a change of this sign is for the worse."""
         return change < 0 if self.better == "higher" else change > 0
 
-    def tolerating(self, drop: float | None) -> "Scale":
-        """The scale with the user's limit, if there is one."""
-        return replace(self, tolerated_drop=drop)
-
 
 # Percent of trials: one trial of ten may go either way.
 PASS_RATE = Scale("higher", 10.0)
@@ -103,16 +102,6 @@ TURNS = NumberFormat(numbers.average, numbers.average, _counted(numbers.average,
 TESTS = NumberFormat(numbers.average, numbers.whole, numbers.average, brief_relative=False)
 
 
-class StoredMetric(Protocol):
-    """The part of a metric's result that its row reads."""
-
-    @property
-    def score(self) -> float | None: ...
-
-    @property
-    def details(self) -> Record: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasureSpec:
     """One number: how it is read, judged, named and written."""
@@ -135,7 +124,7 @@ class MeasureSpec:
         """Its name where a row begins with it."""
         return self.label.capitalize()
 
-    def number(self, result: StoredMetric) -> float | None:
+    def number(self, result: "EvalResult") -> float | None:
         """The value in a result; None where it was not computed or is not plausible."""
         try:
             value = self.read(result.details) if self.read else result.score
@@ -153,11 +142,37 @@ class MetricSpec:
     judged: bool
     """True where it asks a judge. These are computed last and side by side, and again by `zelda rejudge`."""
     details: type[Record]
-    """Record that its evaluator stores."""
     measures: Mapping[Measure, MeasureSpec]
 
 
-def values(evaluations: Mapping[Metric, StoredMetric]) -> dict[Measure, float]:
+class EvalResult(Record):
+    """One metric of one run. Without a score it is unscored, which is not zero: `reasoning` says why."""
+
+    metric: Metric
+    version: str
+    """Version of the evaluator; results of different versions are not comparable."""
+    score: float | None = None
+    """0 to 100."""
+    reasoning: SafeText
+    details: Annotated[SerializeAsAny[Record], WithJsonSchema({"type": "object"})]
+    """Record of the kind that the metric's row names; empty where nothing is known, or another Zelda wrote it."""
+    failed: bool = False
+    """True where the evaluator could not do its work; being unscored because nothing was configured is no failure."""
+    code: str | None = None
+    """Code of that failure, like `JUDGE_AUTHENTICATION_FAILED`, where Zelda can explain it."""
+
+    @field_validator("details", mode="before")
+    @classmethod
+    def _typed(cls, details: Any, others: ValidationInfo) -> Any:
+        if not isinstance(details, dict) or "metric" not in others.data:
+            return details
+        try:
+            return METRICS[others.data["metric"]].details.model_validate(details) if details else Record()
+        except ValidationError:
+            return Record()
+
+
+def values(evaluations: Mapping[Metric, EvalResult]) -> dict[Measure, float]:
     """All measures of a run; implausible values are left out."""
     known = ((measure, evaluations.get(METRIC_OF[measure]), spec) for measure, spec in MEASURES.items())
     found = {measure: spec.number(result) for measure, result, spec in known if result is not None}

@@ -38,12 +38,9 @@ class Passes(Record):
     def __str__(self) -> str:
         return f"{self.passed}/{self.trials}"
 
-
-def summed(counts: Iterable[Passes]) -> Passes:
-    """Sum of passes; not validated, since a sum of possible ones is possible."""
-    listed = list(counts)
-    passed, trials = sum(each.passed for each in listed), sum(each.trials for each in listed)
-    return Passes.model_construct(passed=passed, trials=trials)
+    def __add__(self, other: "Passes") -> "Passes":
+        # Not validated, since a sum of possible ones is possible.
+        return Passes.model_construct(passed=self.passed + other.passed, trials=self.trials + other.trials)
 
 
 class SuiteNight(Record):
@@ -142,7 +139,8 @@ class Split:
         counts = self._counts(nights, check)[::-1]
         sums = accumulate(count.trials for count in counts)
         # An exact test of more takes for ever.
-        return summed(count for count, trials in zip(counts, sums, strict=True) if trials <= MAX_TRIALS)
+        kept = (count for count, trials in zip(counts, sums, strict=True) if trials <= MAX_TRIALS)
+        return sum(kept, Passes())
 
     def rates(self, nights: Sequence[Night], check: str) -> tuple[float, ...]:
         """Shares of trials that passed, one for each night that has the check."""

@@ -1,11 +1,12 @@
-"""What results mean for whoever waits for the exit code."""
+"""What results mean: for whoever waits for the exit code, and in a list of stored runs."""
 
 from enum import Enum
 from functools import total_ordering
 
-from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails
-from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.domain.base import Document, Record
+from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, EfficiencyDetails, FulfillmentDetails
+from zelda_ci.domain.measures import LISTED, Measure, Metric, values
+from zelda_ci.domain.run import BatchResult, RunOutline, RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.test_run import CorrectnessDetails
 
@@ -38,7 +39,6 @@ class Outcome(Enum):
 
     @property
     def exit_code(self) -> int:
-        """Exit code of a command that ends with it."""
         return EXIT_CODES[self]
 
     def __lt__(self, other: "Outcome") -> bool:
@@ -85,7 +85,6 @@ def failed_criteria(run: RunResult) -> tuple[CriterionJudgement, ...]:
 
 
 def batch_outcome(batch: BatchResult) -> Outcome:
-    """Outcome of an invocation as a whole."""
     cut_short = (Outcome.INTERRUPTED,) if batch.interrupted else ()
     # Runs that did not pass have ended it because that was wanted; a refused one is broken itself.
     unpaid = (Outcome.INCOMPLETE,) if batch.unpaid and not batch.ended else ()
@@ -102,3 +101,60 @@ def _criteria_outcome(run: RunResult) -> Outcome:
     if failed_criteria(run):
         return Outcome.FAILED
     return Outcome.PASSED if CriterionVerdict.PASS in verdicts else Outcome.MEASURED
+
+
+class StoredRun(RunOutline):
+    """One stored run, in short; a number that was not computed is absent."""
+
+    outcome: Outcome
+    """Meaning of the run: how its session ended, and what criteria and commands showed."""
+    scores: dict[Metric, float] = {}
+    """0 to 100, of the metrics that have one."""
+    cost_usd: float | None = None
+    """Cost of the session."""
+    judge_cost_usd: float | None = None
+    """Cost of the judges; absent where none was asked."""
+    cost_known: bool = True
+    """False where no list price of a model is known and a cost is a guess."""
+    turns: int | None = None
+    numbers: dict[Measure, float] | None = None
+    """Values of the metrics that are numbers and have no score."""
+    commit: str | None = None
+
+    @property
+    def whole_cost_usd(self) -> float | None:
+        """Cost of session and judges together; absent where neither reached a model."""
+        costs = [cost for cost in (self.cost_usd, self.judge_cost_usd) if cost is not None]
+        return sum(costs) if costs else None
+
+
+class SkippedRun(Record):
+    """Something in the folder of runs that cannot be listed."""
+
+    name: str
+    code: str
+    message: str
+
+
+class History(Document):
+    """All stored runs, or those that were asked for, newest first."""
+
+    runs: tuple[StoredRun, ...] = ()
+    skipped: tuple[SkippedRun, ...] = ()
+    unfinished: int = 0
+    """Runs without a result: under way, or killed and not yet recovered."""
+
+
+def at_a_glance(run: RunResult) -> StoredRun:
+    details = run.details(EfficiencyDetails)
+    return StoredRun(
+        **{name: getattr(run, name) for name in RunOutline.model_fields},
+        outcome=run_outcome(run),
+        scores={metric: result.score for metric, result in run.evaluations.items() if result.score is not None},
+        cost_usd=details.cost_usd if details else run.api.cost_usd if run.api.requests else None,
+        judge_cost_usd=run.judge.cost_usd if run.judge else None,
+        cost_known=(details or run.api).cost_known and (run.judge is None or run.judge.cost_known),
+        turns=details.turns if details else None,
+        numbers={measure: value for measure, value in values(run.evaluations).items() if measure in LISTED} or None,
+        commit=run.source.commit if run.source else None,
+    )

@@ -8,9 +8,8 @@ from pydantic import AwareDatetime, Field, field_validator
 
 from zelda_ci.domain.arms import BaseSide, SuiteArms
 from zelda_ci.domain.base import Document, Record
-from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.fingerprint import Fingerprint
-from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus
 from zelda_ci.domain.steering import UnitUse
 from zelda_ci.domain.suite import ResolvedSuite
@@ -112,7 +111,6 @@ class RunResult(Document, RunOutline):
 
     @property
     def whole_cost_usd(self) -> float:
-        """Cost of session and judges together."""
         return self.api.cost_usd + (self.judge.cost_usd if self.judge else 0.0)
 
     @field_validator("evaluations", mode="before")
@@ -165,7 +163,6 @@ class BatchResult(Document):
 
     @property
     def unpaid(self) -> tuple[SuiteArms, ...]:
-        """Suites of which trials were wanted and not begun."""
         return tuple(suite for suite in self.arms if suite.unpaid)
 
 
@@ -209,7 +206,6 @@ class StoredComparison(CountedTrials[str]):
 
 
 def empty_batch(now: AwareDatetime) -> BatchResult:
-    """An invocation that had nothing to run."""
     return BatchResult(batch_id=f"{now:%Y-%m-%dT%H-%M-%S}-none", started_at=now, finished_at=now, planned=0, runs=())
 
 

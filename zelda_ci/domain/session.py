@@ -355,17 +355,18 @@ class ApiUsage(Record):
     api_seconds: float = 0.0
     wait_seconds: float = 0.0
     """Seconds that requests waited for the API's limits; part neither of `apiSeconds` nor of the session's time."""
+    first_tokens: int | None = None
+    """Size of the first request that was answered and gives the model tools: all that a fresh session is given, and
+    the prompt."""
     throttled: int = 0
     """Refusals (429, 529) after which the proxy sent a request again; part neither of `retries` nor of `errors`."""
 
     @property
     def cost_usd(self) -> float:
-        """Cost over all models in US dollars."""
         return sum(usage.cost_usd for usage in self.models.values())
 
     @property
     def cost_known(self) -> bool:
-        """Whether every model has a list price."""
         return all(usage.cost_known for usage in self.models.values())
 
     @property

@@ -80,5 +80,4 @@ class SteeringChange(Record):
     is_gone: bool = False
 
     def concerns(self, suite: str) -> bool:
-        """True where it may concern a suite."""
         return self.suites is None or suite in self.suites

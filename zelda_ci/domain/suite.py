@@ -8,14 +8,14 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from textwrap import shorten
-from typing import TYPE_CHECKING, Annotated, Any, Literal, LiteralString, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 from urllib.parse import urlsplit
 
 import re2
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, create_model, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
-from zelda_ci.domain.base import Record, Setting
+from zelda_ci.domain.base import Record, Setting, checked
 from zelda_ci.domain.keys import HEAD, KeySources, base, judging, lower
 from zelda_ci.domain.measures import METRICS, SCORES, Measure, Metric
 from zelda_ci.domain.trials import PoolSettings, TrialSetting
@@ -65,17 +65,6 @@ def has_port(address: str) -> bool:
         return urlsplit(address).port != 0
     except ValueError:
         return False
-
-
-def checked(message: LiteralString, is_good: Callable[[Any], object]) -> AfterValidator:
-    """Check of a value beyond its type, with the message of its error."""
-
-    def check(value: Any) -> Any:
-        if not is_good(value):
-            raise PydanticCustomError("setting", message)
-        return value
-
-    return AfterValidator(check)
 
 
 def _is_inside(path: str) -> bool:
@@ -131,23 +120,17 @@ SourcePath = Annotated[
     ProjectPath,
     checked("must not lead into .git, where git keeps what is its own", lambda it: ".git" not in it.lower().split("/")),
 ]
-# One text stands for a list of one.
-Globs = Annotated[
-    tuple[SourcePath, ...],
-    BeforeValidator(
-        lambda value: (value,) if isinstance(value, str) else value,
-        json_schema_input_type=SourcePath | tuple[SourcePath, ...],
-    ),
-]
+
+
+def _or_one(kind: Any) -> BeforeValidator:
+    """One text stands for a list of one."""
+    either = kind | tuple[kind, ...]
+    return BeforeValidator(lambda it: (it,) if isinstance(it, str) else it, json_schema_input_type=either)
+
+
+Globs = Annotated[tuple[SourcePath, ...], _or_one(SourcePath)]
 Target = Annotated[str, Field(pattern=TARGET)]
-Targets = Annotated[
-    tuple[Target, ...],
-    checked("must not be an empty list", bool),
-    BeforeValidator(
-        lambda value: (value,) if isinstance(value, str) else value,
-        json_schema_input_type=Target | tuple[Target, ...],
-    ),
-]
+Targets = Annotated[tuple[Target, ...], checked("must not be an empty list", bool), _or_one(Target)]
 # A shell line, or the arguments of one program.
 Command = Annotated[
     Text | tuple[str, ...],
@@ -685,7 +668,6 @@ class RoutedPrompt(Setting):
 
     @property
     def check(self) -> SuiteCheck:
-        """The criterion that stands for it."""
         short = shorten(self.prompt, MAX_PROMPT_NAME, placeholder="...")
         return SuiteCheck(routed=self.expect, name=f'"{short}" is for {" or ".join(self.expect)}')
 

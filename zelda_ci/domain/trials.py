@@ -3,10 +3,10 @@
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from zelda_ci.domain.base import Setting
+from zelda_ci.domain.base import Setting, checked
 
 MAX_TRIALS = 1000
 MAX_LOOKS = 10
@@ -21,13 +21,8 @@ class Side(StrEnum):
     BASE = "base"
 
 
-def _rising(looks: tuple[int, ...]) -> tuple[int, ...]:
-    if list(looks) != sorted(set(looks)):
-        raise PydanticCustomError("not_rising", "must be numbers that rise")
-    return looks
-
-
-Looks = Annotated[tuple[TrialCount, ...], Field(min_length=1, max_length=MAX_LOOKS), AfterValidator(_rising)]
+_RISING = checked("must be numbers that rise", lambda looks: list(looks) == sorted(set(looks)))
+Looks = Annotated[tuple[TrialCount, ...], Field(min_length=1, max_length=MAX_LOOKS), _RISING]
 
 
 class TrialPlan(Setting):
@@ -61,7 +56,6 @@ TrialSetting = TrialCount | Literal["adaptive"] | TrialPlan
 
 
 def plan_of(setting: TrialSetting) -> Plan:
-    """The plan that a suite's `trials` stands for."""
     return TrialPlan() if setting == "adaptive" else setting
 
 

@@ -28,7 +28,6 @@ class Confinement:
     """Complete: built from an allow-list, never Zelda's own."""
     level: IsolationLevel = "none"
     options: tuple[str, ...] = ()
-    """Options of the supervisor."""
     starts: Mapping[CommandPhase, tuple[str, ...]] = field(default_factory=dict)
     """Words between supervisor and program that give up rights, by phase."""
     shell_prefix: Path | None = None
@@ -158,7 +157,6 @@ class Workspace:
     base: Path
     """The run's own folder, holding everything below."""
     root: Path
-    """Top of the checked-out tree."""
     path: Path
     """Folder in which session and commands work: `root`, or the project's subfolder of it."""
     home: Path

@@ -92,12 +92,9 @@ class AnthropicJudge:
 
         The event is to be set when the answer begins: from then on others can read from the cache.
         """
-        start = (question.common.system, *question.common.blocks)
-        begun = anyio.Event()
-        if (
-            estimated_tokens(*start) >= MIN_CACHED_TOKENS
-            and (first := self._begun.setdefault(start, begun)) is not begun
-        ):
+        start, begun = (question.common.system, *question.common.blocks), anyio.Event()
+        first = self._begun.setdefault(start, begun) if estimated_tokens(*start) >= MIN_CACHED_TOKENS else begun
+        if first is not begun:
             await first.wait()
         return begun
 

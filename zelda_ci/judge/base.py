@@ -2,48 +2,38 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar
 
 import anyio
 import anyio.to_thread
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.characters import spelled
 from zelda_ci.judge.images import SessionImages
-from zelda_ci.redact import SafeText
+from zelda_ci.judge.lookups import SessionLookups
+from zelda_ci.judge.prompts import fence, mark_of, render
 
 A = TypeVar("A", bound=BaseModel)
+T = TypeVar("T")
 
 # Measured on transcripts: 2.67 with current models, 2.9 with older ones. What is estimated must not be too small.
 CHARS_PER_TOKEN = 2.5
 
 # Code of the error that says: the answer was longer than the judge may answer.
 ANSWER_CUT = "JUDGE_ANSWER_CUT"
+MODEL_SEPARATOR = " + "
+# More requests side by side mostly meet the API's rate limit.
+AT_ONCE = 4
 
 
 class PromptTooLongError(JudgeError):
     """A question is larger than the judge's context; asking in smaller parts helps."""
 
     default_code = "JUDGE_PROMPT_TOO_LONG"
-
-
-class Lookups(Protocol):
-    """What a judge can look up: read-only, and the same answer to the same request."""
-
-    @property
-    def tools(self) -> Sequence[Mapping[str, Any]]:
-        """What is offered, in a fixed order, as the API wants it: name, description, JSON Schema of the input."""
-
-    @property
-    def remark(self) -> str:
-        """What the judge should know about them, in a sentence; mostly nothing."""
-
-    def run(self, name: str, values: Mapping[str, Any]) -> SafeText:
-        """One look-up: bounded, redacted, fenced. It says what is wrong with a request, and may take seconds."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +57,7 @@ class JudgeQuestion:
     shared: tuple[str, ...]
     """Blocks that are the same for several questions of one judge: sent before the body, with prompt caching."""
     body: str
-    lookups: Lookups | None = None
+    lookups: SessionLookups | None = None
     """What the judge may look up before it answers. Judges with the same `common` offer the same."""
     common: CommonPrefix = CommonPrefix("", ())
     """What judges with different tasks share."""
@@ -101,13 +91,6 @@ class Judge(Protocol):
         """Ask; raises JudgeError where there is no usable answer."""
 
 
-def problems_of(problem: ValidationError) -> str:
-    """What is wrong with a form, in words for the model that filled it in; nothing of what it wrote."""
-    errors = problem.errors(include_url=False, include_input=False, include_context=False)
-    sentences = [f"{'.'.join(map(str, error['loc'])) or 'answer'}: {error['msg']}" for error in errors[:10]]
-    return spelled("; ".join(sentences))
-
-
 def models_of(suite: ResolvedSuite) -> tuple[str, ...]:
     """The models that judge a suite: a panel, or one."""
     return suite.judge.models or (suite.judge_model,)
@@ -134,18 +117,22 @@ class JudgePanel:
         return await self._judges[model].ask(question, form)
 
 
-MODEL_SEPARATOR = " + "
-
-
 def estimated_tokens(*texts: str) -> int:
     """Size of texts, estimated from their length."""
     return math.ceil(sum(map(len, texts)) / CHARS_PER_TOKEN)
 
 
-T = TypeVar("T")
+def common_prefix(blocks: Sequence[str], nonce: str, images: SessionImages | None = None) -> CommonPrefix:
+    """What all judges of a run read first: the rule for evidence, and evidence in fences."""
+    has_images = images is not None and images.can_be_shown
+    system = render("judge-system", nonce=nonce, mark=mark_of(nonce), has_images=has_images)
+    return CommonPrefix(system, tuple(blocks), images)
 
-# More requests side by side mostly meet the API's rate limit.
-AT_ONCE = 4
+
+def repeated(question: JudgeQuestion, problems: Iterable[str], nonce: str) -> JudgeQuestion:
+    """The question once more, with why the answer could not be used: fenced, for it names what a session wrote."""
+    told = fence("problems", "\n".join(map(spelled, problems)), nonce)
+    return replace(question, body=render("again", question=question.body, problems=told))
 
 
 async def all_of(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T | JudgeError]:

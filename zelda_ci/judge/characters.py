@@ -15,6 +15,9 @@ SELECTORS = range(0xE0100, 0xE01F0)
 # Scripts with letters that look like Latin ones; by the first word of the names of their characters.
 ALIKE = frozenset({"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU", "FULLWIDTH", "MATHEMATICAL"})
 
+# Combining marks upon one letter in any living script; a pile of them paints over the neighbouring lines.
+MAX_MARKS = 3
+
 # What is read as one name: identifiers, paths, domains, addresses.
 _NAME = re.compile(r"[^\W_](?:[\w./@:-]*[^\W_])?")
 _LATIN = re.compile(r"[A-Za-z]")
@@ -41,12 +44,6 @@ def marked(text: str) -> str:
     return "\n".join(_NAME.sub(_name, line) if _FOREIGN.search(line) else line for line in lines)
 
 
-NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
-
-# Combining marks upon one letter in any living script; a pile of them paints over the neighbouring lines.
-MAX_MARKS = 3
-
-
 def spelled(text: str, keep: str = "") -> str:
     r"""One line that says the same, with what acts or hides spelt out, like `\x1b`; characters in `keep` stay."""
     if text.isascii() and text.isprintable():  # at once for most
@@ -58,14 +55,8 @@ def _spelled(run: str, keep: str) -> Iterator[str]:
     marks = 0
     for char in run:
         marks = marks + 1 if unicodedata.category(char) in {"Mn", "Me"} else 0
-        yield _code(char) if char not in keep and (acts(char) or marks > MAX_MARKS) else char
-
-
-def _code(char: str) -> str:
-    number = ord(char)
-    if number < 0x100:
-        return NAMED.get(char, f"\\x{number:02x}")
-    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+        deceives = char not in keep and (acts(char) or marks > MAX_MARKS)
+        yield char.encode("unicode_escape").decode() if deceives else char
 
 
 def unmarked(text: str) -> str:

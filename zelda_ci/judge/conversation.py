@@ -13,9 +13,9 @@ from pydantic import BaseModel, ValidationError
 
 from zelda_ci.domain.suite import JudgeSettings
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import A, JudgeQuestion, problems_of
+from zelda_ci.judge.base import A, JudgeQuestion
 from zelda_ci.judge.images import text_block
-from zelda_ci.judge.prompts import render
+from zelda_ci.judge.prompts import problems_of, render
 from zelda_ci.redact import Redactor, SafeText
 
 Block = dict[str, Any]

@@ -60,13 +60,10 @@ _BY_STOP = {
 
 def of_status(status: int, words: SafeText) -> JudgeError:
     """The failure that an HTTP status means; `words` is what the server wrote about it."""
-    if status == 400 and any(phrase in words for phrase in _TOO_LONG):
-        kind = _BY_STATUS[413]
-    elif status == 400 and NO_CREDIT in words:
-        kind = _BY_STATUS[402]
-    else:
-        kind = _BY_STATUS.get(status) or _BY_STATUS[min(status // 100, 5) * 100]
-    code, sentence, hint = kind
+    meant = status
+    if status == 400:
+        meant = 413 if any(phrase in words for phrase in _TOO_LONG) else 402 if NO_CREDIT in words else 400
+    code, sentence, hint = _BY_STATUS.get(meant) or _BY_STATUS[min(meant // 100, 5) * 100]
     return _error(code, f"{sentence} (HTTP {status}){f': {_shortened(words)}' if words else ''}", hint)
 
 

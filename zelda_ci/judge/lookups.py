@@ -17,9 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.session import SessionTranscript
 from zelda_ci.judge import workspace
-from zelda_ci.judge.base import problems_of
 from zelda_ci.judge.characters import marked, spelled
-from zelda_ci.judge.prompts import fence, mark_of
+from zelda_ci.judge.prompts import fence, mark_of, problems_of
 from zelda_ci.judge.rendering import CitedPiece, outline, pieces
 from zelda_ci.judge.workspace import LookupFailedError
 from zelda_ci.redact import Redactor, SafeText
@@ -204,10 +203,8 @@ class SessionLookups:
             heading, text = BY_TOOL[name].model_validate(dict(values)).answer(self)
         except ValidationError as problem:
             return self.redact(problems_of(problem))
-        except OSError as problem:
-            return self.redact(f"That cannot be looked up: {problem.strerror}")
-        except LookupFailedError as problem:
-            return self.redact(f"That cannot be looked up: {problem}")
+        except (OSError, LookupFailedError) as problem:
+            return self.redact(f"That cannot be looked up: {getattr(problem, 'strerror', problem)}")
         text = marked(text)
         if len(text) > MAX_RESULT_LENGTH:
             heading += f" Cut after {MAX_RESULT_LENGTH} characters: ask for less at once."

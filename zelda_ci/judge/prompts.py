@@ -1,16 +1,14 @@
 """Prompts: Jinja2 files, each with a version that becomes part of the result, and fences around what is quoted."""
 
 import secrets
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
 from zelda_ci.imports import one_at_a_time
-from zelda_ci.judge.base import CommonPrefix, JudgeQuestion
 from zelda_ci.judge.characters import spelled
-from zelda_ci.judge.images import SessionImages
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -52,13 +50,6 @@ def mark_of(nonce: str) -> str:
     return nonce[:8]
 
 
-def common_prefix(blocks: Sequence[str], nonce: str, images: SessionImages | None = None) -> CommonPrefix:
-    """What all judges of a run read first: the rule for evidence, and evidence in fences."""
-    has_images = images is not None and images.can_be_shown
-    system = render("judge-system", nonce=nonce, mark=mark_of(nonce), has_images=has_images)
-    return CommonPrefix(system, tuple(blocks), images)
-
-
 def fence(kind: str, text: str, nonce: str) -> str:
     """The text between marks that only the holder of the nonce can write.
 
@@ -71,7 +62,8 @@ def fence(kind: str, text: str, nonce: str) -> str:
     return f'{OPENING}{nonce} kind="{kind}">\n{inner}\n</evidence-{nonce}>'
 
 
-def repeated(question: JudgeQuestion, problems: Iterable[str], nonce: str) -> JudgeQuestion:
-    """The question once more, with why the answer could not be used: fenced, for it names what a session wrote."""
-    told = fence("problems", "\n".join(map(spelled, problems)), nonce)
-    return replace(question, body=render("again", question=question.body, problems=told))
+def problems_of(problem: ValidationError) -> str:
+    """What is wrong with a form, in words for the model that filled it in; nothing of what it wrote."""
+    errors = problem.errors(include_url=False, include_input=False, include_context=False)
+    sentences = [f"{'.'.join(map(str, error['loc'])) or 'answer'}: {error['msg']}" for error in errors[:10]]
+    return spelled("; ".join(sentences))

@@ -15,7 +15,6 @@ from zelda_ci.domain.session import (
     Retried,
     SessionImage,
     SessionTranscript,
-    ToolCall,
     ToolReturned,
     Turn,
     UserSaid,
@@ -92,12 +91,9 @@ def limits(transcript: SessionTranscript, max_chars: int) -> Mapping[tuple[int, 
     telling = {*commands[-LAST_COMMANDS:], *(place for place, call in calls.items() if call.is_error)}
     telling.update(place for place in commands if _TROUBLE.search(calls[place].output or ""))
 
-    def limit(place: tuple[int, int], call: ToolCall) -> int:
-        if place in telling:
-            return max_chars * TELLING_FACTOR
-        return max_chars // FILE_DIVISOR if {"file_path", "notebook_path"} & call.input.keys() else max_chars
-
-    return {place: limit(place, call) for place, call in calls.items()}
+    of_files = [place for place, call in calls.items() if {"file_path", "notebook_path"} & call.input.keys()]
+    most = dict.fromkeys(calls, max_chars) | dict.fromkeys(of_files, max_chars // FILE_DIVISOR)
+    return most | dict.fromkeys(telling, max_chars * TELLING_FACTOR)
 
 
 @dataclass(frozen=True)
@@ -115,12 +111,9 @@ class CitedPiece:
 
 
 def pieces(transcript: SessionTranscript, mark: str, max_chars: int | None = None) -> Iterator[CitedPiece]:
-    """The session in order.
+    """The session in order, each heading with a mark that the session does not know, and so cannot forge.
 
-    Args:
-        transcript: Of any length.
-        mark: Stands in every heading and is unknown to the session, which therefore cannot forge a heading.
-        max_chars: Of longer calls, head and tail around a line that says how to look up the rest; see `limits`.
+    With `max_chars`, of longer calls head and tail around a line that says how to look up the rest; see `limits`.
     """
     most = limits(transcript, max_chars) if max_chars else {}
     place = "turn 0"
@@ -134,7 +127,11 @@ def pieces(transcript: SessionTranscript, mark: str, max_chars: int | None = Non
         yield CitedPiece(place, f"{place}{_thread(entry)}{invented}", "\n".join(filter(None, words)))
         for number, call in enumerate(entry.tool_calls, start=1):
             # With the lines that look-ups count.
-            text = marked("\n".join(_call_texts(call, mark)))
+            texts = [*map(": ".join, fields(call.input)), f"[{mark} it never returned]"]
+            if call.output is not None:
+                how = " an error" * call.is_error + ", denied" * call.denied
+                texts[-1:] = (f"[{mark} returned{how}]", call.output, *_image_lines(call.images, mark))
+            text = marked("\n".join(texts))
             if limit := most.get((entry.index, number)):
                 where = f"read_turn shows them: turn {entry.index}, call {number}, first_line {{line}}"
                 text = windowed(text, limit, f"[{mark} {{}} characters are left out here; {where}]")
@@ -165,7 +162,7 @@ def outline(turns: Iterable[Turn]) -> Iterator[str]:
         for number, call in enumerate(turn.tool_calls, start=1):
             returned = "never returned" if call.output is None else f"returned {len(call.output.splitlines())} lines"
             ended = ", denied" if call.denied else ", an error" if call.is_error else ""
-            given = _brief(" ".join(_fields(call.input)))
+            given = _brief(" ".join(map(": ".join, fields(call.input))))
             yield f"turn {turn.index} call {number}: {call.name} {given} - {returned}{ended}"
 
 
@@ -191,25 +188,14 @@ def _around(entry: ToolReturned | UserSaid | Denied | HookRan | Retried | Notice
             return "notice", f"{entry.kind}: {entry.text}"
 
 
-def _call_texts(call: ToolCall, mark: str) -> Iterator[str]:
-    yield from _fields(call.input)
-    if call.output is None:
-        yield f"[{mark} it never returned]"
-    else:
-        yield f"[{mark} returned{' an error' if call.is_error else ''}{', denied' if call.denied else ''}]"
-        yield call.output
-        yield from _image_lines(call.images, mark)
-
-
 def _image_lines(images: Sequence[SessionImage], mark: str) -> Iterator[str]:
     for number, image in enumerate(images, start=1):
         yield f"[{mark} image {number}: {image.media_type}, {image.size_bytes} bytes, {image.sha256}]"
 
 
-def _fields(values: Mapping[str, Any]) -> Iterator[str]:
-    """Texts as they are, so that they can be quoted; everything else as JSON."""
-    for name, value in values.items():
-        yield f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+def fields(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What a call was given: texts as they are, so that they can be quoted; everything else as JSON."""
+    return ((name, it if isinstance(it, str) else json.dumps(it, ensure_ascii=False)) for name, it in values.items())
 
 
 def _thread(entry: Turn | UserSaid) -> str:

@@ -11,6 +11,7 @@ conservative rule of the metric does.
 import functools
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -18,9 +19,17 @@ from pydantic import BaseModel
 
 from zelda_ci.domain.session import SessionTranscript
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import CHARS_PER_TOKEN, Judge, JudgeQuestion, PromptTooLongError, all_of, estimated_tokens
+from zelda_ci.judge.base import (
+    CHARS_PER_TOKEN,
+    Judge,
+    JudgeQuestion,
+    PromptTooLongError,
+    all_of,
+    estimated_tokens,
+    repeated,
+)
 from zelda_ci.judge.characters import marked
-from zelda_ci.judge.prompts import mark_of, repeated
+from zelda_ci.judge.prompts import mark_of
 from zelda_ci.judge.rendering import SEPARATOR, chunked, outline, preface, units, windowed
 
 # Of the judge's context; the rest is for its answer, and for the estimate being an estimate.
@@ -72,14 +81,6 @@ class TranscriptPart:
 
 
 @dataclass(frozen=True)
-class CheckedFinding(Generic[F]):
-    """A finding with those of its quotes that were found, and what is wrong with it, in sentences."""
-
-    value: F
-    problems: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class TranscriptQuery(Generic[F, R]):
     """How a metric reads."""
 
@@ -94,8 +95,8 @@ class TranscriptQuery(Generic[F, R]):
     """Asks the judge for the result, once or several times; raises JudgeError where there is none."""
     merge: Callable[[Sequence[F]], R]
     """The conservative rule."""
-    check: Callable[[F], CheckedFinding[F]]
-    """Looks up what a finding quotes. Where something is wrong, the judge is asked again once."""
+    check: Callable[[F], tuple[F, Sequence[str]]]
+    """Keeps those of a finding's quotes that are found, and says what is wrong: then the judge is asked again once."""
     can_look_up: bool = False
     """Whether the judge that concludes can look up what it is not shown."""
 
@@ -113,10 +114,8 @@ async def query_transcript(transcript: SessionTranscript, judge: Judge, query: T
     """Read a transcript; raises JudgeError where there is no result, or one of the parts could not be read."""
     room = int(CONTEXT_SHARE * judge.context_tokens)
     for cuts in range(MAX_CUTS):
-        try:
+        with suppress(PromptTooLongError):
             return await _read(transcript, judge, query, room >> cuts)
-        except PromptTooLongError:
-            continue
     return await _read(transcript, judge, query, room >> MAX_CUTS, is_last=True)
 
 
@@ -134,7 +133,13 @@ async def _read(
         if estimated_tokens(text) <= room - query.fixed_tokens:
             cut_note = (HEAD_AND_TAIL,) if text != SEPARATOR.join(pieces) else ()
             return QueryResult(await query.finish(EarlierFindings(text, is_whole=True)), notes=cut_note)
-    budget = _part_chars(room, query.question(TranscriptPart("", 1, 1)).tokens)
+    # What a part may hold beside the rest of its question.
+    left = room - query.question(TranscriptPart("", 1, 1)).tokens
+    if left < MIN_TOKENS:
+        hint = "Raise judge.contextTokens to what the model really has, or shorten the acceptance criteria."
+        message = "The judge's context is too small for its question."
+        raise JudgeError(message, hint=hint, code="JUDGE_CONTEXT_TOO_SMALL")
+    budget = _chars(max(left - left % max(1, room // PART_STEPS), MIN_TOKENS))
     texts = chunked(pieces, budget)
     parts = [TranscriptPart(text, number, len(texts)) for number, text in enumerate(texts, start=1)]
     read = await all_of([functools.partial(_finding, judge, query, part) for part in parts])
@@ -147,7 +152,10 @@ async def _read(
     if cut := sum(len(piece) > budget for piece in pieces):
         notes.append(f"Of {cut} turns or calls that were too large for it, the judge saw head and tail only.")
     try:
-        return QueryResult(await query.finish(_earlier(transcript, query, findings, room)), len(parts), tuple(notes))
+        chars = max(0, _chars(room - query.fixed_tokens))
+        lines = windowed("\n".join(outline(transcript.turns)), min(chars // 2, _chars(OUTLINE_SHARE * room)))
+        earlier = EarlierFindings(findings_json(findings, chars - len(lines)), is_whole=False, outline=lines)
+        return QueryResult(await query.finish(earlier), len(parts), tuple(notes))
     except JudgeError as problem:
         if isinstance(problem, PromptTooLongError) and not is_last:
             raise
@@ -155,36 +163,15 @@ async def _read(
         return QueryResult(query.merge(findings), len(parts), (*notes, merged))
 
 
-def _part_chars(room: int, fixed_tokens: int) -> int:
-    """What a part may hold beside the rest of its question."""
-    left = room - fixed_tokens
-    if left < MIN_TOKENS:
-        hint = "Raise judge.contextTokens to what the model really has, or shorten the acceptance criteria."
-        message = "The judge's context is too small for its question."
-        raise JudgeError(message, hint=hint, code="JUDGE_CONTEXT_TOO_SMALL")
-    return _chars(max(left - left % max(1, room // PART_STEPS), MIN_TOKENS))
-
-
 async def _finding(judge: Judge, query: TranscriptQuery[F, R], part: TranscriptPart) -> F:
     """The finding on a part, asked for again once where something in it is not there."""
     question = query.question(part)
-    first = query.check(await judge.ask(question, query.finding))
-    if not first.problems:
-        return first.value
-    again = repeated(question, first.problems, query.nonce)
-    try:
-        return query.check(await judge.ask(again, query.finding)).value
-    except JudgeError:
-        return first.value
-
-
-def _earlier(
-    transcript: SessionTranscript, query: TranscriptQuery[F, R], findings: Sequence[F], room: int
-) -> EarlierFindings:
-    chars = max(0, _chars(room - query.fixed_tokens))
-    size = min(chars // 2, _chars(OUTLINE_SHARE * room))
-    lines = windowed("\n".join(outline(transcript.turns)), size)
-    return EarlierFindings(findings_json(findings, chars - len(lines)), is_whole=False, outline=lines)
+    found, problems = query.check(await judge.ask(question, query.finding))
+    if problems:
+        again = repeated(question, problems, query.nonce)
+        with suppress(JudgeError):
+            found, _ = query.check(await judge.ask(again, query.finding))
+    return found
 
 
 def _chars(tokens: float) -> int:

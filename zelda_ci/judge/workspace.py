@@ -65,7 +65,7 @@ def _covers(patterns: Sequence[str], path: str) -> bool:
     return globs.matches((pattern.removeprefix("./") for pattern in patterns), path)
 
 
-def expression(pattern: str, *, is_regex: bool = True, ignores_case: bool = False) -> Any:
+def expression(pattern: str, *, is_regex: bool = True) -> Any:
     """Compile what is searched for in lines: an expression of RE2, or a text as it stands.
 
     Raises LookupFailedError where it is too long, or no expression that RE2 understands.
@@ -74,7 +74,6 @@ def expression(pattern: str, *, is_regex: bool = True, ignores_case: bool = Fals
         raise LookupFailedError(f"the pattern is longer than {MAX_PATTERN_LENGTH} characters")
     options = re2.Options()
     options.log_errors = False
-    options.case_sensitive = not ignores_case
     options.max_mem = 16 << 20
     try:
         return re2.compile(f"(?m){pattern}" if is_regex else re2.escape(pattern), options)

@@ -7,8 +7,7 @@ from typing import Protocol
 
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.context import EvalContext
-from zelda_ci.domain.evaluation import EvalResult
-from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.suite import Command
 from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.workspace import CommandPhase, Workspace

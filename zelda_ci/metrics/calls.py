@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from posixpath import normpath
@@ -22,7 +23,6 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     "Agent": ("Agent", "Task"),
     "Task": ("Agent", "Task"),
 }
-FILE_TOOLS = {name for family in ("Read", "Edit") for name in FAMILIES[family]}
 PATH_KEYS = ("file_path", "notebook_path", "path")
 # What Claude Code answers where a call was not carried out at all.
 NOT_CARRIED_OUT = "<tool_use_error>"
@@ -69,29 +69,27 @@ class Rule:
     text: str
     manifest: ToolsManifest
 
-    @cached_property
-    def _parts(self) -> tuple[str, str | None]:
-        name, opened, wanted = self.text.partition("(")
-        return name, wanted.removesuffix(")") if opened else None
-
     def covers(self, call: SessionCall) -> bool:
         """Whether a call is one that the rule names."""
         return bool(self.positions(call))
 
     def positions(self, call: SessionCall) -> tuple[int, ...]:
         """Of the simple commands of a shell line, the numbers of those that it names; of another call that, 0."""
-        name, wanted = self._parts
-        if not _is_tool(call.tool.name, name):
+        (name, opened, rest), tool = self.text.partition("("), call.tool.name
+        is_of_server = name.startswith("mcp__") and name.count("__") == 1 and tool.startswith(f"{name}__")
+        if not (is_of_server or tool in FAMILIES.get(name, ()) or _is_like(tool, name)):
             return ()
-        if wanted is None:
+        if not opened:
             return (0,)
+        wanted = rest.removesuffix(")")
         if call.tool.name == "Bash":
-            return tuple(number for number, command in enumerate(call.commands) if _is_command(command, wanted))
+            forms = ((command, _without_wrappers(command)) for command in call.commands)
+            return tuple(number for number, both in enumerate(forms) if any(_is_like(it, wanted) for it in both))
         return (0,) if self._is_called_with(call.tool, wanted) else ()
 
     def _is_called_with(self, tool: ToolCall, wanted: str) -> bool:
         given = tool.input
-        if tool.name in FILE_TOOLS:
+        if tool.name in FAMILIES["Read"] + FAMILIES["Edit"]:
             paths = [given[key] for key in PATH_KEYS if isinstance(given.get(key), str)]
             return any(covers_path([wanted], path, self.manifest) for path in paths)
         if tool.name in TURNS_TO:
@@ -100,8 +98,8 @@ class Rule:
             return any(_is_like(each, wanted.removeprefix("/")) for each in names)
         if wanted.startswith("domain:"):
             host = re.sub(r"^\w+://(?:[^/@]*@)?", "", str(given.get("url") or "")).partition("/")[0].partition(":")[0]
-            domain = wanted.removeprefix("domain:").lower()
-            return _is_like(host.lower(), domain) or host.lower().endswith(f".{domain}")
+            host, domain = host.lower(), wanted.removeprefix("domain:").lower()
+            return _is_like(host, domain) or host.endswith(f".{domain}")
         return any(_is_like(text, wanted) for text in texts_of(given))
 
 
@@ -124,25 +122,11 @@ def texts_of(value: Any) -> Iterator[str]:
             yield from texts_of(inner)
 
 
-def _is_tool(name: str, wanted: str) -> bool:
-    if wanted.startswith("mcp__") and wanted.count("__") == 1:
-        return name.startswith(f"{wanted}__") or _is_like(name, wanted)
-    return name in FAMILIES.get(wanted, ()) or _is_like(name, wanted)
-
-
-def _is_command(command: str, wanted: str) -> bool:
-    return any(_is_like(each, wanted) for each in (command, _without_wrappers(command)))
-
-
 @lru_cache(maxsize=1000)
 def _expression(wanted: str) -> Any:
     # `:*` is the older way to write a prefix.
-    is_prefix = wanted.endswith((":*", " *"))
-    return re2.compile(f"(?s){_escaped(wanted[:-2])}(\\s.*)?" if is_prefix else f"(?s){_escaped(wanted)}")
-
-
-def _escaped(wanted: str) -> str:
-    return ".*".join(map(re2.escape, wanted.split("*")))
+    text, rest = (wanted[:-2], r"(\s.*)?") if wanted.endswith((":*", " *")) else (wanted, "")
+    return re2.compile(f"(?s){'.*'.join(map(re2.escape, text.split('*')))}{rest}")
 
 
 def _is_like(text: str, wanted: str) -> bool:
@@ -192,7 +176,10 @@ def simple_commands(line: str, depth: int = 0) -> Iterator[str]:
         if command and command not in {"fi", "done", "else", "}", "then", "do"}:
             yield command
             if depth < MAX_DEPTH and (shell := _SHELL.match(_without_wrappers(command))):
-                yield from simple_commands(_argument(_without_wrappers(command)[shell.end() :]), depth + 1)
+                script = _without_wrappers(command)[shell.end() :]
+                with suppress(ValueError):
+                    script = next(iter(shlex.split(script)), "")
+                yield from simple_commands(script, depth + 1)
         for text in inner if depth < MAX_DEPTH else ():
             yield from simple_commands(text, depth + 1)
         inner.clear()
@@ -226,11 +213,3 @@ def _without_wrappers(command: str) -> str:
     while match := _ASSIGNMENT.match(command) or _WRAPPER.match(command):
         command = command[match.end() :]
     return command
-
-
-def _argument(text: str) -> str:
-    """The first argument in a text, without its quotes."""
-    try:
-        return next(iter(shlex.split(text)), "")
-    except ValueError:
-        return text

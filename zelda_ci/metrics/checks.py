@@ -1,9 +1,11 @@
 """Criteria that need no judge: decided from the calls, hooks, words and changes of a session."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from operator import itemgetter
 from typing import Any
 
 import re2
@@ -31,6 +33,12 @@ BLOCKS = 2
 # How grep and diff name the file whose lines they print.
 _PRINTED = re.compile(r"^(?:[-+]{3} [ab]/(\S{1,300})|([^\s:]{1,300}):)", re.MULTILINE)
 _WRITES_TO = re2.compile(r"\d*>{1,2}\s*\S+")
+
+
+# Turn, number of the call in it, and of the command in its shell line.
+Place = tuple[int, int, int]
+# Whether a check is met, why, and where that can be seen.
+Finding = tuple[bool, str, Sequence[Citation]]
 
 
 @dataclass(frozen=True)
@@ -82,87 +90,70 @@ class Checks:
             for turn in context.transcript.turns
             for number, tool in enumerate(turn.tool_calls, start=1)
         ]
-        self._words: Mapping[str, Callable[[SuiteCheck], CheckDecision]] = {
-            "called": self._called,
-            "not_called": self._not_called,
-            "routed": self._routed,
-            "order": self._order,
-            "before": self._before,
-            "not_read": self._not_read,
-            "changed": self._changed,
-            "changed_only": self._changed_only,
-            "says": self._says,
-            "not_says": self._says,
-            "hook_ran": self._hook_ran,
-            "hook_blocked": self._hook_blocked,
-            "hook_failed": self._hook_failed,
-        }
 
     def decide(self, check: SuiteCheck) -> CheckDecision:
-        """Decide a check."""
-        return self._words[check.word](check)
+        """Decide a check, by the method that has the name of its word."""
+        is_met, reasoning, evidence = getattr(self, f"_{check.word}")(check)
+        return CheckDecision(PASS if is_met else FAIL, reasoning, evidence)
 
-    def _made(self, check: SuiteCheck, rule: str) -> Iterator[tuple[SessionCall, int]]:
+    def _made(self, check: SuiteCheck, rule: str) -> Iterator[tuple[Place, SessionCall]]:
         """The calls that a rule names and that were made; of shell lines each of the commands, by its number."""
         named = Rule(rule, self._manifest)
         for call in self._calls:
             if call.is_made and (call.is_main or check.agent == "any"):
-                yield from ((call, position) for position in named.positions(call))
+                yield from (((call.turn, call.number, position), call) for position in named.positions(call))
 
-    def _called(self, check: SuiteCheck) -> CheckDecision:
-        rule = check.called or ""
-        made = [call for call, _ in self._made(check, rule)]
-        low, high = _range(check.times)
-        count = len(made)
-        if low <= count and (high is None or count <= high):
-            return CheckDecision(PASS, _told(made, rule), cited(made))
-        wanted = f"; asked for: {check.times} times" if check.times is not None else ""
+    def _called(self, check: SuiteCheck) -> Finding:
+        rule, times = check.called or "", check.times
+        made = [call for _, call in self._made(check, rule)]
+        low, dots, high = str("1.." if times is None else times).partition("..")
+        if int(low or 0) <= len(made) <= int(high or (sys.maxsize if dots else low)):
+            return True, _told(made, rule), cited(made)
+        wanted = f"; asked for: {times} times" if times is not None else ""
         tried = [call for call in self._calls if not call.is_made and Rule(rule, self._manifest).covers(call)]
         refused = f" {format_count(len(tried), 'call')} of it did not come to pass." if tried else ""
-        return CheckDecision(FAIL, f"{_told(made, rule)[:-1]}{wanted}.{refused}", cited(made or tried))
+        return False, f"{_told(made, rule)[:-1]}{wanted}.{refused}", cited(made or tried)
 
-    def _not_called(self, check: SuiteCheck) -> CheckDecision:
-        made = [call for call, _ in self._made(check, check.not_called or "")]
-        return CheckDecision(FAIL if made else PASS, _told(made, check.not_called or ""), cited(made))
+    def _not_called(self, check: SuiteCheck) -> Finding:
+        made = [call for _, call in self._made(check, check.not_called or "")]
+        return not made, _told(made, check.not_called or ""), cited(made)
 
-    def _routed(self, check: SuiteCheck) -> CheckDecision:
+    def _routed(self, check: SuiteCheck) -> Finding:
         calls = (call for call in self._calls if call.is_made and call.is_main)
         first, wanted = next((call for call in calls if call.tool.name in TURNS_TO), None), check.routed or ()
         if first is None:
-            return CheckDecision(PASS if "none" in wanted else FAIL, "No skill, sub-agent or command was called.")
+            return "none" in wanted, "No skill, sub-agent or command was called.", ()
         named = (target.partition(" ") for target in wanted if target != "none")
         rules = (f"{'Agent' if kind == 'agent' else 'Skill'}({name})" for kind, _, name in named)
         is_met = any(Rule(rule, self._manifest).covers(first) for rule in rules)
-        why = f"The first call was {first.shown} (turn {first.turn})."
-        return CheckDecision(PASS if is_met else FAIL, why, cited([first]))
+        return is_met, f"The first call was {first.shown} (turn {first.turn}).", cited([first])
 
-    def _order(self, check: SuiteCheck) -> CheckDecision:
-        last, found = (-1, -1, -1), list[SessionCall]()
+    def _order(self, check: SuiteCheck) -> Finding:
+        last: Place = (-1, -1, -1)
+        found: list[SessionCall] = []
         for rule in check.order or ():
-            places = ((*_place(call, position), call) for call, position in self._made(check, rule))
-            nearest = min((each for each in places if each[:3] > last), default=None, key=lambda each: each[:3])
+            later = (each for each in self._made(check, rule) if each[0] > last)
+            nearest = min(later, default=None, key=itemgetter(0))
             if nearest is None:
                 behind = f" after {found[-1].shown!r} (turn {found[-1].turn})" if found else ""
-                return CheckDecision(FAIL, f"No call of {rule}{behind}.", cited(found))
-            last, call = nearest[:3], nearest[3]
+                return False, f"No call of {rule}{behind}.", cited(found)
+            last, call = nearest
             found.append(call)
-        return CheckDecision(PASS, f"Made in this order: {_turns_of(found)}.", cited(found))
+        return True, f"Made in this order: {_turns_of(found)}.", cited(found)
 
-    def _before(self, check: SuiteCheck) -> CheckDecision:
+    def _before(self, check: SuiteCheck) -> Finding:
         both = check.before or Sequel(first="", then="")
         firsts, thens = ([*self._made(check, rule)] for rule in (both.first, both.then))
         if not thens:
-            return CheckDecision(PASS, f"No call of {both.then}.")
-        begun = min((_place(*each) for each in firsts), default=None)
-        early = [call for call, position in thens if begun is None or _place(call, position) < begun]
-        if early:
-            why = f"{early[0].shown!r} (turn {early[0].turn}) came before any {both.first}."
-            return CheckDecision(FAIL, why, cited(early))
-        first = min(firsts, key=lambda each: _place(*each))[0]
+            return True, f"No call of {both.then}.", ()
+        begun, first = min(firsts, default=(None, None), key=itemgetter(0))
+        early = [call for place, call in thens if begun is None or place < begun]
+        if early or first is None:
+            return False, f"{early[0].shown!r} (turn {early[0].turn}) came before any {both.first}.", cited(early)
         why = f"{first.shown!r} (turn {first.turn}) came before {format_count(len(thens), 'call')} of {both.then}."
-        return CheckDecision(PASS, why, cited([first, thens[0][0]]))
+        return True, why, cited([first, thens[0][1]])
 
-    def _not_read(self, check: SuiteCheck) -> CheckDecision:
+    def _not_read(self, check: SuiteCheck) -> Finding:
         is_meant = cache(partial(covers_path, check.not_read or (), manifest=self._manifest))
         found = [
             (call, path)
@@ -172,12 +163,11 @@ class Checks:
             if is_meant(path)
         ]
         if not found:
-            why = "No such file is named by a call that reads, by a shell command or by its output."
-            return CheckDecision(PASS, why)
+            return True, "No such file is named by a call that reads, by a shell command or by its output.", ()
         names = some_of(list(dict.fromkeys(path for _, path in found)), MAX_NAMED)
         calls = list(dict.fromkeys(call for call, _ in found))
         by_shell = " As far as the words of shell commands show." if all(c.tool.name == "Bash" for c in calls) else ""
-        return CheckDecision(FAIL, f"Read: {names} ({_turns_of(calls)}).{by_shell}", cited(calls))
+        return False, f"Read: {names} ({_turns_of(calls)}).{by_shell}", cited(calls)
 
     @property
     def _files(self) -> dict[str, str | None]:
@@ -185,24 +175,24 @@ class Checks:
         files = self._context.changes.files if self._context.changes else ()
         return {path: self._manifest.in_folder(path) for path in files}
 
-    def _changed(self, check: SuiteCheck) -> CheckDecision:
+    def _changed(self, check: SuiteCheck) -> Finding:
         inside = {path: short for path, short in self._files.items() if short is not None}
         found = {
             pattern: [path for path, short in inside.items() if globs.matches([pattern], short)]
             for pattern in check.changed or ()
         }
         if lacking := [pattern for pattern, paths in found.items() if not paths]:
-            return CheckDecision(FAIL, f"No changed file matches {some_of(lacking, MAX_NAMED)}.")
+            return False, f"No changed file matches {some_of(lacking, MAX_NAMED)}.", ()
         paths = list(dict.fromkeys(paths[0] for paths in found.values()))
-        return CheckDecision(PASS, f"Changed: {some_of(paths, MAX_NAMED)}.", [*self._hunks(paths)])
+        return True, f"Changed: {some_of(paths, MAX_NAMED)}.", [*self._hunks(paths)]
 
-    def _changed_only(self, check: SuiteCheck) -> CheckDecision:
+    def _changed_only(self, check: SuiteCheck) -> Finding:
         patterns = check.changed_only or ()
         others = [path for path, short in self._files.items() if short is None or not globs.matches(patterns, short)]
         if others:
-            return CheckDecision(FAIL, f"Also changed: {some_of(others, MAX_NAMED)}.", [*self._hunks(others)])
+            return False, f"Also changed: {some_of(others, MAX_NAMED)}.", [*self._hunks(others)]
         count = format_count(len(self._files), "file")
-        return CheckDecision(PASS, f"{count} changed, none of them another." if self._files else "No file was changed.")
+        return True, f"{count} changed, none of them another." if self._files else "No file was changed.", ()
 
     def _hunks(self, paths: Sequence[str]) -> Iterator[Citation]:
         """The first line that the patch adds to, or removes from, each file."""
@@ -212,19 +202,23 @@ class Checks:
             sign, quote = line.groups() if line else ("+", "")
             yield Citation(kind="removed" if sign == "-" else "patch", path=_text(path), quote=_text(quote.strip()))
 
-    def _says(self, check: SuiteCheck) -> CheckDecision:
+    def _says(self, check: SuiteCheck) -> Finding:
         phrase = check.says or check.not_says or ""
         turns = [turn for turn in self._context.transcript.turns if turn.parent_tool_call_id is None and turn.text]
         last = turns[-1] if turns else None
         text = str(last.text) if last else ""
         match = re2.search(expression_of(phrase) or re2.escape(phrase), text)
-        verdict = PASS if (match is not None) is (check.says is not None) else FAIL
+        is_met = bool(match) is (check.says is not None)
         if last is None:
-            return CheckDecision(verdict, "The session ended without a message.")
-        what = f"says {match[0][:80]!r}" if match else "does not say it"
-        line = _line_with(match[0], text) if match else text[-MAX_QUOTE_LENGTH:].strip().rpartition("\n")[2]
-        where = Citation(kind="said", turn=last.index, quote=_text(line))
-        return CheckDecision(verdict, f"The last message (turn {last.index}) {what}.", [where])
+            return is_met, "The session ended without a message.", ()
+        found, quote = f"The last message (turn {last.index})", text[-MAX_QUOTE_LENGTH:].strip().rpartition("\n")[2]
+        if match:
+            first = str(match[0]).strip().partition("\n")[0]
+            quote = next((line.strip() for line in text.splitlines() if first in line), first)
+        why = f"{found} says {str(match[0])[:80]!r}." if match else f"{found} does not say it."
+        return is_met, why, [Citation(kind="said", turn=last.index, quote=_text(quote))]
+
+    _not_says = _says
 
     def _hooks(self) -> Iterator[tuple[HookRan, int]]:
         """The hooks that ran, each with the turn during which it did."""
@@ -235,17 +229,17 @@ class Checks:
             elif isinstance(entry, HookRan):
                 yield entry, turn
 
-    def _hook_ran(self, check: SuiteCheck) -> CheckDecision:
+    def _hook_ran(self, check: SuiteCheck) -> Finding:
         event, _, part = (check.hook_ran or "").removesuffix(")").partition("(")
         of_event = [(ran, turn) for ran, turn in self._hooks() if ran.event == event]
         found = [(ran, turn) for ran, turn in of_event if not part or self._is_of(ran, part)]
         if found:
             turns = _turns(turn for _, turn in found)
-            return CheckDecision(PASS, f"It ran in {turns}.", [*map(_hook_place, found)])
+            return True, f"It ran in {turns}.", [*map(_hook_place, found)]
         others = f" Others of {event} did." if of_event else ""
         known = not part or any(part in (item.description or "") for item in self._configured(event))
         why = "" if known else f" No hook of {event} in the settings has {part!r} in its command."
-        return CheckDecision(FAIL, f"It did not run.{others}{why}", [*map(_hook_place, of_event)])
+        return False, f"It did not run.{others}{why}", [*map(_hook_place, of_event)]
 
     def _configured(self, event: str) -> Iterator[Any]:
         return (it for it in self._manifest.items if it.kind is ItemKind.HOOK and it.name.partition(":")[0] == event)
@@ -259,26 +253,29 @@ class Checks:
         waiting = [it for it in self._configured(ran.event) if part in (it.description or "")]
         return tool == part or any(waits_for(it.name.partition(":")[2], tool) for it in waiting)
 
-    def _hook_blocked(self, check: SuiteCheck) -> CheckDecision:
+    def _hook_blocked(self, check: SuiteCheck) -> Finding:
         rule = Rule(check.hook_blocked or "", self._manifest)
         tried = [call for call in self._calls if rule.covers(call)]
-        passed = [call for call in tried if not _is_blocked(call)]
+        # So Claude Code answers where a hook refuses a call, with the hook's own reason behind it.
+        by_hook = re.compile(r"PreToolUse:\S+ hook ")
+        passed = [call for call in tried if not (call.tool.denied and by_hook.match(call.tool.output or ""))]
         if not tried:
-            return CheckDecision(FAIL, f"No call of {rule.text} was tried, so no hook could block one.")
+            return False, f"No call of {rule.text} was tried, so no hook could block one.", ()
         if passed:
-            return CheckDecision(FAIL, f"{passed[0].shown!r} (turn {passed[0].turn}) was not blocked.", cited(passed))
-        last = tried[-1].turn, tried[-1].number
-        after = next((call for call in self._calls if (call.turn, call.number) > last), None)
+            return False, f"{passed[0].shown!r} (turn {passed[0].turn}) was not blocked.", cited(passed)
+        after = next(
+            (call for call in self._calls if (call.turn, call.number) > (tried[-1].turn, tried[-1].number)), None
+        )
         then = f"Then the session called {after.shown!r} (turn {after.turn})." if after else "Then it called nothing."
-        return CheckDecision(PASS, f"A hook blocked it {_times(len(tried))} ({_turns_of(tried)}). {then}", cited(tried))
+        return True, f"A hook blocked it {_times(len(tried))} ({_turns_of(tried)}). {then}", cited(tried)
 
-    def _hook_failed(self, _: SuiteCheck) -> CheckDecision:
+    def _hook_failed(self, _: SuiteCheck) -> Finding:
         ran = [*self._hooks()]
         failed = [(hook, turn) for hook, turn in ran if hook.outcome != "success" and hook.exit_code != BLOCKS]
         if failed:
             names = some_of(list(dict.fromkeys(str(hook.name) for hook, _ in failed)), MAX_NAMED)
-            return CheckDecision(FAIL, f"Failed: {names}.", [*map(_hook_place, failed)])
-        return CheckDecision(PASS, f"{format_count(len(ran), 'hook')} ran, none failed." if ran else "No hook ran.")
+            return False, f"Failed: {names}.", [*map(_hook_place, failed)]
+        return True, f"{format_count(len(ran), 'hook')} ran, none failed." if ran else "No hook ran.", ()
 
 
 def cited(calls: Sequence[SessionCall]) -> list[Citation]:
@@ -294,19 +291,6 @@ def cited(calls: Sequence[SessionCall]) -> list[Citation]:
 def _text(text: str) -> Any:
     # Masked where the decision is stored.
     return text[:MAX_QUOTE_LENGTH]
-
-
-def _place(call: SessionCall, position: int) -> tuple[int, int, int]:
-    return call.turn, call.number, position
-
-
-def _range(times: int | str | None) -> tuple[int, int | None]:
-    if times is None:
-        return 1, None
-    if isinstance(times, int):
-        return times, times
-    low, _, high = times.partition("..")
-    return int(low or 0), int(high) if high else None
 
 
 def _times(count: int) -> str:
@@ -326,11 +310,6 @@ def _told(made: Sequence[SessionCall], rule: str) -> str:
     return f"{rule} was called {_times(len(made))} ({_turns_of(made)})." if made else f"No call of {rule} was made."
 
 
-def _line_with(found: str, text: str) -> str:
-    first = found.strip().partition("\n")[0]
-    return next((line.strip() for line in text.splitlines() if first in line), first)
-
-
 def _shown_files(call: SessionCall) -> Iterator[str]:
     """Files whose content a call may have shown, as far as its input and the names in its output tell."""
     tool = call.tool
@@ -341,11 +320,6 @@ def _shown_files(call: SessionCall) -> Iterator[str]:
             yield from (word for word in PATH_WORD.findall(_WRITES_TO.sub(" ", command)) if "/" in word or "." in word)
     if tool.name in {"Grep", "Bash"}:
         yield from (first or second for first, second in _PRINTED.findall(tool.output or ""))
-
-
-def _is_blocked(call: SessionCall) -> bool:
-    """Whether a hook refused a call: Claude Code answers so, with the hook's own reason behind it."""
-    return call.tool.denied and bool(re.match(r"PreToolUse:\S+ hook ", call.tool.output or ""))
 
 
 def waits_for(matcher: str, tool: str) -> bool:

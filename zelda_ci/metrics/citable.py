@@ -6,12 +6,11 @@ its sub-agents. A result proves nothing where it only repeats what the session h
 """
 
 import itertools
-import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from zelda_ci.domain.session import Noticed, SessionTranscript, ToolCall, Turn, UserSaid
-from zelda_ci.judge.rendering import preface, units
+from zelda_ci.judge.rendering import fields, preface, units
 from zelda_ci.metrics.quotes import Line, Standing, lines_of, without_numbers
 
 _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
@@ -45,12 +44,9 @@ def _path_of(section: str) -> str:
 
 
 def patch_lines(patch: str, *, is_bare: bool = False, removed: bool = False) -> Iterator[Line]:
-    """The lines of a patch, or of a part of it that begins with a heading.
+    """The lines of a patch, or of a part of it; bare, only those of files without signs; or what proves a removal.
 
-    Args:
-        patch: As git writes it. Within a hunk, a line that looks like a heading is a line of the file.
-        is_bare: Only the lines of files, without their signs.
-        removed: Whether the removal of something is to be shown.
+    Within a hunk, a line that looks like a heading is a line of the file.
     """
     before = after = 0
     for line in patch.removesuffix("\n").split("\n"):
@@ -112,32 +108,24 @@ def phrase(text: str) -> str:
 
 def typed_in(call: ToolCall) -> str:
     """What a call was given, as a phrase: it or a later one could print it."""
-    return phrase(" ".join(text for name, text in _fields(call.input) if name not in PATHS))
-
-
-def _fields(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """Fields as they are shown: texts as they are, everything else as JSON."""
-    return ((name, it if isinstance(it, str) else json.dumps(it, ensure_ascii=False)) for name, it in values.items())
+    return phrase(" ".join(text for name, text in fields(call.input) if name not in PATHS))
 
 
 def turn_lines(turn: Turn, call: int, typed: Sequence[str], added: str, *, numbers: bool) -> Iterator[Line]:
-    """The lines of a turn, or of one of its calls, without headings.
+    """The lines of a turn, or of one of its calls, without headings; or without numbers that a tool put before them.
 
-    Args:
-        turn: Of a session.
-        call: Its number, or 0 for all of the turn.
-        typed: Phrases that the session had typed by then, also in other calls of the turn.
-        added: What the patch adds, as a `plain` text.
-        numbers: False without those that a tool has put before the lines.
+    `typed` are phrases that the session had typed by then; `added` is what the patch adds, as a `plain` text.
     """
     if not call:
         for start, said in (("(thinking) ", turn.thinking), ("", turn.text)):
             yield from lines_of(f"{start}{said}", Standing.WORDS) if said else ()
     for made in turn.tool_calls[call - 1 : call] if call else turn.tool_calls:
-        for name, text in _fields(made.input):
+        for name, text in fields(made.input):
             yield from lines_of(f"{name}: {text}", _given(made, name, text, added))
         if made.output is not None:
-            output = without_numbers(made.output) if not numbers and _counts_up(made.output) else made.output
+            found = [int(number) for number in re.findall(r"^\s*(\d{1,9})(?:\t|→| \|)", made.output, re.MULTILINE)]
+            counts_up = len(found) > 1 and all(after == before + 1 for before, after in itertools.pairwise(found))
+            output = without_numbers(made.output) if counts_up and not numbers else made.output
             yield from lines_of(output, _returned(made, typed))
 
 
@@ -177,11 +165,6 @@ def _returned(call: ToolCall, typed: Sequence[str]) -> Standing | Callable[[str]
         return Standing.ECHO if is_typed or said.issuperset(words) else Standing.FACT
 
     return standing
-
-
-def _counts_up(output: str) -> bool:
-    found = [int(number) for number in re.findall(r"^\s*(\d{1,9})(?:\t|→| \|)", output, re.MULTILINE)]
-    return len(found) > 1 and all(after == before + 1 for before, after in itertools.pairwise(found))
 
 
 def other_lines(transcript: SessionTranscript, mark: str) -> Iterator[Line]:

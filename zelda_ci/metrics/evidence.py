@@ -60,6 +60,7 @@ class Sources:
     """Why a claim of absence does not hold."""
     image: Callable[[SessionImage], str | None] = lambda _: "no image was shown"
     """Why an image of a call cannot be cited: nobody has seen it."""
+    _passages: dict[object, Sequence[Passage] | None] = field(default_factory=dict, init=False)
 
     @cached_property
     def turns(self) -> dict[int, Turn]:
@@ -83,10 +84,6 @@ class Sources:
     def _added(self) -> str:
         return plain("\n".join(citable.added(self.patch)))
 
-    @cached_property
-    def _passages(self) -> dict[object, Sequence[Passage] | None]:
-        return {}
-
     def passages(self, place: CitedPlace) -> Sequence[Passage] | None:
         """The texts of a place, made once; nothing where there is no such place."""
         key = (place.kind, place.path, place.first_line, place.last_line, place.turn, place.call)
@@ -108,16 +105,13 @@ class Sources:
             case "task":
                 return [lines_of(self.task, Standing.TASK)] if self.task else None
             case _ if place.turn:
-                return self._turn(place)
+                turn = self.turns.get(place.turn)
+                if turn is None or not 0 <= place.call <= len(turn.tool_calls):
+                    return None
+                typed = [phrase for index, phrase in self._typed if index <= place.turn]
+                return [citable.turn_lines(turn, place.call, typed, self._added, numbers=it) for it in (True, False)]
             case _:
                 return [citable.other_lines(self.transcript, self.mark)] if self.transcript else None
-
-    def _turn(self, place: CitedPlace) -> Sequence[Iterable[Line]] | None:
-        turn = self.turns.get(place.turn)
-        if turn is None or not 0 <= place.call <= len(turn.tool_calls):
-            return None
-        typed = [phrase for index, phrase in self._typed if index <= place.turn]
-        return [citable.turn_lines(turn, place.call, typed, self._added, numbers=numbers) for numbers in (True, False)]
 
     def _file(self, place: CitedPlace) -> Sequence[Iterable[Line]] | None:
         """Lines of a file, or without their numbers all of it; of one that is gone, what the patch shows of it."""

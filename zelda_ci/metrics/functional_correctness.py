@@ -13,8 +13,7 @@ from zelda_ci.errors import ConfigError
 from zelda_ci.metrics.base import CommandRequest, Outcome, Scored, Services, Unscored
 from zelda_ci.process import OutputBuffer
 from zelda_ci.test_output.coverage import COVERAGE_REPORTS
-from zelda_ci.test_output.findings import COVERAGE, TESTS, find
-from zelda_ci.test_output.reading import contradictions
+from zelda_ci.test_output.reading import COVERAGE, TESTS, contradictions, find
 from zelda_ci.test_output.reports import TEST_REPORTS
 
 WEIGHTS = {"build": 40.0, "tests": 60.0}
@@ -205,11 +204,7 @@ class FunctionalCorrectness:
 
 
 def check_usable(key: str, done: CommandResult, environment: Mapping[str, str]) -> None:
-    """See to it that a command is one that can be run here: what nobody could start says nothing of the code.
-
-    Raises:
-        ConfigError: A shell, or whoever else ended with its exit code, could not find or start a program.
-    """
+    """Raise ConfigError where a program could not be found or started, which says nothing of the code."""
     if done.exit_code in UNUSABLE:
         last_line = done.output.rstrip().rpartition("\n")[2]
         raise ConfigError(

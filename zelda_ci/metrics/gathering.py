@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import CHECKS, TASK
-from zelda_ci.judge.base import CHARS_PER_TOKEN, CommonPrefix
+from zelda_ci.judge.base import CHARS_PER_TOKEN, CommonPrefix, common_prefix
 from zelda_ci.judge.characters import spelled
 from zelda_ci.judge.images import SessionImages
-from zelda_ci.judge.prompts import common_prefix, fence, mark_of
+from zelda_ci.judge.prompts import fence, mark_of
 from zelda_ci.judge.rendering import windowed
 from zelda_ci.judge.transcript import EarlierFindings, TranscriptPart
 from zelda_ci.judge.workspace import FinalTree

@@ -22,10 +22,11 @@ from zelda_ci.judge.base import (
     JudgeQuestion,
     PromptTooLongError,
     all_of,
+    repeated,
 )
 from zelda_ci.judge.lookups import lookups_of
-from zelda_ci.judge.prompts import render, repeated
-from zelda_ci.judge.transcript import CheckedFinding, EarlierFindings, TranscriptPart, TranscriptQuery, query_transcript
+from zelda_ci.judge.prompts import render
+from zelda_ci.judge.transcript import EarlierFindings, TranscriptQuery, query_transcript
 from zelda_ci.metrics.base import JudgeServices, Unscored
 from zelda_ci.metrics.citations import CitedPlace, Number, Places, Text
 from zelda_ci.metrics.evidence import Citing
@@ -99,8 +100,12 @@ class Draft(Generic[V]):
         """Reasoning, evidence and split, as results hold them."""
         split = {verdict or NOT_JUDGED: votes for verdict, votes in (self.split or {}).items()}
         reasoning = redact(shortened(self.reasoning, MAX_REASONING_LENGTH))
-        evidence = tuple(_stored(place).redacted(redact) for place in self.evidence)
-        return {"reasoning": reasoning, "evidence": evidence, "split": split or None}
+        evidence: list[Citation] = []
+        for place in self.evidence:
+            # What stands beside an absence was not looked up.
+            quote = shortened(place.quote, MAX_QUOTE_LENGTH) if place.quote.strip() and place.kind != "absent" else ""
+            evidence.append(Citation.model_validate({**place.model_dump(), "quote": quote}).redacted(redact))
+        return {"reasoning": reasoning, "evidence": tuple(evidence), "split": split or None}
 
 
 Vote = dict[int, Draft[V]]
@@ -109,12 +114,6 @@ Vote = dict[int, Draft[V]]
 def shortened(text: str, length: int) -> str:
     """A text of at most some length."""
     return text if len(text) <= length else f"{text[: length - 2].rstrip()} …"
-
-
-def _stored(place: CitedPlace) -> Citation:
-    """As results hold it; what stands beside an absence was not looked up."""
-    quote = shortened(place.quote, MAX_QUOTE_LENGTH) if place.quote.strip() and place.kind != "absent" else ""
-    return Citation.model_validate({**place.model_dump(), "quote": quote})
 
 
 def not_judged(why: str | JudgeError, *, again: bool = False) -> Draft[Any]:
@@ -135,13 +134,7 @@ def unjudged(what: str, judged: Sequence[tuple[str, str | None]], details: Recor
 
 
 class Panel(ABC, Generic[Item, V]):
-    """The items of one run before the judge: what is asked, and what its answers come to.
-
-    Args:
-        context: The run.
-        services: The judge, the nonce of the run's fences, and what masks texts.
-        items: What is judged, by number from 1.
-    """
+    """The items of one run, by number from 1, before the judge: what is asked, and what its answers come to."""
 
     prompt: ClassVar[str]
     """The template of its question, with others for its task (`_system`) and for parts of transcripts (`_part`)."""
@@ -192,7 +185,9 @@ class Panel(ABC, Generic[Item, V]):
         query = TranscriptQuery(
             nonce=self.nonce,
             fixed_tokens=max(self._concluding(NO_FINDINGS, numbers).tokens for numbers in _batched(self.items)),
-            question=self._about_part,
+            question=lambda part: self._question(
+                f"{self.prompt}_part", tuple(self.items), self.evidence.before_part(part, self.nonce), part=part
+            ),
             finding=self.form,
             finish=self._conclude,
             merge=self._merged,
@@ -211,14 +206,9 @@ class Panel(ABC, Generic[Item, V]):
         question = self._question(self.prompt, numbers, common, part=None, is_whole=earlier.is_whole)
         return replace(question, shared=(*self.shown, *own), lookups=self._lookups)
 
-    def _about_part(self, part: TranscriptPart) -> JudgeQuestion:
-        common = self.evidence.before_part(part, self.nonce)
-        return self._question(f"{self.prompt}_part", tuple(self.items), common, part=part)
-
     def _question(self, template: str, numbers: Sequence[int], common: CommonPrefix, **values: Any) -> JudgeQuestion:
         body = render(template, can_look_up=self._lookups is not None, **values, **self.asked(numbers))
-        system = render(f"{self.prompt}_system")
-        return JudgeQuestion(system, self.shown, body, common=common)
+        return JudgeQuestion(render(f"{self.prompt}_system"), self.shown, body, common=common)
 
     async def _conclude(self, earlier: EarlierFindings) -> Mapping[int, Draft[V]]:
         """Raises JudgeError where no question at all was answered, or one was too long."""
@@ -331,7 +321,7 @@ class Panel(ABC, Generic[Item, V]):
             found = Draft(self.tie, NO_MAJORITY)
         return replace(found, split=counts if others else None)
 
-    def _checked_part(self, findings: BaseModel) -> CheckedFinding[BaseModel]:
+    def _checked_part(self, findings: BaseModel) -> tuple[BaseModel, list[str]]:
         """What a part says, with those of its quotes that hold; a finding that does not count keeps its facts only."""
         problems: list[str] = []
         kept: list[ItemAnswer] = []
@@ -344,7 +334,7 @@ class Panel(ABC, Generic[Item, V]):
                 problems += [f"Number {finding.number}: {draft.reasoning}"] if draft.is_asked_again else []
                 held = {"evidence": draft.evidence} if draft.verdict else held
             kept.append(finding.model_validate({**dict(finding), **held}))
-        return CheckedFinding(findings.model_validate({name: kept for name, _ in findings}), tuple(problems))
+        return findings.model_validate({name: kept for name, _ in findings}), problems
 
     def _merged(self, parts: Iterable[BaseModel]) -> Mapping[int, Draft[V]]:
         """The conservative rule where nobody could conclude: the worst counts, and what does not decide never does."""

@@ -70,12 +70,7 @@ def lines_of(text: str, standing: Standing | Callable[[str], Standing] = Standin
 
 
 class Passage:
-    """Lines, none of which has a line break, in which quotes are looked up.
-
-    Args:
-        lines: In order.
-        has_signs: Whether + and - before them are part of what is quoted, as in a patch.
-    """
+    """Lines, none of which has a line break, in which quotes are looked up; in a patch, with their signs."""
 
     def __init__(self, lines: Iterable[Line], *, has_signs: bool = False) -> None:
         self._has_signs, given = has_signs, list(lines)
@@ -90,20 +85,16 @@ class Passage:
 
     def find(self, quote: str) -> Iterator[Sequence[Piece]]:
         """Every place at which a quote stands, as the pieces of lines that it covers."""
-        for form in forms_of(quote, has_signs=self._has_signs):
-            yield from self._places_of(form)
-
-    def _places_of(self, wanted: str) -> Iterator[Sequence[Piece]]:
-        start = self._text.find(wanted)
-        for _ in range(MAX_OCCURRENCES):
-            if start < 0:
-                return
-            end = start + len(wanted)
-            if _is_copy(self._text, start, end):
-                pieces = list(self._pieces(start, end))
-                if len(wanted) > 1 or pieces[0][1]:
-                    yield pieces
-            start = self._text.find(wanted, start + 1)
+        for wanted in forms_of(quote, has_signs=self._has_signs):
+            start = -1
+            for _ in range(MAX_OCCURRENCES):
+                if (start := self._text.find(wanted, start + 1)) < 0:
+                    break
+                end = start + len(wanted)
+                if _is_copy(self._text, start, end):
+                    pieces = list(self._pieces(start, end))
+                    if len(wanted) > 1 or pieces[0][1]:
+                        yield pieces
 
     def _pieces(self, start: int, end: int) -> Iterator[Piece]:
         position = bisect_right(self._starts, start) - 1

@@ -4,7 +4,7 @@ Acceptance criteria are judged by vote and checked by citations; checks are deci
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import anyio.to_thread
 from pydantic import BaseModel
@@ -31,10 +31,6 @@ class Verdicts(BaseModel):
     criteria: list[CriterionAnswer]
 
 
-# The verdicts that count, as the judge writes them.
-WORDS = {it.value.upper(): it for it in CriterionVerdict if it is not CriterionVerdict.NOT_JUDGED}
-
-
 class CriteriaPanel(Panel[Criterion, CriterionVerdict]):
     """One run's criteria before the judge.
 
@@ -45,7 +41,8 @@ class CriteriaPanel(Panel[Criterion, CriterionVerdict]):
     prompt = "fulfillment"
     version = "5"
     form = Verdicts
-    words = WORDS
+    # The verdicts that count, as the judge writes them.
+    words: ClassVar = {it.value.upper(): it for it in CriterionVerdict if it is not CriterionVerdict.NOT_JUDGED}
     order = (CriterionVerdict.FAIL, CriterionVerdict.PASS)
     needs_proof = needs_evidence = (CriterionVerdict.PASS,)
     tie = CriterionVerdict.UNDECIDED

@@ -34,7 +34,6 @@ MAX_NAME_LENGTH = 300
 # Characters of a description in the result: the whole is in the file.
 SHORT = 160
 MAX_TOOLS = 200
-
 NO_TOOLS = "No tools available: there are no skills, commands, sub-agents, MCP servers, rules or CLAUDE.md files."
 
 
@@ -107,12 +106,7 @@ class Subject:
     @property
     def name(self) -> str:
         """As it is told and stored."""
-        return self.item.file if self.is_rule else self.item.tool
-
-    @property
-    def is_rule(self) -> bool:
-        """Whether it is followed instead of called."""
-        return self.item.is_followed
+        return self.item.file if self.item.is_followed else self.item.tool
 
     def missed_tool(self, given: ItemAnswer | None) -> str | None:
         """What was missed: all of it, or one tool of a server of which others were called."""
@@ -133,7 +127,7 @@ def subjects(manifest: ToolsManifest, uses: Sequence[ToolUse]) -> dict[int, Subj
         successes = sum(use.calls - use.errors - use.denied for use in own)
         if item.loaded and (item.is_followed or (item.kind in CALLED and (item.is_open or own))):
             found.append(Subject(item, {use.tool: use.calls for use in own}, successes))
-    return dict(enumerate(sorted(found, key=lambda subject: subject.is_rule), start=1))
+    return dict(enumerate(sorted(found, key=lambda subject: subject.item.is_followed), start=1))
 
 
 class ToolPanel(Panel[Subject, Use]):
@@ -161,8 +155,8 @@ class ToolPanel(Panel[Subject, Use]):
         return {"asked": fence("asked", listed, self.nonce), "count": len(numbers), "said": said}
 
     def objection(self, item: Subject, answer: ItemAnswer, verdict: Use) -> str | None:
-        if verdict not in (OF_RULES if item.is_rule else OF_TOOLS):
-            return f"that is no finding on a {'rule' if item.is_rule else 'tool'}."
+        if verdict not in (OF_RULES if item.item.is_followed else OF_TOOLS):
+            return f"that is no finding on a {'rule' if item.item.is_followed else 'tool'}."
         if not answer.reasoning.strip():
             return NO_REASON
         if verdict in NEEDS_CALL and not item.calls:
@@ -178,7 +172,7 @@ class ToolPanel(Panel[Subject, Use]):
         if place.kind == "file" and place.path.removeprefix("./") == item.item.file:
             return Citing(f"{item.item.file} shows what it asks for, not what the session did.")
         # No suite marks which rules are about words: "answer in German" is proven by nothing else.
-        return look_up(place, self.evidence.sources, Criterion(is_about_answer=item.is_rule))
+        return look_up(place, self.evidence.sources, Criterion(is_about_answer=item.item.is_followed))
 
     @cached_property
     def shown(self) -> tuple[str, ...]:
@@ -189,7 +183,7 @@ class ToolPanel(Panel[Subject, Use]):
             if item.kind is ItemKind.MCP_SERVER and not item.loaded
         )
         tools = map(spelled, (*starmap(_tool, self.items.items()), *absent))
-        ruling = {number: subject.item for number, subject in self.items.items() if subject.is_rule}
+        ruling = {number: subject.item for number, subject in self.items.items() if subject.item.is_followed}
         share, mark = budget // 2 // max(1, len(ruling)), mark_of(self.nonce)
         # Each text under a heading that none of them can forge.
         rules = (
@@ -206,11 +200,11 @@ class ToolPanel(Panel[Subject, Use]):
 
 def _named(number: int, subject: Subject) -> str:
     name = spelled(subject.name)[:MAX_NAME_LENGTH]
-    return f"{number}. {'rules in' if subject.is_rule else 'tool'} {name}"
+    return f"{number}. {'rules in' if subject.item.is_followed else 'tool'} {name}"
 
 
 def _tool(number: int, subject: Subject) -> str:
-    if subject.is_rule:
+    if subject.item.is_followed:
         return _named(number, subject)
     item = subject.item
     told = "the model was told only the name" if item.shown is Shown.NAME else item.description or "no description"
@@ -294,7 +288,7 @@ class ToolUsage:
 
         def remarks(use: Use | None) -> Iterator[ToolRemark]:
             for subject, draft in found:
-                if not subject.is_rule and draft.verdict is use:
+                if not subject.item.is_followed and draft.verdict is use:
                     missed = subject.missed_tool(draft.answer) if use is Use.MISSED else None
                     yield ToolRemark(tool=redact(missed or subject.name), **draft.stored(redact))
 
@@ -308,7 +302,7 @@ class ToolUsage:
                     **draft.stored(redact),
                 )
                 for subject, draft in found
-                if subject.is_rule
+                if subject.item.is_followed
             ),
             **{**how, "notes": (*details.notes, *how["notes"])},
         )
@@ -327,8 +321,12 @@ class ToolUsage:
 def _counted(context: EvalContext, manifest: ToolsManifest, redact: Redactor) -> ToolUsageDetails:
     """What is known without a judge."""
     uses = count_uses(context.transcript, manifest, redact)
-    entries = tuple(_entry(item, redact) for item in manifest.items)
-    silent = redact("It was not judged.")
+    entries, silent = [], redact("It was not judged.")
+    for item in manifest.items:
+        # Without what makes a result large.
+        facts = {name: getattr(item, name) for name in ManifestEntry.model_fields}
+        short = {"description": redact(shortened(item.description, SHORT))} if item.description else {}
+        entries.append(ManifestEntry(**facts | short))
     return ToolUsageDetails(
         used={use.tool: use.calls for use in uses},
         uses=uses,
@@ -338,14 +336,6 @@ def _counted(context: EvalContext, manifest: ToolsManifest, redact: Redactor) ->
             if item.is_followed and item.loaded
         ),
         not_loaded=tuple(entry for entry in entries if not entry.loaded and not entry.on_demand),
-        manifest=entries,
+        manifest=tuple(entries),
         notes=manifest.notes,
     )
-
-
-def _entry(item: ManifestItem, redact: Redactor) -> ManifestEntry:
-    """An item without what makes a result large."""
-    facts = {name: getattr(item, name) for name in ManifestEntry.model_fields}
-    if item.description:
-        facts["description"] = redact(shortened(item.description, SHORT))
-    return ManifestEntry(**facts)

@@ -84,6 +84,7 @@ class Meter:
             models=dict(sorted(models.items())),
             api_seconds=sum(exchange.seconds for exchange in self._exchanges),
             wait_seconds=self.wait.seconds,
+            first_tokens=next((it.input_tokens for it in self._exchanges if it.has_tools and it.usage), None),
             throttled=self.wait.throttled,
         )
 
@@ -129,6 +130,7 @@ class MeteredExchange:
         self._request_bytes = len(call.raw_body)
         self._max_tokens = most if isinstance(most := call.body.get("max_tokens"), int) else 0
         self._requested_model = self.model = str(call.body.get("model", ""))
+        self.has_tools = bool(call.body.get("tools"))
         self.place = place
         self.is_retry = is_retry
         self.error: str | None = None
@@ -155,6 +157,12 @@ class MeteredExchange:
     def seconds(self) -> float:
         """Wall time of the exchange so far."""
         return (self._ended_at or time.monotonic()) - self._started_at
+
+    @property
+    def input_tokens(self) -> int:
+        """Return the size of the request, whatever of it came from a cache."""
+        usage = self.model_usage()
+        return usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
 
     def model_usage(self) -> ModelUsage:
         """Tokens and cost of what was seen of the answer."""

@@ -180,7 +180,9 @@ class Investigation:
     def __init__(self, worse: Regressed, change: Change, suite: ResolvedSuite, redact: Redactor, *, emit: Emit) -> None:
         self._worse, self._change, self._suite, self._redact, self._emit = worse, change, suite, redact, emit
         lengths = [part.characters for part in change.found.parts] if worse.measure in RESOURCES else None
-        self._search = Search(len(change.units), base=worse.base, head=worse.head, lengths=lengths)
+        # Where nobody ran the base, who asks takes for granted that it met the criterion.
+        base = worse.base or [100.0]
+        self._search = Search(len(change.units), base=base, head=worse.head, lengths=lengths)
         self._variants: dict[Arm, Variant | None] = {}
         self._waiting: dict[int, Arm] = {}
         self._seen: list[tuple[Arm, float | None]] = []
@@ -223,11 +225,10 @@ class Investigation:
         seen, self._seen = self._seen, []
         known = [(arm, value) for arm, value in seen if value is not None]
         confirming = self._search.confirming
-        if confirming is None or any(arm != {confirming} for arm, _ in known):
-            self._confirmation = []
-        else:
-            self._confirmation += known
+        self._confirmation += [(arm, value) for arm, value in known if arm == {confirming}]
         self._search.observe([arm for arm, _ in seen], [value for _, value in seen])
+        if self._search.confirming != confirming:
+            self._confirmation = []
         for arm in dict.fromkeys(arm for arm, _ in known):
             self._rounds.append(self._round(arm, [value for other, value in known if other == arm]))
         if known:

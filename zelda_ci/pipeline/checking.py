@@ -218,7 +218,7 @@ class Checker:
         if isinstance(way, ZeldaError):
             return made(self._redact, subject, "failed", model, way.message, hint=way.hint)
         # The answers of models depend on the credentials.
-        identity = "".join(secret.fingerprint() for secret in self._prepared.settings.secrets())
+        identity = "".join(secret.fingerprint() for secret in self._prepared.settings.secrets)
         key = json.dumps([__version__, "model", way.address, model, identity])
         if known := self._recall(key, MODEL_SECONDS):
             return known

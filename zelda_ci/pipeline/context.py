@@ -46,7 +46,7 @@ ELLIPSIS = "…"
 
 
 @dataclass(frozen=True)
-class Part:
+class ItemTexts:
     """One thing that steers, with its texts: that which is always there, and that which comes on demand."""
 
     item: ManifestItem
@@ -56,10 +56,10 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Given:
+class SideContext:
     """What a fresh session is given."""
 
-    parts: Sequence[Part]
+    parts: Sequence[ItemTexts]
     first: Call
     """Its first request."""
     window: int
@@ -75,7 +75,7 @@ async def context_report(prepared: Prepared, proxy: ModelProxy, emit: Emit) -> C
     async with proxy, AsyncExitStack() as stack:
         emit(Checking("the files that steer"))
         opened = {name: await _open(side, prepared, proxy, stack) for name, side in sides.items()}
-        head, given = opened["head"], dict[str, Given]()
+        head, given = opened["head"], dict[str, SideContext]()
         different = {name: it for name, it in opened.items() if it is head or it.tree.lines != head.tree.lines}
         emit(Checking(f"what Claude Code gives a fresh session ({' and '.join(different)})"))
 
@@ -112,7 +112,7 @@ async def _open(side: Workspaces, prepared: Prepared, proxy: ModelProxy, stack: 
     return Opened(workspace, offered, tree, findings)
 
 
-async def _given(side: Opened, prepared: Prepared, proxy: ModelProxy, name: str) -> Given:
+async def _given(side: Opened, prepared: Prepared, proxy: ModelProxy, name: str) -> SideContext:
     """Begin a session, whose model is not asked, and take down what it is given."""
     workspace, suite, redact, usage = side.workspace, prepared.suites[0], prepared.redact, dict[str, Any]()
     pins = await anyio.to_thread.run_sync(lambda: find_pins(workspace, redact, mods=suite.isolation.mods))
@@ -138,11 +138,11 @@ async def _given(side: Opened, prepared: Prepared, proxy: ModelProxy, name: str)
     listings, tools = tuple(told.listings), {name: json.dumps(it) for name, it in told.definitions.items()}
     loaded = {str(tool.get("name")) for tool in told.first.body["tools"]}
 
-    def parts() -> list[Part]:
+    def parts() -> list[ItemTexts]:
         reader = _Reader(Tree(workspace.root), files, listings, tools, loaded)
         return [*reader.parts(side.offered)]
 
-    return Given(await anyio.to_thread.run_sync(parts), told.first, int(usage.get("rawMaxTokens") or 0))
+    return SideContext(await anyio.to_thread.run_sync(parts), told.first, int(usage.get("rawMaxTokens") or 0))
 
 
 def _memory_files(usage: Mapping[str, Any], workspace: Workspace) -> frozenset[str]:
@@ -166,7 +166,7 @@ class _Reader:
     loaded: set[str]
     """The tools that do not."""
 
-    def parts(self, offered: ToolsManifest) -> Iterator[Part]:
+    def parts(self, offered: ToolsManifest) -> Iterator[ItemTexts]:
         """Yield what takes part of the context, now or later."""
         for item in offered.items:
             if not (item.problem or item.shadowed):
@@ -174,35 +174,35 @@ class _Reader:
                 if part.always or part.on_demand:
                     yield part
 
-    def _server(self, item: ManifestItem) -> Part:
+    def _server(self, item: ManifestItem) -> ItemTexts:
         own = {name: text for name, text in self.tools.items() if name.startswith(f"{item.tool}__")}
         waiting = sorted(own.keys() - self.loaded)
         always = "\n".join([*(own[name] for name in sorted(own.keys() & self.loaded)), *waiting])
-        return Part(item, always, "\n".join(own[name] for name in waiting))
+        return ItemTexts(item, always, "\n".join(own[name] for name in waiting))
 
-    def _document(self, item: ManifestItem) -> Part:
+    def _document(self, item: ManifestItem) -> ItemTexts:
         document = MarkdownDocument()
         with suppress(Unfit):
             document = parse(self.tree.read(item.file))
         if item.kind in FOLLOWED:
             is_there = {item.file, self.tree.real(item.file)} & self.memory
             waits = item.below or item.paths
-            return Part(item, document.shown) if is_there else Part(item, "", document.shown if waits else "")
+            return ItemTexts(item, document.shown) if is_there else ItemTexts(item, "", document.shown if waits else "")
         if not KINDS[item.kind].call or item.kind is ItemKind.WORKFLOW:
-            return Part(item)
+            return ItemTexts(item)
         body = document.body.strip()
         entry = next(iter(listed_as(item, self.listings)), None)
         description = (document.words("description") or "") if item.kind is ItemKind.AGENT else document.offer
         if entry is None:
             # One that waits for a folder comes with its description.
             later = f"{description}\n{body}" if item.below else body
-            return Part(item, body if item.is_main else "", "" if item.is_main else later)
+            return ItemTexts(item, body if item.is_main else "", "" if item.is_main else later)
         seen = entry[1] or ""
         is_cut = item.shown is Shown.DESCRIPTION and (not seen or seen.endswith(ELLIPSIS))
         cut = max(0, len(description) - len(seen.removesuffix(ELLIPSIS))) if is_cut else 0
         if item.is_main:
-            return Part(item, f"{entry[0]}\n{body}", "", cut)
-        return Part(item, entry[0], body, cut)
+            return ItemTexts(item, f"{entry[0]}\n{body}", "", cut)
+        return ItemTexts(item, entry[0], body, cut)
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ class _Counts:
     is_estimated: bool
 
 
-async def _counted(sides: Iterable[Given], prepared: Prepared, proxy: ModelProxy, emit: Emit) -> _Counts:
+async def _counted(sides: Iterable[SideContext], prepared: Prepared, proxy: ModelProxy, emit: Emit) -> _Counts:
     """Count all texts of all sides in one way: by the API, or where that does not answer each time, by an estimate."""
     sides, model = tuple(sides), prepared.suites[0].execution.model
     texts = {text for side in sides for part in side.parts for text in (part.always, part.on_demand) if text}
@@ -257,7 +257,7 @@ async def _counted_by_api(texts: set[str], requests: Sequence[Call], model: str,
     return _Counts({text: max(0, counts[text] - frame) for text in texts}, firsts, is_estimated=False)
 
 
-def _listing(side: Opened, given: Given, counts: _Counts, prepared: Prepared) -> ContextListing:
+def _listing(side: Opened, given: SideContext, counts: _Counts, prepared: Prepared) -> ContextListing:
     size = {"": 0, **counts.texts}
     items = tuple(
         ContextItem(
@@ -272,7 +272,7 @@ def _listing(side: Opened, given: Given, counts: _Counts, prepared: Prepared) ->
     )
     whole, source, redact = counts.requests[id(given.first)], side.workspace.source, prepared.redact
     return ContextListing(
-        commit=None if source.dirty or source.commit is None else redact(source.commit),
+        commit=None if source.parent or source.commit is None else redact(source.commit),
         model=redact(prepared.suites[0].execution.model),
         window=given.window,
         own=max(0, whole - sum(item.always for item in items)),

@@ -13,8 +13,7 @@ import anyio
 from zelda_ci import metrics
 from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails
-from zelda_ci.domain.evaluation import EvalResult
-from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.run import BatchResult, JudgeUsage, RunResult
 from zelda_ci.domain.session import SessionStatus

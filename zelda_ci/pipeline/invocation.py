@@ -170,7 +170,7 @@ class Prepared:
     @cached_property
     def redact(self) -> Redactor:
         """Masks these and the credentials."""
-        return Redactor([*self.settings.secrets(), *self.found_secrets.secrets])
+        return Redactor([*self.settings.secrets, *self.found_secrets.secrets])
 
     @cached_property
     def workspaces(self) -> Workspaces:

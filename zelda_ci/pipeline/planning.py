@@ -23,7 +23,7 @@ from zelda_ci.compare.schedule import (
 )
 from zelda_ci.compare.sides import RunMetrics
 from zelda_ci.domain.arms import Forecast, MoreTrials, SuiteArms, SuiteForecast, TrialPrice
-from zelda_ci.domain.history import at_a_glance
+from zelda_ci.domain.outcome import at_a_glance
 from zelda_ci.domain.run import RunResult, StoredTrials
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import DoneReason, Side, TrialPlan, plan_of, trials_alone

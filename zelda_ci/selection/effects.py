@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import Literal
 
 from zelda_ci.domain.fingerprint import Steers
-from zelda_ci.domain.kinds import CLAUDE, MEMORY_FALLBACKS, MEMORY_FILES, SKILL_FILE, is_memory, may_steer, of_folder
+from zelda_ci.domain.kinds import CLAUDE, KINDS, MEMORY_FALLBACKS, MEMORY_FILES, SKILL_FILE, is_memory, may_steer
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.files import globs
 
@@ -63,7 +63,6 @@ class Effect:
     unit: str = ""
     """Path of the skill, command or sub-agent of which only the text changed, or of what leads to the file."""
     touches: Callable[[str], bool] | None = None
-    """Whether touching a file loads it."""
     read: frozenset[str] = frozenset()
     """Files and folders of which a suite that touched one, and did not change it itself, is concerned."""
 
@@ -176,7 +175,7 @@ def steering_effect(change: FileChange, folder: str) -> Effect:
     *folders, name = path.split("/")
     home = folders[: folders.index(CLAUDE)] if CLAUDE in folders else folders
     base, inside = "/".join(home), folders[len(home) + 1 :]
-    kind = of_folder(inside[0]) if inside else None
+    kind = next((row for row in KINDS.values() if inside and row.folder == inside[0]), None)
     on_all = Effect(path, "all", "always in context" if is_memory(name) else "every suite may use it")
     if change.after is None:
         return replace(on_all, why="it is gone")

@@ -53,7 +53,6 @@ class Mention(NamedTuple):
 
 
 def in_document(text: str) -> Iterator[Mention]:
-    """Words of a Markdown file."""
     document = parse(text)
     yield from in_program(text[: len(text) - len(document.body)])
     yield from (Mention(name, "imports") for name in mentioned(text))

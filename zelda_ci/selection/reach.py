@@ -170,7 +170,6 @@ class Graph:
         return may_steer(path) or path in self._steering
 
     def look_into(self, path: str, text: str) -> None:
-        """Note what a file leads to."""
         steers, is_document = self.steers(path), path.endswith(DOCUMENT_ENDINGS)
         if steers:
             own = described(path, text)
@@ -234,12 +233,9 @@ class Graph:
                     self._follow(path, file, f"run by {path}")
                 recipe = self._recipes.get(file, "")
                 # "Make sure" is no target; in "run make lint" there may be one.
-                is_target = mention.target and re.search(
-                    rf"^\W*{re.escape(mention.target)}\W*[:=]", recipe, re.MULTILINE
-                )
-                for each in (
-                    dict.fromkeys(mentions.in_recipe(name, recipe)) if mention.how != "names" or is_target else ()
-                ):
+                target = mention.target and rf"^\W*{re.escape(mention.target)}\W*[:=]"
+                is_run = mention.how != "names" or (target and re.search(target, recipe, re.MULTILINE))
+                for each in dict.fromkeys(mentions.in_recipe(name, recipe)) if is_run else ():
                     self._note(path, each, f"run by {file} for {path}")
 
     def _note_agents(self, path: str, text: str) -> None:

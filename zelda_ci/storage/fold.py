@@ -4,33 +4,14 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from zelda_ci.domain import session
 from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.session import (
-    SYNTHETIC_MODEL,
-    AssistantSaid,
-    Denied,
-    Ended,
-    Entry,
-    HookRan,
-    McpServer,
-    McpServerState,
-    ResponseEnded,
-    ServersReported,
-    SessionRecord,
-    SessionTranscript,
-    Started,
-    ToolCall,
-    ToolCalled,
-    ToolReturned,
-    Turn,
-    Usage,
-)
 from zelda_ci.redact import UNKNOWN, SafeText, joined
 
 
 def transcript_of(
-    run: RunResult, prompt: SafeText, records: Sequence[SessionRecord], wall_seconds: float | None = None
-) -> SessionTranscript:
+    run: RunResult, prompt: SafeText, records: Sequence[session.SessionRecord], wall_seconds: float | None = None
+) -> session.SessionTranscript:
     """Fold the records of a run's session, complete or cut off anywhere, into its transcript. Nothing said is lost.
 
     The blocks of one response share a message id and a thread: they become one turn, at the place of the first.
@@ -38,40 +19,40 @@ def transcript_of(
     Of several init and result messages the last tells most: servers have connected, and costs add up over them.
     A session without a time lasted until its last record.
     """
-    started: Started | None = None
-    ended: Ended | None = None
-    servers: dict[SafeText, McpServerState] = {}
+    started: session.Started | None = None
+    ended: session.Ended | None = None
+    servers: dict[SafeText, session.McpServerState] = {}
     turns: dict[tuple[SafeText, SafeText | None], _OpenTurn] = {}
     # By id of a call, those of the last response that made it.
-    calls: dict[SafeText, dict[str, ToolCall]] = {}
+    calls: dict[SafeText, dict[str, session.ToolCall]] = {}
     denied: set[str] = set()
-    entries: list[_OpenTurn | Entry] = []
+    entries: list[_OpenTurn | session.Entry] = []
     for record in records:
         match record:
-            case ServersReported():
+            case session.ServersReported():
                 _update_servers(servers, record.servers, record.at, has_started=started is not None)
-            case Started():
+            case session.Started():
                 _update_servers(servers, record.mcp_servers, record.at, has_started=started is not None)
                 started = record
-            case Ended():
+            case session.Ended():
                 ended = record
-            case AssistantSaid() | ToolCalled() | ResponseEnded():
+            case session.AssistantSaid() | session.ToolCalled() | session.ResponseEnded():
                 key = (record.message_id, record.parent_tool_call_id)
                 if key not in turns:
                     turns[key] = _OpenTurn(*key, record.at)
                     entries.append(turns[key])
                 turns[key].add(record)
-                if isinstance(record, ToolCalled):
+                if isinstance(record, session.ToolCalled):
                     calls[record.id] = turns[key].calls
-            case ToolReturned() if (own := calls.get(record.id)) and own[record.id].ended_at is None:
+            case session.ToolReturned() if (own := calls.get(record.id)) and own[record.id].ended_at is None:
                 answer = {"output": record.output, "is_error": record.is_error, "images": record.images}
                 own[record.id] = own[record.id].replace(**answer, ended_at=record.at)
             case _:
-                if isinstance(record, Denied) and record.tool_call_id:
+                if isinstance(record, session.Denied) and record.tool_call_id:
                     denied.add(record.tool_call_id)
                 entries.append(record)
     numbers = itertools.count(1)
-    return SessionTranscript(
+    return session.SessionTranscript(
         run_id=run.run_id,
         prompt=prompt,
         started_at=run.started_at,
@@ -89,11 +70,15 @@ def transcript_of(
 
 
 def _update_servers(
-    known: dict[SafeText, McpServerState], servers: Iterable[McpServer], seconds: float, *, has_started: bool
+    known: dict[SafeText, session.McpServerState],
+    servers: Iterable[session.McpServer],
+    seconds: float,
+    *,
+    has_started: bool,
 ) -> None:
     """Note the servers' states; the init message before says which of them the session had begun without."""
     for server in servers:
-        before = known.get(server.name) or McpServerState(name=server.name, status=server.status)
+        before = known.get(server.name) or session.McpServerState(name=server.name, status=server.status)
         news = {name: getattr(server, name) for name in server.model_fields_set}
         if server.status != before.status:
             news.setdefault("error", None)
@@ -110,23 +95,23 @@ class _OpenTurn:
     model: SafeText | None = None
     texts: list[SafeText] = field(default_factory=list)
     thoughts: list[SafeText] = field(default_factory=list)
-    calls: dict[str, ToolCall] = field(default_factory=dict)
-    usage: Usage | None = None
+    calls: dict[str, session.ToolCall] = field(default_factory=dict)
+    usage: session.Usage | None = None
 
-    def add(self, record: AssistantSaid | ToolCalled | ResponseEnded) -> None:
-        if isinstance(record, ResponseEnded):
+    def add(self, record: session.AssistantSaid | session.ToolCalled | session.ResponseEnded) -> None:
+        if isinstance(record, session.ResponseEnded):
             self.usage = record.usage
             return
         self.model = self.model or record.model
-        if isinstance(record, AssistantSaid):
+        if isinstance(record, session.AssistantSaid):
             (self.thoughts if record.thinking else self.texts).append(record.text)
         else:
             # Claude Code may repeat a block; the same id in another response is another call.
-            call = ToolCall(id=record.id, name=record.name, input=record.input, started_at=record.at)
+            call = session.ToolCall(id=record.id, name=record.name, input=record.input, started_at=record.at)
             self.calls.setdefault(record.id, call)
 
-    def close(self, index: int, denied: set[str]) -> Turn:
-        return Turn(
+    def close(self, index: int, denied: set[str]) -> session.Turn:
+        return session.Turn(
             index=index,
             message_id=self.message_id,
             model=self.model or UNKNOWN,
@@ -136,18 +121,18 @@ class _OpenTurn:
             thinking=joined("\n\n", self.thoughts) if self.thoughts else None,
             tool_calls=tuple(call.replace(denied=True) if call.id in denied else call for call in self.calls.values()),
             usage=self.usage,
-            synthetic=self.model == SYNTHETIC_MODEL,
+            synthetic=self.model == session.SYNTHETIC_MODEL,
         )
 
 
-def _arranged(entries: Sequence[_OpenTurn | Entry]) -> Iterator[_OpenTurn | Entry]:
+def _arranged(entries: Sequence[_OpenTurn | session.Entry]) -> Iterator[_OpenTurn | session.Entry]:
     """The main thread in the order of time, with each sub-agent's whole thread behind the turn that called it.
 
     Which of several threads speaks first is a matter of milliseconds, and so is which of several hooks ends first: in
     the order of time, the same session would read otherwise each time, and its turns would have other numbers.
     """
     calls = {call for entry in entries if isinstance(entry, _OpenTurn) for call in entry.calls}
-    threads: dict[str | None, list[_OpenTurn | Entry]] = {None: []}
+    threads: dict[str | None, list[_OpenTurn | session.Entry]] = {None: []}
     for entry in entries:
         parent = getattr(entry, "parent_tool_call_id", None)
         threads.setdefault(parent if parent in calls else None, []).append(entry)
@@ -161,12 +146,12 @@ def _arranged(entries: Sequence[_OpenTurn | Entry]) -> Iterator[_OpenTurn | Entr
             waiting += _hooks_in_order(threads.pop(call, ()))[::-1]
 
 
-def _hooks_in_order(entries: Iterable[_OpenTurn | Entry]) -> list[_OpenTurn | Entry]:
+def _hooks_in_order(entries: Iterable[_OpenTurn | session.Entry]) -> list[_OpenTurn | session.Entry]:
     """Neighbouring hooks by event, each in the order of its first; then by name, outcome and output."""
-    ordered: list[_OpenTurn | Entry] = []
-    for _, group in itertools.groupby(entries, key=lambda entry: isinstance(entry, HookRan)):
+    ordered: list[_OpenTurn | session.Entry] = []
+    for _, group in itertools.groupby(entries, key=lambda entry: isinstance(entry, session.HookRan)):
         neighbours = list(group)
-        hooks = [entry for entry in neighbours if isinstance(entry, HookRan)]
+        hooks = [entry for entry in neighbours if isinstance(entry, session.HookRan)]
         events = list(dict.fromkeys(hook.event for hook in hooks))
         hooks.sort(key=lambda hook: (events.index(hook.event), hook.name, hook.outcome, hook.output))
         ordered += hooks or neighbours

@@ -85,11 +85,9 @@ def _latest(history: ResultStore, match: re.Match[str], key: str, nouns: tuple[s
         raise NotStoredError(f"There is no stored run of the suite {suite!r}. {guess}", hint=hint, code="RUN_UNKNOWN")
     if back >= len(found):
         of = f" of the suite {suite}" if suite else ""
-        hint = (
-            "Make another with `zelda run`; `latest` is the newest, `latest~1` the one before. `zelda list` shows all."
-        )
+        hint = "`latest` is the newest, `latest~1` the one before. `zelda list` shows all."
         message = f"There is no {match[0]}: {format_count(len(found), *nouns)} stored{of}."
-        raise NotStoredError(message, hint=hint, code="RUN_UNKNOWN")
+        raise NotStoredError(message, hint=f"Make another with `zelda run`; {hint}", code="RUN_UNKNOWN")
     return tuple(list(found.values())[back])
 
 

@@ -18,22 +18,12 @@ import orjson
 from pydantic import ValidationError
 
 from zelda_ci import __version__
+from zelda_ci.domain import session
 from zelda_ci.domain.attribution import Attribution
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.history import History, SkippedRun, StoredRun, at_a_glance
 from zelda_ci.domain.manifest import ToolsManifest
+from zelda_ci.domain.outcome import History, SkippedRun, StoredRun, at_a_glance
 from zelda_ci.domain.run import Failure, RunResult, StoredComparison
-from zelda_ci.domain.session import (
-    MAX_IMAGE_BYTES,
-    SYNTHETIC_MODEL,
-    AssistantSaid,
-    SessionImage,
-    SessionRecord,
-    SessionStatus,
-    SessionTranscript,
-    Started,
-    ToolCalled,
-)
 from zelda_ci.errors import StorageError, ZeldaError
 from zelda_ci.files import atomic, locks, untrusted
 from zelda_ci.files.atomic import TEMPORARY, read_file, storage_errors, write_whole
@@ -132,7 +122,7 @@ class RunFolder:
         """Write down the result of the run if nothing more is recorded; again whenever more is known."""
         write_whole(self.path / PROVISIONAL, [codec.encode(provisional, indent=2)], durable=False)
 
-    def append(self, record: SessionRecord) -> None:
+    def append(self, record: session.SessionRecord) -> None:
         """Hand a record of the session to the operating system, which keeps it if this process is killed now.
 
         Raises:
@@ -148,7 +138,7 @@ class RunFolder:
                 rest = rest[os.write(self._journal, rest) :]
         self._torn = False
 
-    def records(self) -> Iterator[SessionRecord]:
+    def records(self) -> Iterator[session.SessionRecord]:
         """Read what was appended, even where the file was deleted meanwhile; a torn or foreign line is passed over."""
         passed = 0
         with storage_errors(self.path / JOURNAL), os.fdopen(os.dup(self._journal), "rb") as lines:
@@ -161,7 +151,7 @@ class RunFolder:
         if passed:
             log.warning("%s: lines that could not be read: %d", self.path / JOURNAL, passed)
 
-    def finish(self, result: RunResult, transcript: SessionTranscript) -> None:
+    def finish(self, result: RunResult, transcript: session.SessionTranscript) -> None:
         """Write transcript and result, remove what led to them, and let go of the lock.
 
         Raises:
@@ -195,7 +185,6 @@ class RunFolder:
 
     @property
     def last_heard(self) -> datetime:
-        """Time of the last record."""
         return datetime.fromtimestamp(os.fstat(self._journal).st_mtime, UTC)
 
     def _tidy(self) -> None:
@@ -214,8 +203,8 @@ class RunFolder:
     def result(self) -> RunResult:
         return self._read(RunResult, RESULT, MAX_RESULT_BYTES)
 
-    def transcript(self) -> SessionTranscript:
-        return self._read(SessionTranscript, TRANSCRIPT)
+    def transcript(self) -> session.SessionTranscript:
+        return self._read(session.SessionTranscript, TRANSCRIPT)
 
     def patch(self) -> bytes:
         """Patch of the session, empty where it is not known."""
@@ -294,7 +283,6 @@ class ResultStore:
                 shutil.rmtree(path)
 
     def keep_log(self, run_id: str, step: str, output: SafeText) -> None:
-        """Keep what a command of a run printed beside the run's result."""
         # Not flushed to the disk: a log is worth less than the second that takes on a busy machine.
         write_whole(self._runs / run_id / log_name(step), [output.encode()], durable=False)
 
@@ -402,7 +390,7 @@ class ResultStore:
             return size if size <= MAX_TRANSCRIPT_BYTES else 0
         return 0
 
-    def transcript(self, run_id: str) -> SessionTranscript | None:
+    def transcript(self, run_id: str) -> session.SessionTranscript | None:
         """A transcript; nothing where it is not stored, cannot be read, or is too large to be shown."""
         with suppress(StorageError):
             return self.run(run_id).transcript() if self.size(run_id) else None
@@ -412,9 +400,9 @@ class ResultStore:
         """The patch of a session; empty where it is not known, or too large to be shown."""
         return self._kept(run_id, PATCH, MAX_PATCH_BYTES)
 
-    def image(self, run_id: str, image: SessionImage) -> bytes:
+    def image(self, run_id: str, image: session.SessionImage) -> bytes:
         """An image that a tool returned; empty where it is not kept."""
-        return self._kept(run_id, f"{IMAGES}/{image.file_name}", MAX_IMAGE_BYTES)
+        return self._kept(run_id, f"{IMAGES}/{image.file_name}", session.MAX_IMAGE_BYTES)
 
     def _kept(self, run_id: str, name: str, max_bytes: int) -> bytes:
         with suppress(StorageError):
@@ -491,26 +479,24 @@ class RunState:
     folder: RunFolder
     known: RunResult
     redact: Redactor
-    records: list[SessionRecord] = field(default_factory=list)
+    records: list[session.SessionRecord] = field(default_factory=list)
     responses: set[str] = field(default_factory=set)
     """Of the model in the main thread, by id."""
     wall_seconds: float = 0.0
 
     def update(self, **facts: object) -> None:
-        """Replace fields of the result by what is known now."""
         self.known = self.known.replace(**facts)
 
-    def record(self, record: SessionRecord) -> None:
-        """Take a record of the session."""
+    def record(self, record: session.SessionRecord) -> None:
         # First to disk: what was shown to somebody must still be there after a kill.
         self.folder.append(record)
         self.records.append(record)
-        if isinstance(record, Started):
+        if isinstance(record, session.Started):
             self.update(versions=self.known.versions.replace(cli=record.cli_version))
         elif (
-            isinstance(record, AssistantSaid | ToolCalled)
+            isinstance(record, session.AssistantSaid | session.ToolCalled)
             and record.parent_tool_call_id is None
-            and record.model != SYNTHETIC_MODEL
+            and record.model != session.SYNTHETIC_MODEL
         ):
             self.responses.add(record.message_id)
 
@@ -518,9 +504,9 @@ class RunState:
         """Settle that the run could not be carried out."""
         hint = self.redact(exc.hint) if exc.hint else None
         failure = Failure(code=exc.code, message=self.redact(exc.message), hint=hint)
-        self.update(status=SessionStatus.FAILED, failure=failure)
+        self.update(status=session.SessionStatus.FAILED, failure=failure)
 
-    def transcript(self) -> SessionTranscript:
+    def transcript(self) -> session.SessionTranscript:
         """The session as far as it was heard."""
         prompt = self.redact(self.known.config.prompt)
         return transcript_of(self.known, prompt, self.records, self.wall_seconds or None)

@@ -57,7 +57,6 @@ class Survey:
 
     @property
     def programs(self) -> tuple[str, ...]:
-        """Folders in which the setup command installs programs."""
         return self.kinds[0].programs if self.kinds else ()
 
     def sentences(self) -> Iterator[str]:
@@ -92,7 +91,7 @@ class Survey:
 def survey(folder: Path, settings: EnvironmentSettings) -> Survey:
     """Look at a folder; secrets that lie in it are masked."""
     root = folder.resolve()
-    redact = Redactor([*settings.secrets(), *find_secrets(root, settings.environ, ()).secrets])
+    redact = Redactor([*settings.secrets, *find_secrets(root, settings.environ, ()).secrets])
     top, files, place, found = look(root, *NEW_ONES)
     offered = scan(top, root, redact, refusals)
     known = find_root(root.parent) if root != top else root
@@ -101,13 +100,7 @@ def survey(folder: Path, settings: EnvironmentSettings) -> Survey:
 
 
 def refused_settings(folder: Path, redact: Redactor, top: Path | None = None) -> tuple[RefusedSetting, ...]:
-    """Return what is not loaded of the settings files and plugins of a project as they lie there.
-
-    Args:
-        folder: Of the project.
-        redact: For everything that is found.
-        top: Of its tree; without it that of its repository.
-    """
+    """Return what is not loaded of the settings files and plugins of a project; `top` is that of its repository."""
     root = folder.resolve()
     return _not_loaded(scan((top or top_of(root) or root).resolve(), root, redact, refusals), redact)
 

@@ -3,9 +3,9 @@
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
 from xml.etree.ElementTree import Element
 
 import re2
@@ -63,13 +63,12 @@ class Coverage:
     branches: Share | None = None
 
 
-def _percent(text: str) -> Share | None:
+def _percent(text: str, scale: int = 1) -> Share | None:
     """A share as printed; None for what is no percentage."""
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return Share(value) if 0 <= value <= 100 else None
+    with suppress(ValueError):
+        if 0 <= (value := scale * float(text)) <= 100:
+            return Share(value)
+    return None
 
 
 def _total(shares: Sequence[Share | None]) -> Share | None:
@@ -118,16 +117,13 @@ def _json(text: str) -> Coverage | None:
             lines = Share.of(int(totals["covered_lines"]), int(totals["num_statements"]))
             branches = Share.of(int(totals.get("covered_branches", 0)), int(totals.get("num_branches", 0)))
             return Coverage("coverage.py JSON", lines, branches) if lines else None
-        lines, branches = (_istanbul_share(document["total"].get(part)) for part in ("lines", "branches"))
+        lines, branches = (
+            part and (Share.of(int(part["covered"]), int(part["total"])) or _percent(str(part.get("pct"))))
+            for part in map(document["total"].get, ("lines", "branches"))
+        )
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError, OverflowError):
         return None
     return Coverage("Istanbul JSON summary", lines, branches) if lines else None
-
-
-def _istanbul_share(part: dict[str, Any] | None) -> Share | None:
-    if not part:
-        return None
-    return Share.of(int(part["covered"]), int(part["total"])) or _percent(str(part.get("pct")))
 
 
 def _xml(raw: bytes) -> Coverage | None:
@@ -139,9 +135,13 @@ def _xml(raw: bytes) -> Coverage | None:
     if root.tag == "coverage":
         lines, branches = _cobertura(root, "line", "lines"), _cobertura(root, "branch", "branches")
         return Coverage("Cobertura XML", lines, branches) if lines and root.get("line-rate") else None
-    counters = {counter.get("type"): counter for counter in root.findall("counter")} if root.tag == "report" else {}
-    lines, branches = (_jacoco(counters.get(kind)) for kind in ("LINE", "BRANCH"))
-    return Coverage("JaCoCo XML", lines, branches) if lines else None
+    shares: dict[str | None, Share | None] = {}
+    for counter in root.findall("counter") if root.tag == "report" else ():
+        covered, missed = attribute_count(counter, "covered"), attribute_count(counter, "missed")
+        valid = None if covered is None or missed is None else covered + missed
+        shares[counter.get("type")] = Share.of(covered, valid)
+    lines = shares.get("LINE")
+    return Coverage("JaCoCo XML", lines, shares.get("BRANCH")) if lines else None
 
 
 def _cobertura(root: Element, part: str, parts: str) -> Share | None:
@@ -149,15 +149,7 @@ def _cobertura(root: Element, part: str, parts: str) -> Share | None:
     # There are none: the rate says 0 or 1.
     if counted or attribute_count(root, f"{parts}-valid") == 0:
         return counted
-    try:
-        return _percent(str(100 * float(root.get(f"{part}-rate") or "nan")))
-    except ValueError:
-        return None
-
-
-def _jacoco(counter: Element | None) -> Share | None:
-    covered, missed = (None if counter is None else attribute_count(counter, name) for name in ("covered", "missed"))
-    return None if covered is None or missed is None else Share.of(covered, covered + missed)
+    return _percent(root.get(f"{part}-rate") or "nan", scale=100)
 
 
 _TABLE = re2.compile(r"\|? *All files *\|([\d. |-]*)")
@@ -182,13 +174,13 @@ def _table(lines: Lines) -> Iterator[Coverage]:
 
 
 def _printed_summary(lines: Lines) -> Iterator[Coverage]:
-    shares: dict[str, Share] = {}
+    branches: Share | None = None
     for _, match in matches(lines, _SUMMARY):
-        if share := Share.of(int(match[3][:9]), int(match[4][:9])):
-            shares[match[1]] = share
-        if match[1] == "Lines" and "Lines" in shares:
-            yield Coverage("Istanbul text", shares["Lines"], shares.get("Branches"))
-            shares = {}
+        share = Share.of(int(match[3][:9]), int(match[4][:9]))
+        branches = share if match[1] == "Branches" and share else branches
+        if match[1] == "Lines" and share:
+            yield Coverage("Istanbul text", share, branches)
+            branches = None
 
 
 def _coverage_py(lines: Lines) -> Iterator[Coverage]:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -35,29 +36,18 @@ def read_document(text: str, first: int = 0, last: int = 0) -> Iterator[Tally]:
     """The tally of a document, if it is one of these."""
     try:
         # Infinity and NaN are no numbers of JSON, and no counts.
-        document = json.loads(text, parse_constant=_refuse)
+        document = json.loads(text, parse_constant=_count)
     except (ValueError, RecursionError):
         return
     for form in _FORMS:
-        try:
-            tally = form(document)
-        except _WRONG:
-            continue
-        if tally:
-            yield replace(tally, first=first, last=last)
-            return
-
-
-def _refuse(_name: str) -> None:
-    raise ValueError("not a number of JSON")
+        with suppress(*_WRONG):
+            if tally := form(document):
+                yield replace(tally, first=first, last=last)
+                return
 
 
 def _count(value: Any) -> int:
-    """A count of tests.
-
-    Raises:
-        ValueError: It cannot be one.
-    """
+    """A count of tests; raises ValueError where it cannot be one."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_COUNT:
         raise ValueError("no count")
     return value
@@ -79,7 +69,8 @@ def _jest(document: Document) -> Tally | None:
     for suite in document["testResults"]:
         listed = suite.get("assertionResults") or suite.get("testResults") or ()
         tests += [(test["status"], test.get("fullName") or test.get("title")) for test in listed]
-        flaky += sum(test["status"] == "passed" and _retried(test) for test in listed)
+        green = [test for test in listed if test["status"] == "passed"]
+        flaky += sum(_count(test.get("invocations") or 1) > 1 or bool(test.get("retryReasons")) for test in green)
         # Vitest does not count files that failed to load: such a file failed and has no tests.
         broken += [("failed", suite.get("name"))] if suite.get("status") == "failed" and not listed else []
     total, passed, failed = (_count(document[f"num{kind}Tests"]) for kind in ("Total", "Passed", "Failed"))
@@ -92,15 +83,10 @@ def _jest(document: Document) -> Tally | None:
     return _tally("Jest JSON", (passed, failed, max(unloaded, lost), pending), [*tests, *broken], flaky)
 
 
-def _retried(test: Document) -> bool:
-    return _count(test.get("invocations") or 1) > 1 or bool(test.get("retryReasons"))
-
-
 def _mocha(document: Document) -> Tally | None:
     stats = document["stats"]
-    tests = [
-        (kind, test) for kind, part in (("passed", "passes"), ("failed", "failures")) for test in document.get(part, ())
-    ]
+    kinds = (("passed", "passes"), ("failed", "failures"))
+    tests = [(kind, test) for kind, part in kinds for test in document.get(part, ())]
     skipped = _count(stats["pending"]) + _count(stats.get("skipped", 0) if "results" in document else 0)
     counts = _count(stats["passes"]), _count(stats["failures"]), 0, skipped
     flaky = sum(kind == "passed" and _count(test.get("currentRetry") or 0) > 0 for kind, test in tests)
@@ -110,21 +96,14 @@ def _mocha(document: Document) -> Tally | None:
 def _rspec(document: Document) -> Tally | None:
     summary = document["summary"]
     total, failed, pending = (_count(summary[f"{part}_count"]) for part in ("example", "failure", "pending"))
-    counts = (
-        _count(total - failed - pending),
-        failed,
-        _count(summary.get("errors_outside_of_examples_count", 0)),
-        pending,
-    )
-    return _tally(
-        "RSpec JSON", counts, [(test["status"], test.get("full_description")) for test in document["examples"]]
-    )
+    outside = _count(summary.get("errors_outside_of_examples_count", 0))
+    tests = [(test["status"], test.get("full_description")) for test in document["examples"]]
+    return _tally("RSpec JSON", (_count(total - failed - pending), failed, outside, pending), tests)
 
 
 def _playwright(document: Document) -> Tally | None:
-    expected, failed, skipped, flaky = (
-        _count(document["stats"][part]) for part in ("expected", "unexpected", "skipped", "flaky")
-    )
+    parts = ("expected", "unexpected", "skipped", "flaky")
+    expected, failed, skipped, flaky = (_count(document["stats"][part]) for part in parts)
     return _tally("Playwright JSON", (expected + flaky, failed, len(document.get("errors", ())), skipped), (), flaky)
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from zelda_ci.test_output.tally import GAP, LEVEL, Lines
 
@@ -48,11 +48,6 @@ def by_label(lines: Lines) -> Mapping[str, list[str]]:
     # More are words of a log: nobody runs as many runners at once, and each of them is read for itself.
     most = set(sorted(labelled, key=lambda label: -len(labelled[label]))[:MAX_LABELS])
     return {label: own for label, own in labelled.items() if label in most}
-
-
-def without(lines: Lines, labels: Collection[str]) -> Lines:
-    """The lines that carry none of these labels."""
-    return [line for line in lines if (parts := split(line)) is None or parts[0] not in labels] if labels else lines
 
 
 def bare(line: str) -> str:

@@ -1,17 +1,65 @@
-"""Output and reports of a test command in, a summary out."""
+"""All that a test command tells: output and reports in, tests and coverage out."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
-from zelda_ci.domain.test_run import RunnerCounts, TestSummary
+import anyio
+import anyio.to_thread
+
+from zelda_ci.domain.test_run import CoverageSummary, RunnerCounts, TestSummary
+from zelda_ci.process import OutputBuffer
 from zelda_ci.redact import Redactor
 from zelda_ci.test_output import documents
-from zelda_ci.test_output.labels import MAX_DEPTH, by_label, without
+from zelda_ci.test_output.coverage import read_coverage
+from zelda_ci.test_output.labels import MAX_DEPTH, by_label, split
 from zelda_ci.test_output.ledger import Ledger, account, alarms, uncounted
-from zelda_ci.test_output.reports import ReportFile, read_printed_xml, read_reports
+from zelda_ci.test_output.reports import RefusedXmlError, ReportFile, read_printed_xml, read_reports
 from zelda_ci.test_output.runners import go, python, tap
 from zelda_ci.test_output.summaries import read_summaries
 from zelda_ci.test_output.tally import GAP, MAX_WIDTH, Lines, Output, Tally, first_names
+
+# Output and reports are bounded and read in linear time; this is for a machine that is hardly there.
+MAX_SECONDS = 120.0
+# Kinds of reports.
+TESTS: Final = "test"
+COVERAGE: Final = "coverage"
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Tests and coverage, as a command's output and reports tell."""
+
+    tests: TestSummary
+    coverage: CoverageSummary
+
+
+async def find(
+    exit_code: int | None,
+    printed: OutputBuffer,
+    reports: Mapping[str, Sequence[ReportFile]],
+    redact: Redactor,
+    *,
+    max_seconds: float = MAX_SECONDS,
+) -> Findings:
+    """Read the output of a test command, and its reports by kind, in a thread; counts are unclear where that fails."""
+
+    def read() -> Findings:
+        output = Output(*printed.pieces())
+        tests = read_tests(output, reports.get(TESTS, ()), exit_code, redact)
+        return Findings(tests, read_coverage(output, reports.get(COVERAGE, ())))
+
+    try:
+        with anyio.fail_after(max_seconds):
+            return await anyio.to_thread.run_sync(read, abandon_on_cancel=True)
+    except TimeoutError:
+        problem = f"that took longer than {max_seconds:g} s"
+    # Output may be hostile: whatever it does to a reader, the other suites go on.
+    except Exception as error:  # noqa: BLE001
+        problem = f"the reader broke off ({type(error).__name__})"
+    told = f"its output could not be read: {problem}"
+    return Findings(TestSummary(unclear=(redact(told),)), CoverageSummary(note=f"Of the tests, {told}."))
+
 
 Reader = Callable[[Lines], Iterable[Tally]]
 # Each is asked only where one of its hallmarks occurs, which is far cheaper to find out.
@@ -52,21 +100,15 @@ _MERGED = frozenset({"Cargo", ".NET"})
 
 
 def read_tests(output: Output, reports: Iterable[ReportFile], exit_code: int | None, redact: Redactor) -> TestSummary:
-    """What a test command did: from its reports, else from a stream in its output, else from closing summaries.
-
-    Args:
-        output: What it printed, whole or as head and tail.
-        reports: Report files written by this command, and by no earlier one.
-        exit_code: Of the command; None when it was ended.
-        redact: Through which names of tests become `SafeText`.
-    """
+    """What a test command did: from its own reports, else from a stream in its output, else from closing summaries."""
     reported, problems = read_reports(reports, succeeded=exit_code == 0)
-    notes = [f"The report {problem.path} was not used: {problem.reason}." for problem in problems]
+    notes = [f"The report {path} was not used: {problem}." for path, problem in problems]
     lines = output.lines()
     ledger, why = _from_output(lines)
     # What was printed tells what a broken report would have, and an exit code that a failure was in it.
     lost = exit_code == 0 and not ledger.counted
-    doubts = [f"the report {problem.path} cannot be read" for problem in problems if problem.broken and lost]
+    broken = [path for path, problem in problems if isinstance(problem, RefusedXmlError)]
+    doubts = [f"the report {path} cannot be read" for path in broken if lost]
     counted: Sequence[Tally] = reported
     if not any(tally.total for tally in reported):
         # A report without any test says less than an output that tells of some.
@@ -106,17 +148,13 @@ def _by_runner(lines: Lines, depth: int = MAX_DEPTH) -> Ledger:
     ledgers = {label: _by_runner(own, depth - 1) for label, own in by_label(lines).items()} if depth else {}
     # A label only counts where a runner speaks behind it: many lines begin with a word and a colon.
     speaking = {label: own for label, own in ledgers.items() if own.doubts or any(one.certain for one in own.counted)}
-    rest = without(lines, speaking)
+    rest = [it for it in lines if (parts := split(it)) is None or parts[0] not in speaking] if speaking else lines
     ledger = account(rest, recognise(rest))
     if not speaking and not ledger.counted:
         speaking = {label: own for label, own in ledgers.items() if own.counted}
-    labelled = [
-        replace(tally, label=f"{label} {tally.label}".rstrip())
-        for label, own in speaking.items()
-        for tally in own.counted
-    ]
+    labelled = [(f"{label} {one.label}".rstrip(), one) for label, own in speaking.items() for one in own.counted]
+    counted = (*(replace(tally, label=label) for label, tally in labelled), *ledger.counted)
     doubts = [doubt for own in speaking.values() for doubt in own.doubts]
-    counted = (*labelled, *ledger.counted)
     if not any(tally.red for tally in counted) and (ledger.counted or depth == MAX_DEPTH):
         doubts += alarms(rest, ledger.counted)
     return Ledger(counted, tuple(dict.fromkeys((*doubts, *ledger.doubts))))
@@ -128,28 +166,20 @@ def _merged(tallies: Iterable[Tally]) -> list[Tally]:
     for tally in tallies:
         last = merged[-1] if merged else None
         if last and tally.format in _MERGED and (last.format, last.label) == (tally.format, tally.label):
-            passed, failed, errored, skipped = map(sum, zip(last.outcomes, tally.outcomes, strict=True))
-            names = first_names((*last.failures, *tally.failures))
-            last = replace(last, passed=passed, failed=failed, errored=errored, skipped=skipped, failures=names)
-            merged[-1] = replace(last, flaky=last.flaky + tally.flaky)
+            kinds = ("passed", "failed", "errored", "skipped", "flaky")
+            counts: Any = {kind: getattr(last, kind) + getattr(tally, kind) for kind in kinds}
+            merged[-1] = replace(last, failures=first_names((*last.failures, *tally.failures)), **counts)
         else:
             merged.append(tally)
     return merged
 
 
 def _counts(tally: Tally, redact: Redactor, *, several: bool) -> RunnerCounts:
-    return RunnerCounts(
-        format=tally.format,
-        source=tally.source,
-        unit=tally.unit,
-        label=redact(tally.label) if tally.label and several else None,
-        passed=tally.passed,
-        failed=tally.failed,
-        errored=tally.errored,
-        skipped=tally.skipped,
-        flaky=min(tally.flaky, tally.passed),
-        failures=tuple(redact(redact(name[: 10 * MAX_NAME_LENGTH])[:MAX_NAME_LENGTH]) for name in tally.failures),
-    )
+    counts = {name: getattr(tally, name) for name in RunnerCounts.model_fields}
+    counts["label"] = redact(tally.label) if tally.label and several else None
+    counts["flaky"] = min(tally.flaky, tally.passed)
+    names = (redact(name[: 10 * MAX_NAME_LENGTH])[:MAX_NAME_LENGTH] for name in tally.failures)
+    return RunnerCounts(**counts | {"failures": tuple(map(redact, names))})
 
 
 def contradictions(summary: TestSummary, exit_code: int | None) -> tuple[str, ...]:

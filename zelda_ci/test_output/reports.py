@@ -42,11 +42,7 @@ class _XmlTree(TreeBuilder):
 
 
 def parse_xml(raw: bytes) -> Element:
-    """The root of a document, with namespaces cut off the names.
-
-    Raises:
-        RefusedXmlError: The document should not be parsed, or cannot be.
-    """
+    """The root of a document, without namespaces; raises RefusedXmlError where it should not be parsed, or cannot."""
     # No report needs entities. In an encoding that hides them here, the parser bounds what they become.
     if b"<!ENTITY" in raw:
         raise RefusedXmlError("it declares entities")
@@ -138,9 +134,7 @@ def _read_junit(root: Element) -> Iterator[CaseOutcome]:
 def read_xml(raw: bytes, *, succeeded: bool) -> tuple[str, list[CaseOutcome]]:
     """Format and tests of a document, by its root and what is in it; names, texts and file names say nothing.
 
-    Raises:
-        RefusedXmlError: It should not be parsed, or contradicts itself.
-        ValueError: It is XML of another kind.
+    Raises RefusedXmlError where it should not be parsed or contradicts itself, ValueError for XML of another kind.
     """
     root = parse_xml(raw)
     if root.tag not in _FORMATS:
@@ -157,24 +151,15 @@ def read_xml(raw: bytes, *, succeeded: bool) -> tuple[str, list[CaseOutcome]]:
 def tally(form: str, outcomes: list[CaseOutcome], *, succeeded: bool, **more: Any) -> Tally:
     """Counts of one runner's tests.
 
-    Args:
-        form: Of the reports.
-        outcomes: Of one or several reports of the same runner.
-        succeeded: Whether the command did. Then a failed test that is listed again as passed passed on a retry;
-            otherwise the two may be different tests of the same name.
-        more: What else is known of the run.
+    Where the command succeeded, a failed test that is listed again as passed passed on a retry; otherwise the two may
+    be different tests of the same name.
     """
-    counted = _after_retries(outcomes) if succeeded else outcomes
-    flaky = sum(outcome.flaky for outcome in counted)
-    return Tally.of(form, ((outcome.kind, outcome.name) for outcome in counted), flaky=flaky, **more)
-
-
-def _after_retries(outcomes: list[CaseOutcome]) -> list[CaseOutcome]:
-    passed = {outcome.same for outcome in outcomes if outcome.kind == "passed"}
+    passed = {outcome.same for outcome in outcomes if outcome.kind == "passed" and succeeded}
     failed = {outcome.same: outcome.name for outcome in outcomes if outcome.kind in {"failed", "errored"}}
     lucky = {same: name for same, name in failed.items() if same and same in passed}
-    others = [outcome for outcome in outcomes if outcome.same not in lucky]
-    return [*others, *(CaseOutcome(name, "passed", flaky=True) for name in sorted(lucky.values()))]
+    counted = [(outcome.kind, outcome.name) for outcome in outcomes if outcome.same not in lucky]
+    flaky = sum(outcome.flaky for outcome in outcomes if outcome.same not in lucky) + len(lucky)
+    return Tally.of(form, [*counted, *(("passed", name) for name in sorted(lucky.values()))], flaky=flaky, **more)
 
 
 # Globs of well-known places, for files written after the command started.
@@ -216,33 +201,23 @@ class ReportFile:
     raw: bytes
 
 
-@dataclass(frozen=True)
-class ReportProblem:
-    """A report that could not be used, and why, in words that follow its name."""
-
-    path: str
-    reason: str
-    broken: bool = False
-    """Whether it may have told of failures."""
-
-
-def read_reports(reports: Iterable[ReportFile], *, succeeded: bool) -> tuple[list[Tally], list[ReportProblem]]:
-    """A tally per folder and format, and what could not be read. A copy of a report counts once."""
+def read_reports(reports: Iterable[ReportFile], *, succeeded: bool) -> tuple[list[Tally], list[tuple[str, ValueError]]]:
+    """A tally per folder and format, and the paths of what could not be used with why; a copy counts once."""
     cases: defaultdict[tuple[str, str], list[CaseOutcome]] = defaultdict(list)
     tallies: list[Tally] = []
-    problems: list[ReportProblem] = []
+    problems: list[tuple[str, ValueError]] = []
     budget = MAX_CASES
     # Two globs may find one file, and some tools write a report to two places.
     for report in {report.raw: report for report in reports}.values():
         if budget < 0:
-            problems.append(ReportProblem(report.path, f"there are more than {MAX_CASES} test cases before it"))
+            problems.append((report.path, ValueError(f"there are more than {MAX_CASES} test cases before it")))
             continue
         folder = str(PurePosixPath(report.path).parent)
         if report.raw.lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n").startswith(b"<"):
             try:
                 form, outcomes = read_xml(report.raw, succeeded=succeeded)
             except ValueError as problem:
-                problems.append(ReportProblem(report.path, str(problem), isinstance(problem, RefusedXmlError)))
+                problems.append((report.path, problem))
             else:
                 budget -= len(outcomes)
                 cases[form, folder].extend(outcomes)
@@ -252,7 +227,7 @@ def read_reports(reports: Iterable[ReportFile], *, succeeded: bool) -> tuple[lis
         others = list(documents.read_document(decode(report.raw))) or [*go.read_json(lines), *tap.read_tap(lines)]
         tallies.extend(replace(other, label=folder) for other in others)
         if not others:
-            problems.append(ReportProblem(report.path, "no format was recognised in it"))
+            problems.append((report.path, ValueError("no format was recognised in it")))
     for (form, folder), outcomes in cases.items():
         tallies.append(tally(form, outcomes, succeeded=succeeded, label=folder))
     return [replace(report, source="report") for report in _once(tallies)], problems
@@ -270,10 +245,8 @@ def _once(tallies: list[Tally]) -> list[Tally]:
     kept: list[Tally] = []
     for report in (report for group in groups for report in group):
         others = [other for other in kept if other.format != report.format]
-        inside = [
-            other for other in by_format[report.format]
-            if other.label != report.label and PurePosixPath(other.label).is_relative_to(report.label)
-        ]  # fmt: skip
+        alike = (other for other in by_format[report.format] if other.label != report.label)
+        inside = [other for other in alike if PurePosixPath(other.label).is_relative_to(report.label)]
         if not same_run([report], inside) and not any(same_run([report], [other]) for other in others):
             kept.append(report)
     return [report for report in tallies if any(report is other for other in kept)]

@@ -76,9 +76,6 @@ SIGNS = {
     "prove": r"\S+\.t \.{2,}.*",
 }
 _DOTNET_NAME = r"^(?:  Failed|failed) (\S.*?) (?:\[[<\d].*\]|\(\d.*\))$"
-_SCALA = (
-    rf"Tests: succeeded (?P<p>{N}), failed (?P<f>{N}), canceled (?P<s>{N}), ignored (?P<s2>{N}), pending (?P<s3>{N})"
-)
 _PHP = rf"Tests: (?P<t>{N}), Assertions: {N}(?:, Errors: (?P<e>{N}))?(?:, Failures: (?P<f>{N}))?.*\."
 _PHP_SKIPPED = rf", (?:Skipped|Incomplete): (?P<s>{N})"
 _PHP_NAME = r"^\d+\) (\S+::\S.*)$"
@@ -122,7 +119,7 @@ GRAMMARS: tuple[Grammar, ...] = (
     # Java, Kotlin, Scala
     Grammar("Maven Surefire", rf"Results ?:\n(?:.*\n)*?Tests run: (?P<t>{N}), Failures: (?P<f>{N}), Errors: (?P<e>{N}), Skipped: (?P<s>{N})(?:, Flakes: (?P<k>{N}))?",
         names=r"^  ?(?:Run \d+: )?([\w.$]+(?:\[[^]\n]*\])?)[:>\xbb ]", named="end"),
-    Grammar("ScalaTest", rf"(?:Suites: completed {N}, aborted (?P<e>{N})\n+)?{_SCALA}", names=r"^ ?- (\S.*) \*\*\* FAILED \*\*\*"),
+    Grammar("ScalaTest", rf"(?:Suites: completed {N}, aborted (?P<e>{N})\n+)?Tests: succeeded (?P<p>{N}), failed (?P<f>{N}), canceled (?P<s>{N}), ignored (?P<s2>{N}), pending (?P<s3>{N})", names=r"^ ?- (\S.*) \*\*\* FAILED \*\*\*"),
     Grammar("sbt", rf"(?:Passed|Failed|Error): Total (?P<t>{N}), Failed (?P<f>{N}), Errors (?P<e>{N}), Passed (?P<p>{N})"
         rf"(?:, (?:Skipped|Ignored) (?P<s>{N}))?(?:, (?:Skipped|Ignored|Canceled) (?P<s2>{N}))?(?:, (?:Canceled|Pending) (?P<s3>{N}))?(?:, Pending (?P<s4>{N}))?"),
     Grammar("TestNG", rf"Total tests run: (?P<t>{N}),(?: Passes: {N},)? Failures: (?P<f>{N}), Skips: (?P<s>{N})(?:\nConfiguration Failures: (?P<x>{N}), Skips: {N})?"),
@@ -340,12 +337,10 @@ def _counts(row: Grammar, match: Any) -> Counter[str]:
                 counts[name[0]] += _number(text or "no")
     for entry in re2.split(r" *[,|] *", match["l"]) if match.groupdict().get("l") else ():
         part = _LISTED.fullmatch(entry)
-        counts[_kind(part[2] or part[3]) if part else "?"] += int(part[1] or part[4]) if part else 1
+        word = (part[2] or part[3]) if part else ""
+        kind = _WORDS.get(word) or _WORDS.get(word.removesuffix("s"), "?")
+        counts[kind] += int(part[1] or part[4]) if part else 1
     return counts
-
-
-def _kind(word: str) -> str:
-    return _WORDS.get(word) or _WORDS.get(word.removesuffix("s"), "?")
 
 
 def _number(text: str) -> int:

@@ -1,6 +1,6 @@
 """What a recogniser finds, before it is redacted, and the lines and loops that recognisers share."""
 
-import codecs
+import json
 import re
 from bisect import bisect_left
 from collections import Counter
@@ -136,13 +136,6 @@ _STAMP = re2.compile(
     r"(?: \d\d[OE]\+?)?|\[\d\d:\d\d:\d\d(?:[.,]\d+)?Z?\]|\d\d:\d\d:\d\d(?:[.,]\d+)?Z?|#\d+ \d+\.\d+)(?: |$)"
 )
 LEVEL = re2.compile(r"(?m)^ *\[(?:info|error|warn|INFO|ERROR|WARNING|junit|java|exec|testng)\] ?")
-_MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
 
 
 @dataclass(frozen=True)
@@ -174,9 +167,8 @@ def decode(raw: str | bytes) -> str:
     if isinstance(raw, str):
         return raw
     # PowerShell writes UTF-16 with a byte order mark where it redirects output to a file.
-    for mark, encoding in _MARKS:
-        if raw.startswith(mark):
-            return raw.decode(encoding, "replace")
+    if (encoding := json.detect_encoding(raw)) in {"utf-8-sig", "utf-16", "utf-32"}:
+        return raw.decode(encoding, "replace")
     # UTF-16 without a mark: every other byte of plain text is zero.
     if b"\0" in raw[:200] and raw[1:200:2].count(0) > len(raw[:200]) // 3:
         return raw.decode("utf-16-le", "replace")

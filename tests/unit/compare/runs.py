@@ -19,8 +19,7 @@ from zelda_ci.domain.details import (
     ToolRemark,
     ToolUsageDetails,
 )
-from zelda_ci.domain.evaluation import EvalResult
-from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.run import BatchResult, RunResult, Versions
 from zelda_ci.domain.session import SessionStatus, Usage
 from zelda_ci.domain.suite import ExecutionSettings, GateSettings, ResolvedSuite

@@ -10,8 +10,7 @@ from statistics import fmean
 from tests.unit.compare.runs import efficiency, fulfillment, tool_usage, trials
 from zelda_ci.compare.comparison import compare
 from zelda_ci.domain.comparison import Comparison, Verdict
-from zelda_ci.domain.evaluation import EvalResult
-from zelda_ci.domain.measures import Measure
+from zelda_ci.domain.measures import EvalResult, Measure
 from zelda_ci.domain.run import RunResult
 
 FULFILLMENT = Measure.REQUIREMENT_FULFILLMENT

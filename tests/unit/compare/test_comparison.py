@@ -20,8 +20,7 @@ from tests.unit.compare.runs import (
 from zelda_ci.compare.comparison import ONE_TRIAL_PROVES_NOTHING, SINGLE_TRIAL, TOO_FEW, TOO_NOISY, compare
 from zelda_ci.compare.questions import TOLERATED
 from zelda_ci.domain.comparison import Verdict
-from zelda_ci.domain.evaluation import EvalResult
-from zelda_ci.domain.measures import Measure, Metric
+from zelda_ci.domain.measures import EvalResult, Measure, Metric
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import GateSettings, ScoreLimits

@@ -21,9 +21,8 @@ from tests.unit.compare.runs import (
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import failures, gate, missed_minimums, recorded_settings
 from zelda_ci.domain.comparison import Uncounted
-from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.kinds import ItemKind
-from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.steering import Unit, UnitUse

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from zelda_ci.config import project
 from zelda_ci.config.merge import LoadedSuite
-from zelda_ci.config.project import LoadedProject
+from zelda_ci.config.project import InvalidConfigError, LoadedProject
 
 GOOD = "prompt: Do it.\n"
 
@@ -21,7 +21,11 @@ def make(root: Path, **files: str | bytes) -> Path:
 
 def problems(root: Path) -> list[str]:
     """Every line that the user sees."""
-    return [str(problem) for problem in project.examine(root).problems]
+    try:
+        project.load(root)
+    except InvalidConfigError as invalid:
+        return [str(problem) for problem in invalid.problems]
+    return []
 
 
 def about_suite(root: Path, text: str | bytes) -> list[str]:

@@ -34,7 +34,7 @@ def test_a_credential_that_came_in_another_way_stands_for_its_variable():
     assert (found := read.credential())
     assert found.secret
     assert found.secret.mask(f"{KEY} is sent") == "*** is sent"
-    assert Redactor(read.secrets())(f"{KEY} 'old-key-1234'") == "*** ***"
+    assert Redactor(read.secrets)(f"{KEY} 'old-key-1234'") == "*** ***"
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ HARMLESS = {
 
 @for_each([*((name, "value-1234", True) for name in SECRET), *((*each, False) for each in HARMLESS.items())])
 def test_values_worth_masking_are_secrets_and_harmless_ones_are_not(name, value, is_secret):
-    found = environment.read_environment({name: value}).secrets()
+    found = environment.read_environment({name: value}).secrets
     assert [secret.reveal() for secret in found] == [value] * is_secret
 
 
@@ -87,5 +87,5 @@ def test_all_wrong_values_are_told_at_once_and_no_secret_is_ever_shown():
     read = environment.read_environment(
         {"ANTHROPIC_API_KEY": KEY, "A": "postgres://me:hunter2@db:5432/x", "B": "http://[b:@"}
     )
-    assert {secret.reveal() for secret in read.secrets()} == {KEY, "hunter2"}
+    assert {secret.reveal() for secret in read.secrets} == {KEY, "hunter2"}
     assert KEY not in repr(read)

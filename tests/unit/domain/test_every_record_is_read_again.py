@@ -14,9 +14,8 @@ from pydantic import AwareDatetime
 from tests.builders import suite
 from zelda_ci import domain
 from zelda_ci.domain.base import Record, Setting
-from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.manifest import ManifestEntry
-from zelda_ci.domain.measures import METRICS
+from zelda_ci.domain.measures import METRICS, EvalResult
 from zelda_ci.domain.run import CountedTrials
 from zelda_ci.domain.session import SessionImage
 from zelda_ci.domain.suite import ResolvedSuite

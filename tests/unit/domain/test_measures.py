@@ -9,8 +9,8 @@ from pydantic.alias_generators import to_camel
 
 from tests.golden.batches import checked, efficiency, run
 from tests.golden.ci_reports import REPORTS
-from zelda_ci.domain.history import History, at_a_glance
 from zelda_ci.domain.measures import MEASURES, METRICS, Measure, Metric, values
+from zelda_ci.domain.outcome import History, at_a_glance
 from zelda_ci.domain.run import RunResult
 from zelda_ci.report.builders.comparison import amount
 from zelda_ci.report.builders.history import history_table

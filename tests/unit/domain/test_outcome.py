@@ -4,8 +4,7 @@ import pytest
 
 from tests.builders import START, result, safe, suite
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.evaluation import EvalResult
-from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import SessionStatus

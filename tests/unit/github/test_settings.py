@@ -174,5 +174,5 @@ def test_credentials_go_where_zelda_looks_and_never_print(tmp_path: Path) -> Non
     assert (credential := passed.credential())
     assert credential.secret is found.anthropic_api_key
     assert not [name for name in passed.environ if name.startswith("INPUT_")]
-    assert Redactor(passed.secrets())(f"{TOKEN} sk-ant-fake-from-input sk-ant-fake-from-environment") == "*** *** ***"
+    assert Redactor(passed.secrets)(f"{TOKEN} sk-ant-fake-from-input sk-ant-fake-from-environment") == "*** *** ***"
     assert "sk-ant-fake" not in repr(passed)

@@ -16,10 +16,10 @@ from zelda_ci.domain.session import SessionImage, SessionTranscript
 from zelda_ci.domain.suite import JudgeSettings
 from zelda_ci.files import untrusted
 from zelda_ci.judge import images as seen
-from zelda_ci.judge.base import JudgeQuestion
+from zelda_ci.judge.base import JudgeQuestion, common_prefix
 from zelda_ci.judge.conversation import Conversation
 from zelda_ci.judge.images import SessionImages
-from zelda_ci.judge.prompts import common_prefix, fence, mark_of, new_nonce
+from zelda_ci.judge.prompts import fence, mark_of, new_nonce
 from zelda_ci.judge.rendering import units
 from zelda_ci.metrics.evidence import Sources, look_up
 from zelda_ci.redact import Redactor

@@ -21,7 +21,6 @@ from zelda_ci.judge.rendering import SEPARATOR, limits, pieces, units
 from zelda_ci.judge.transcript import (
     MAX_CALL_CHARS,
     MAX_WHOLE_TOKENS,
-    CheckedFinding,
     EarlierFindings,
     QueryResult,
     TranscriptQuery,
@@ -136,7 +135,7 @@ def query(transcript: SessionTranscript, *, can_look_up: bool, context_tokens: i
         finding=Finding,
         finish=finish,
         merge=lambda _: "",
-        check=CheckedFinding,
+        check=lambda finding: (finding, ()),
         can_look_up=can_look_up,
     )
     result = anyio.run(query_transcript, transcript, ScriptedJudge(say, context_tokens=context_tokens), asked)

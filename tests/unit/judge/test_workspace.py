@@ -43,5 +43,4 @@ def test_what_re2_cannot_search_for_is_refused(pattern: str) -> None:
 
 def test_lines_are_searched_by_expression_or_by_text() -> None:
     assert expression("^b$").search("a\nb\n")
-    assert expression("B", ignores_case=True).search("a\nb\n")
     assert not expression("^b$", is_regex=False).search("a\nb\n")

@@ -10,8 +10,7 @@ from tests.unit.compare.runs import JUDGE, batch, evaluation, fulfillment, tool_
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.comparison import GateResult
 from zelda_ci.domain.details import RuleJudgement, RuleVerdict, ToolRemark, ToolUsageDetails
-from zelda_ci.domain.evaluation import EvalResult
-from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.report.builders.findings import hidden_findings
 from zelda_ci.report.builders.standings import standings
 from zelda_ci.report.builders.summary import closing_rows, suite_facts

@@ -8,8 +8,7 @@ from tests.builders import result, safe, session, suite
 from tests.support.cited import citation
 from tests.support.page_structure import structure
 from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails
-from zelda_ci.domain.evaluation import EvalResult
-from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus, SessionTranscript
 from zelda_ci.domain.trials import Side

@@ -15,10 +15,9 @@ from zelda_ci.domain.details import (
     FulfillmentDetails,
     ToolUsageDetails,
 )
-from zelda_ci.domain.evaluation import EvalResult
 from zelda_ci.domain.kinds import ItemKind, Shown
 from zelda_ci.domain.manifest import CUT, ManifestEntry
-from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import RoutedPrompt

@@ -3,8 +3,7 @@ from typing import Any
 import pytest
 
 from tests.golden.batches import broken, command, correctness, efficiency, run
-from zelda_ci.domain.evaluation import EvalResult
-from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus

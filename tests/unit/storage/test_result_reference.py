@@ -15,6 +15,7 @@ from tests.unit.storage.test_codec import FULL
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.domain.comparison import Acceptance, AcceptedReason
+from zelda_ci.domain.context_size import ContextReport
 from zelda_ci.domain.details import EfficiencyDetails, ToolUsageDetails
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import BatchResult, RunResult
@@ -69,7 +70,7 @@ def _parts(annotation: Any) -> Iterator[type[BaseModel]]:
         ("results.md", ToolCall, frozenset()),
         ("results.md", BatchResult, frozenset({RunResult})),
         # Findings of the gate have the keys of the comparison's schema.
-        ("results.md", Provenance, frozenset({AcceptedReason})),
+        ("results.md", Provenance, frozenset({AcceptedReason, ContextReport})),
         ("results.md", Acceptance, frozenset()),
     ],
 )

@@ -14,8 +14,7 @@ from zelda_ci.domain.test_run import CommandResult, TestSummary
 from zelda_ci.metrics.functional_correctness import CommandEvidence, weigh
 from zelda_ci.redact import Redactor
 from zelda_ci.test_output.coverage import read_coverage
-from zelda_ci.test_output.findings import Findings
-from zelda_ci.test_output.reading import read_tests
+from zelda_ci.test_output.reading import Findings, read_tests
 from zelda_ci.test_output.reports import ReportFile
 from zelda_ci.test_output.tally import Output
 

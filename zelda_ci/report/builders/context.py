@@ -6,6 +6,7 @@ from zelda_ci.domain import numbers
 from zelda_ci.domain.comparison import ContextTooLarge
 from zelda_ci.domain.context_size import ContextFinding, ContextItem, ContextListing, ContextReport
 from zelda_ci.domain.kinds import FOLLOWED, KINDS
+from zelda_ci.domain.run import RunResult
 from zelda_ci.model_proxy.pricing import cost_usd, is_known
 from zelda_ci.report.builders.gate import gate_sentence
 from zelda_ci.report.builders.phrases import line, listed
@@ -106,6 +107,17 @@ def _rows(report: ContextReport, pairs: Sequence[_Pair]) -> Iterator[Row]:
     own = f"Claude Code's own part takes {numbers.whole(head.own)} more"
     yield Row("Share of the window", (Cell(window), Cell(own, Tone.DIM)))
     yield _cost(report)
+
+
+def first_requests(size: ContextReport, runs: Iterable[RunResult], base: Iterable[RunResult]) -> Row | None:
+    """How large the first requests of sessions were: the smallest of each side, by the API's own count."""
+    sides = [[run.api.first_tokens for run in side if run.api.first_tokens] for side in (base, runs)]
+    if not sides[1]:
+        return None
+    shown = _sides(numbers.whole(min(side)) for side in sides if side)
+    listed = size.head.own + size.head.always
+    words = f"as the API counted them, with the prompt; listed {'and estimated ' * size.head.is_estimated}are "
+    return Row("First requests", (Cell(f"{shown} tokens"), Cell(f"{words}{numbers.whole(listed)}", Tone.DIM)))
 
 
 def _cost(report: ContextReport) -> Row:

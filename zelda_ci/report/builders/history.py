@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.history import History, StoredRun
 from zelda_ci.domain.measures import LISTED, SCORES
+from zelda_ci.domain.outcome import History, StoredRun
 from zelda_ci.report.builders.comparison import amount
 from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible
@@ -32,7 +32,7 @@ def history_table(history: History, *, of: int) -> Table:
 def _cells(run: StoredRun) -> Iterator[Cell]:
     yield OUTCOMES[run.outcome].verdict
     yield Cell(run.run_id, whole=True)
-    yield Cell(visible(run.suite, MAX_SUITE_LENGTH))
+    yield Cell(visible(f"{run.suite}, {run.variant}" if run.variant else run.suite, MAX_SUITE_LENGTH))
     yield Cell(numbers.whole(run.trial))
     yield Cell(run.batch_id, Tone.DIM, whole=True)
     yield Cell(run.commit[:COMMIT_LENGTH]) if run.commit else Cell("-", Tone.DIM)

@@ -9,10 +9,10 @@ from zelda_ci.domain.nights import (
     Drift,
     Night,
     NightlyHistory,
+    Passes,
     SuiteNight,
     nights_of,
     split_nights,
-    summed,
 )
 from zelda_ci.domain.numbers import brief_money, format_count, whole
 from zelda_ci.errors import GitHubError
@@ -116,7 +116,7 @@ def sparkline(nights: Sequence[Night], suite: str) -> str:
             continue
         if last and (last.platform, last.outcome) != (row.platform, row.outcome):
             drawn += CHANGE
-        passes = summed(row.checks.values())
+        passes = sum(row.checks.values(), Passes())
         drawn += BARS[round(passes.rate * (len(BARS) - 1))] if passes.trials else GAP
         last = row
     return drawn
@@ -134,7 +134,7 @@ def nights_view(history: NightlyHistory, suite: str, limit: int) -> Table:
     for night in nights:
         row = night.suites[suite]
         passed = Tone.NEUTRAL if row.whole.passed == row.whole.trials else Tone.WARN
-        checks = summed(row.checks.values())
+        checks = sum(row.checks.values(), Passes())
         changed = _differences(row, earlier) if earlier else ()
         cells = (
             Cell(f"{night.at:%Y-%m-%d %H:%M}", whole=True),

@@ -13,7 +13,7 @@ from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.trials import trials_alone
 from zelda_ci.report.builders.anchors import base_runs
-from zelda_ci.report.builders.context import context_report
+from zelda_ci.report.builders.context import context_report, first_requests
 from zelda_ci.report.builders.correctness import failure_problem
 from zelda_ci.report.builders.gate import KINDS, gate_sentence, uncounted_words
 from zelda_ci.report.builders.phrases import age_words, pool_words, quoted
@@ -46,7 +46,9 @@ def details(report: CiReport, suites: Sequence[SuiteStanding], notes: Sequence[L
         if rows:
             yield Details(words, (*rows[:MAX_ROWS], *more))
     if report.context_size:
-        yield context_details(report.context_size)
+        found = context_details(report.context_size)
+        measured = first_requests(report.context_size, report.batch.runs, base_runs(report))
+        yield replace(found, rows=(*([measured] if measured else []), *found.rows))
     tables = () if report.is_cut_short else routing_tables(report.batch.runs, base_runs(report))
     yield from (Details(title, table=table) for title, table in tables)
     table = numbers_table(report, suites)

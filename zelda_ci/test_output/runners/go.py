@@ -13,7 +13,6 @@ _OUTCOME = re2.compile(r"--- (PASS|FAIL|SKIP): (\S+) \([\d.]+s\)$")
 _PACKAGE = re2.compile(r"(ok  |FAIL|\?   )\t(\S+)(?:\t(.*))?$|FAIL\t(\S+) \[(?:build|setup) failed\]$")
 _BAD_ACTION = re2.compile(r"^\{(?:[^{}]*,)?\s*\"Action\":\s*[^\"\s]")
 _FAILED = re2.compile(r"\s*--- FAIL: (\S+) \([\d.]+s\)$")
-_BUILD = re2.compile(r"FAIL\t(\S+) \[(?:build|setup) failed\]$")
 _KINDS = {"pass": "passed", "fail": "failed", "skip": "skipped", "run": "errored"}
 
 
@@ -36,7 +35,7 @@ def read_json(lines: Lines) -> Iterator[Tally]:
     ended = {test: actions[-1] for test, actions in outcomes.items()}
     told = {package for (package, _), action in ended.items() if action in {"run", "fail"}}
     # Packages that do not build have no events of their own before Go 1.24.
-    broken = sorted({match[1] for _, match in matches(lines, _BUILD)} - packages.keys())
+    broken = sorted({match[4] for _, match in matches(lines, _PACKAGE) if match[4]} - packages.keys())
     lost = [*(name for name, action in packages.items() if action == "fail" and name not in told), *broken]
     tests = [(_KINDS[action], f"{package} {test}") for (package, test), action in ended.items()]
     flaky = sum(actions[-1] == "pass" and "fail" in actions for actions in outcomes.values())
@@ -93,10 +92,7 @@ def read_packages(lines: Lines) -> Iterable[Tally]:
     found = list(matches(lines, _PACKAGE))
     if found and not any(_RUN.match(line) or _event(line) for line in lines if line.startswith(("=== RUN", '{"'))):
         passed = sum(match[1] == "ok  " and "[no tests to run]" not in (match[3] or "") for _, match in found)
-        failed, errored, last = (
-            sum(match[1] == "FAIL" for _, match in found),
-            sum(bool(match[4]) for _, match in found),
-            found[-1][0],
-        )
+        failed, errored = sum(match[1] == "FAIL" for _, match in found), sum(bool(match[4]) for _, match in found)
+        last = found[-1][0]
         names = first_names(match[1] for _, match in matches(lines[:last], _FAILED))
         yield Tally("Go", passed, failed, errored, failures=names, unit="packages", last=last)

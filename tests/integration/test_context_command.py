@@ -1,0 +1,125 @@
+"""`zelda context` from the developer's chair: what the real Claude Code gives a session that is never answered."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.support.command import zelda
+from tests.support.projects import Project, repository
+from tests.support.schemas import checker
+from tests.support.scripted_api import ScriptedApi
+from tests.support.steered import head
+from zelda_ci.model_proxy.answer import texts
+
+SERVER = {"command": sys.executable, "args": [str(Path(__file__).parents[1] / "support" / "stdio_mcp_server.py")]}
+FRAME = 7
+PROJECT = {
+    "CLAUDE.md": "Be careful with money.\n<!-- a remark -->\n@docs/style.md\n",
+    "docs/style.md": "Tabs, not blanks.\n",
+    ".claude/rules/always.md": "Test what you write.\n",
+    ".claude/rules/src.md": head("Sources are typed.\n", paths="src/**"),
+    ".claude/skills/deploy/SKILL.md": head("Five words are in here.\n", description="Deploys the service."),
+    ".claude/skills/manual/SKILL.md": head("Only people call it.\n", disable_model_invocation="true"),
+    ".claude/skills/long/SKILL.md": head("Do it.\n", description="Words " * 400),
+    ".claude/agents/critic.md": head("You find mistakes.\n", name="critic", description="Finds mistakes."),
+    "src/main.py": "",
+}
+
+
+def listed(project: Project, *arguments: str, api: ScriptedApi | None = None) -> dict[str, Any]:
+    """What it prints for programs."""
+    done = zelda(project, "context", *arguments, "--json", api=api.url if api else None)
+    assert done.returncode == 0, done.stderr
+    tree: dict[str, Any] = json.loads(done.stdout)
+    checker("zelda.context.schema.json").validate(tree)
+    return tree
+
+
+def sizes(listing: dict[str, Any]) -> dict[str, tuple[int, int]]:
+    """By name, what is always there and what comes on demand."""
+    return {item["name"]: (item["always"], item["onDemand"]) for item in listing["items"]}
+
+
+def words(body: dict[str, Any]) -> int:
+    """How the scripted API counts: a token for each word of a text, and a frame; a file's path is one word."""
+    contents = [body.get("system"), *(message["content"] for message in body["messages"])]
+    said = [text for content in contents for text in texts(content)]
+    return FRAME + sum(len(re.findall(r"[\w./]+", text)) for text in said)
+
+
+def test_the_api_counts_each_text_and_the_model_is_never_asked(tmp_path: Path) -> None:
+    servers = {".mcp.json": json.dumps({"mcpServers": {"greeter": SERVER}})}
+    config = {"zelda.config.yaml": f"isolation:\n  readPaths: [{SERVER['args'][0]}]\n"}
+    project = repository(tmp_path, PROJECT | servers | config)
+    with ScriptedApi([], counts=words) as api:
+        tree = listed(project, api=api)
+        assert api.requests == []
+        assert api.counts_asked > 0
+    listing = tree["head"]
+    assert (listing["isEstimated"], listing["window"], listing["own"] > 1000) == (False, 1_000_000, True)
+    found = sizes(listing)
+    greeter = found.pop("greeter")
+    # Only its tool's name, until the model looks for the tool.
+    assert (greeter[0], greeter[1] > 10) == (1, True)
+    cut = {item["name"]: item["cut"] for item in listing["items"] if item["cut"]}
+    assert found == {
+        "deploy": (4, 5),
+        "manual": (0, 4),
+        "long": (257, 2),
+        "critic": (6, 3),
+        ".claude/rules/always.md": (4, 0),
+        ".claude/rules/src.md": (0, 3),
+        "CLAUDE.md": (5, 0),
+        "docs/style.md": (3, 0),
+    }
+    assert cut == {"long": 400 * len("Words ") - 1 - 1535}
+
+
+def test_without_a_key_it_is_estimated_and_a_change_has_its_sign(tmp_path: Path) -> None:
+    project = repository(tmp_path, PROJECT)
+    project.write(
+        {
+            "CLAUDE.md": PROJECT["CLAUDE.md"] + "Every amount is an integer number of cents, never a float.\n" * 10,
+            ".claude/skills/deploy/SKILL.md": head("Body.\n", description="D."),
+        }
+    )
+    (project.path / ".claude/rules/always.md").unlink()
+    done = zelda(project, "context", "--against", "HEAD")
+    assert done.returncode == 0, done.stderr
+    shown = re.sub(r"[ ]{2,}", "  ", done.stdout)
+    assert re.search(r"^Always in context: [\d,]+ → [\d,]+ tokens \(\+\d+, \+\d+ %, estimated\)$", shown, re.MULTILINE)
+    assert re.search(r"CLAUDE\.md  CLAUDE\.md file  \d+ → \d+", shown)
+    tree = listed(project, "--against", "HEAD")
+    head_, base = sizes(tree["head"]), sizes(tree["base"])
+    assert tree["head"]["isEstimated"]
+    assert tree["base"]["commit"]
+    assert "commit" not in tree["head"]
+    # By the count of ctok.
+    assert abs((head_["CLAUDE.md"][0] - base["CLAUDE.md"][0]) / 179 - 1) < 0.15
+    assert head_["deploy"] < base["deploy"]
+    assert ".claude/rules/always.md" in base.keys() - head_.keys()
+    assert base["critic"] == head_["critic"]
+
+
+def test_a_limit_that_is_exceeded_is_exit_code_1_and_a_missing_commit_2(tmp_path: Path) -> None:
+    project = repository(tmp_path, PROJECT)
+    done = zelda(project, "context", "--max-always-on", "100")
+    assert (done.returncode, "at most 100 are allowed" in " ".join(done.stdout.split())) == (1, True)
+    done = zelda(project, "context", "--max-always-on", "12000", "--against", "HEAD")
+    # Of equal files one listing is enough.
+    assert (done.returncode, "(head)" in done.stdout, "as before" in done.stdout) == (0, True, True)
+    done = zelda(project, "context", "--against", "nowhere")
+    assert (done.returncode, "There is no commit 'nowhere'" in done.stderr) == (2, True)
+    done = zelda(project, "context", "--max-always-on", "many")
+    assert (done.returncode, "must be a whole number" in done.stderr) == (2, True)
+
+
+def test_where_the_api_does_not_count_all_numbers_are_estimates(tmp_path: Path) -> None:
+    project = repository(tmp_path, {"CLAUDE.md": "Be careful.\n"})
+    with ScriptedApi([], counts=lambda body: words(body) if len(body["messages"]) == 1 else None) as api:
+        done = zelda(project, "context", api=api.url)
+        assert api.requests == []
+    assert (done.returncode, "did not count all tokens" in done.stderr + done.stdout) == (0, True)
+    assert "tokens (estimated)" in done.stdout
