@@ -18,7 +18,7 @@ CEILINGS = {
     "zelda_ci": 1214,
     "zelda_ci/ci": 3766,
     "zelda_ci/cli": 2567,
-    "zelda_ci/compare": 2667,
+    "zelda_ci/compare": 2718,
     "zelda_ci/config": 2938,
     "zelda_ci/domain": 4203,
     "zelda_ci/execution": 2562,
