@@ -20,7 +20,7 @@ from zelda_ci.compare.sides import mean
 from zelda_ci.domain.attribution import Suspicion
 
 # How likely an answer must be; a unit before it is confirmed, and after; and two that are named together.
-LIKELY, CONFIRMED, BETWEEN = 0.80, 0.99, 0.90
+LIKELY, CONFIRMED, BETWEEN = 0.80, 0.98, 0.90
 SIDE_BY_SIDE, CONFIRMING = 4, 6
 # What is not known by then, more sessions would hardly tell.
 MAX_SESSIONS = 48
