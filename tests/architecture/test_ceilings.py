@@ -25,7 +25,7 @@ CEILINGS = {
     "zelda_ci/files": 724,
     "zelda_ci/github": 1471,
     "zelda_ci/judge": 1636,
-    "zelda_ci/metrics": 2767,
+    "zelda_ci/metrics": 2772,
     "zelda_ci/model_proxy": 2660,
     "zelda_ci/pipeline": 4270,
     "zelda_ci/process": 405,

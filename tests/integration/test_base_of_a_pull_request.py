@@ -88,7 +88,7 @@ def source(project: Project, url: str, token: str | None, base: str) -> BaseSour
     secret = Secret(token) if token else None
     context = SimpleNamespace(workspace=project.path, server_url=url, repository="octo/shop")
     settings = SimpleNamespace(
-        project=project.path, context=context, github_token=secret, secrets=lambda: [secret] if secret else []
+        project=project.path, context=context, github_token=secret, secrets=[secret] if secret else []
     )
     given, environ = {"decision": SimpleNamespace(base=base)}, {"PATH": os.environ["PATH"]}
     case: Any = SimpleNamespace(settings=settings, checkout=SimpleNamespace(nested=None), environ=environ, **given)

@@ -119,7 +119,7 @@ def test_no_isolation_that_was_asked_for_is_not_explained_by_what_the_machine_la
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        ("zelda co", {"compare", "completion", "coverage"}),
+        ("zelda co", {"compare", "completion", "context", "coverage"}),
         ("zelda run al", {"alpha"}),
         ("zelda show ", {"latest", "latest~1", "latest:alpha", "batch-1", "alpha-2026-02-13T14-30-00"}),
     ],

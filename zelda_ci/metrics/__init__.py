@@ -14,7 +14,12 @@ from zelda_ci.metrics.requirement_fulfillment import RequirementFulfillment
 from zelda_ci.metrics.tool_usage import ToolUsage
 
 # In the order in which they run; those with a judge run side by side.
-EVALUATORS: Sequence[Any] = (Efficiency, FunctionalCorrectness, RequirementFulfillment, ToolUsage)
+EVALUATORS: Sequence[Any] = (
+    Efficiency,
+    FunctionalCorrectness,
+    RequirementFulfillment,
+    ToolUsage,
+)
 
 
 def _switched_on(switches: MetricSwitches, *, judged: bool) -> Sequence[Any]:
