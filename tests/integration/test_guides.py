@@ -48,8 +48,8 @@ def follow(text: str, root: Path) -> None:
             continue
         node = next(node for node in ast.parse("".join(lines)).body if name_of(node) == place)
         assert node.end_lineno
-        # A table ends with its bracket, a class with its last line.
-        end = node.end_lineno - (lines[node.end_lineno - 1] in ("}\n", ")\n"))
+        # A table ends with its brace, a class with its last line.
+        end = node.end_lineno - (lines[node.end_lineno - 1] == "}\n")
         lines.insert(end, textwrap.indent(code, "    "))
         target.write_text("".join(lines), "utf-8")
     for file, before, use in USE.findall(text):

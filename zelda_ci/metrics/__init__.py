@@ -1,11 +1,11 @@
 """The metrics: one evaluator each, none knowing another."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
 
-from zelda_ci.domain.measures import METRICS
+from zelda_ci.domain.measures import METRICS, Metric
 from zelda_ci.domain.suite import MetricSwitches, ResolvedSuite
 from zelda_ci.metrics.base import Evaluator, JudgeServices, Services
 from zelda_ci.metrics.efficiency import Efficiency
@@ -14,16 +14,16 @@ from zelda_ci.metrics.requirement_fulfillment import RequirementFulfillment
 from zelda_ci.metrics.tool_usage import ToolUsage
 
 # In the order in which they run; those with a judge run side by side.
-EVALUATORS: Sequence[Any] = (
-    Efficiency,
-    FunctionalCorrectness,
-    RequirementFulfillment,
-    ToolUsage,
-)
+EVALUATORS: Mapping[Metric, Any] = {
+    Metric.EFFICIENCY: Efficiency,
+    Metric.FUNCTIONAL_CORRECTNESS: FunctionalCorrectness,
+    Metric.REQUIREMENT_FULFILLMENT: RequirementFulfillment,
+    Metric.TOOL_USAGE: ToolUsage,
+}
 
 
 def _switched_on(switches: MetricSwitches, *, judged: bool) -> Sequence[Any]:
-    return [it for it in EVALUATORS if switches.is_on(it.metric) and METRICS[it.metric].judged is judged]
+    return [it for it in EVALUATORS.values() if switches.is_on(it.metric) and METRICS[it.metric].judged is judged]
 
 
 def unjudged(switches: MetricSwitches, services: Services) -> tuple[Evaluator, ...]:
@@ -52,4 +52,4 @@ def forms(switches: MetricSwitches) -> tuple[type[BaseModel], ...]:
 
 def versions(switches: MetricSwitches) -> dict[str, str]:
     """Of the metrics that are switched on: the evaluator's version, with that of what it asks the judge."""
-    return {kind.metric.value: kind.version for kind in EVALUATORS if switches.is_on(kind.metric)}
+    return {kind.metric.value: kind.version for kind in EVALUATORS.values() if switches.is_on(kind.metric)}

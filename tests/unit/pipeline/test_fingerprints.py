@@ -133,7 +133,7 @@ def test_versions_of_evaluators_and_prompts_and_recordings_count(monkeypatch: py
     assert versions["requirementFulfillment"].split(".") == ["5", "5"]
     found = {of().outcome, of(replayed=True).outcome}
     # They are constants: no input changes them.
-    for kind in metrics.EVALUATORS:
+    for kind in metrics.EVALUATORS.values():
         monkeypatch.setattr(kind, "version", "99")
         found.add(of().outcome)
     assert len(found) == 6
