@@ -52,8 +52,8 @@ class _ProblemFinder:
 
     def imports(self) -> Iterator[_Problem]:
         for item in self._items:
-            importer = (item.description or "").removeprefix(IMPORTED_BY)
-            if item.kind is ItemKind.MEMORY and item.problem and importer != item.description:
+            _, is_import, importer = (item.description or "").partition(IMPORTED_BY)
+            if item.kind is ItemKind.MEMORY and item.problem and is_import:
                 folder = dirname(self._tree.real(importer))
                 lines = enumerate(self._text(importer).splitlines(), start=1)
                 places = (at for at, line in lines if item.name in _targets(folder, line))

@@ -61,3 +61,7 @@ def test_what_works_is_no_problem(tmp_path: Path) -> None:
         ".claude/skills/a/SKILL.md": "---\ndescription: A.\n---\n",
     }
     assert _problems(tmp_path, files) == []
+
+
+def test_a_file_that_is_too_large_is_nobodys_import(tmp_path: Path) -> None:
+    assert _problems(tmp_path, {"CLAUDE.md": "x" * (5 << 20)}) == []
