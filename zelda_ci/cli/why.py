@@ -20,7 +20,7 @@ from zelda_ci.errors import StorageError
 from zelda_ci.pipeline.attribution import asked_about
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.report import terminal
-from zelda_ci.report.builders.attribution import attribution_line, details, subject_words
+from zelda_ci.report.builders.steering import attribution_line, details, subject_words
 from zelda_ci.report.model import plain
 from zelda_ci.report.text import sentence
 from zelda_ci.storage.references import LATEST

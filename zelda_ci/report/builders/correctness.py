@@ -5,13 +5,12 @@ from collections.abc import Iterator
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.details import CriterionVerdict
-from zelda_ci.domain.measures import METRICS, Metric
+from zelda_ci.domain.measures import METRICS, Metric, own_measure
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, failed_criteria
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails, TestSummary
 from zelda_ci.errors import explanations
-from zelda_ci.report.builders.usage import label
 from zelda_ci.report.model import Cell, Problem, Row, RunFiles, Tone
 from zelda_ci.report.text import sentence
 from zelda_ci.report.words import ENDINGS, first
@@ -151,7 +150,8 @@ def _of_evaluation(run: RunResult, files: RunFiles) -> Problem | None:
         return None
     judged = any(METRICS[metric].judged for metric in broken)
     how = "could not be judged completely" if judged else "could not be evaluated"
-    why = f"{', '.join(map(label, broken))} {how}: {sentence(next(iter(broken.values())).reasoning)}"
+    names = ", ".join(own_measure(metric).heading for metric in broken)
+    why = f"{names} {how}: {sentence(next(iter(broken.values())).reasoning)}"
     log = (files.test_log or files.build_log) if Metric.FUNCTIONAL_CORRECTNESS in broken else None
     advice = "The session itself is complete and saved; run the suite again once the cause is fixed."
     if judged:

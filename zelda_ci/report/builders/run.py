@@ -1,22 +1,306 @@
-"""One run as a report: how it ended, scores, session, changes, isolation, files."""
+"""One run in rows: how it ended, its scores, what it used, what was judged, what it changed, and its files."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.details import EfficiencyDetails
+from zelda_ci.domain.details import (
+    Citation,
+    CriterionJudgement,
+    CriterionVerdict,
+    EfficiencyDetails,
+    FulfillmentDetails,
+    RuleJudgement,
+    RuleVerdict,
+    ToolRemark,
+    ToolUsageDetails,
+    ToolUse,
+)
+from zelda_ci.domain.kinds import KINDS
+from zelda_ci.domain.manifest import ManifestEntry
+from zelda_ci.domain.measures import Metric, own_measure
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.session import SessionStatus
+from zelda_ci.domain.session import ApiUsage, SessionStatus
+from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.domain.workspace import ChangeSummary, IsolationReport
 from zelda_ci.report.builders.correctness import command_cells, command_ending, correctness_rows
-from zelda_ci.report.builders.findings import hidden_findings
-from zelda_ci.report.builders.judged import criteria_title, criterion_rows, judge_rows, tool_usage_rows
-from zelda_ci.report.builders.phrases import measured_words
-from zelda_ci.report.builders.usage import cost, metric_rows, spent, use_rows, used
+from zelda_ci.report.builders.phrases import measured_words, tool_words
 from zelda_ci.report.model import Cell, Row, RunFiles, Section, Tone
-from zelda_ci.report.text import sentence
+from zelda_ci.report.text import sentence, visible, written
 from zelda_ci.report.words import ENDINGS, OUTCOMES, first
+
+MAX_TOOLS = 20
+
+Used = EfficiencyDetails | ApiUsage
+
+
+def used(run: RunResult) -> Used | None:
+    """What the session used, as its metric or else the model proxy counted it; absent where it reached no model."""
+    return run.details(EfficiencyDetails) or (run.api if run.api.requests else None)
+
+
+def spent(runs: Iterable[RunResult]) -> list[Used]:
+    """What sessions and judges used."""
+    return [use for run in runs for use in (used(run), run.judge) if use]
+
+
+def cost(uses: Sequence[Used]) -> str:
+    """Cost of several together; empty where there are none."""
+    total, is_known = sum(use.cost_usd for use in uses), all(use.cost_known for use in uses)
+    return numbers.money(total, exact=is_known) if uses else ""
+
+
+def use_rows(run: RunResult, use: Used) -> Iterator[Row]:
+    """Tokens, cost, turns, time, models, tools and errors, as far as they are known."""
+    targets, limit = run.config.efficiency_targets, run.config.execution.max_turns
+    details = use if isinstance(use, EfficiencyDetails) else None
+    tokens = use.usage
+    counts = (tokens.input_tokens, tokens.output_tokens, tokens.cache_read_tokens, tokens.cache_write_tokens)
+    kinds = zip(counts, ("in", "out", "cache read", "cache write"), strict=True)
+    split = [Cell(f"{numbers.whole(count)} {kind}", Tone.DIM) for count, kind in kinds if count]
+    total = Cell(numbers.whole(tokens.total))
+    yield Row("Tokens", (total, *split, *_target(tokens.total, targets.tokens, numbers.whole)))
+    guessed = [] if use.cost_known else [Cell("no list price known", Tone.WARN)]
+    yield Row("Session cost", (Cell(cost([use])), *guessed, *_target(use.cost_usd, targets.cost_usd, numbers.money)))
+    in_api = Cell(f"{numbers.duration(use.api_seconds)} in the API", Tone.DIM)
+    waited = f"waited for the API's rate limit: {numbers.duration(run.api.wait_seconds)}"
+    time = [in_api, *([Cell(waited, Tone.WARN)] if run.api.wait_seconds else [])]
+    if details:
+        turns = [Cell(f"{numbers.whole(details.turns)} of {numbers.whole(limit)}")]
+        if details.subagent_turns:
+            turns.append(Cell(f"{numbers.whole(details.subagent_turns)} more in sub-agents", Tone.DIM))
+        yield Row("Turns", (*turns, *_target(details.turns, targets.turns, numbers.whole)))
+        seconds = details.wall_seconds
+        time = [Cell(numbers.duration(seconds)), *time, *_target(seconds, targets.duration_seconds, numbers.duration)]
+    yield Row("Session time", tuple(time))
+    models = [*use.models]
+    if len(models) > 1:
+        models = [f"{name} {numbers.money(model.cost_usd)}" for name, model in use.models.items()]
+    yield Row("Models" if len(models) > 1 else "Model", tuple(map(Cell, models)))
+    if details:
+        ranked = sorted(details.tool_calls.items(), key=lambda item: (-item[1], item[0]))
+        tools = [Cell(f"{name} {numbers.whole(times)}", Tone.DIM) for name, times in ranked]
+        calls = numbers.format_count(sum(details.tool_calls.values()), "call")
+        yield Row("Tools", (Cell(calls), *first(tools, MAX_TOOLS)))
+    troubles = (
+        (details.tool_errors if details else 0, "failed tool call", "failed tool calls"),
+        (details.denied_calls if details else 0, "denied call", "denied calls"),
+        (details.api_retries if details else run.api.retries, "API retry", "API retries"),
+        (sum(run.api.errors.values()), "API error", "API errors"),
+    )
+    errors = tuple(Cell(numbers.format_count(*counted), Tone.WARN) for counted in troubles if counted[0])
+    yield Row("Errors", errors or (Cell("none", Tone.DIM),))
+
+
+def _target(value: float, target: float | None, write: Callable[[float], str]) -> Iterator[Cell]:
+    if target is not None:
+        met = value <= target
+        yield Cell(f"target {write(target)} {'met' if met else 'missed'}", Tone.GOOD if met else Tone.WARN)
+
+
+GOOD_FROM = 80.0
+FAIR_FROM = 50.0
+MAX_NOTE_LENGTH = 200
+
+
+def metric_rows(run: RunResult) -> Iterator[Row]:
+    """The metrics that were evaluated, in the order of `Metric`."""
+    for result in (run.evaluations[metric] for metric in Metric if metric in run.evaluations):
+        spec = own_measure(result.metric)
+        score, points = Cell("unscored", Tone.BAD if result.failed else Tone.DIM), result.score
+        if (number := spec.number(result)) is not None:
+            tone = Tone.GOOD if (points or 0) >= GOOD_FROM else Tone.WARN if (points or 0) >= FAIR_FROM else Tone.BAD
+            score = Cell(written(spec.unit.write, number), Tone.NEUTRAL if points is None else tone)
+        note = Cell(sentence(result.reasoning, MAX_NOTE_LENGTH), Tone.DIM)
+        yield Row(own_measure(result.metric).heading, (score, note) if note.text else (score,))
+
+
+VERDICTS = {
+    CriterionVerdict.PASS: Cell("PASS", Tone.GOOD),
+    CriterionVerdict.FAIL: Cell("FAIL", Tone.BAD),
+    CriterionVerdict.UNDECIDED: Cell("undecided", Tone.BAD),
+    CriterionVerdict.NOT_JUDGED: Cell("not judged", Tone.BAD),
+}
+
+IGNORED = Cell("undecided, ignored", Tone.WARN)
+
+MAX_CRITERION_LENGTH = 300
+MAX_REASON_LENGTH = 400
+MAX_QUOTE_LENGTH = 100
+MAX_PLACES = 3
+
+
+def judge_rows(run: RunResult) -> Iterator[Row]:
+    """What judging used, apart from the session."""
+    if run.judge:
+        calls = Cell(numbers.format_count(run.judge.requests, "call"), Tone.DIM)
+        tokens = Cell(f"{numbers.whole(run.judge.usage.total)} tokens", Tone.DIM)
+        names = Cell(", ".join(run.judge.models) or "no answer", Tone.DIM)
+        notices = tuple(Cell(sentence(notice), Tone.WARN) for notice in run.judge.notices)
+        yield Row("Judge cost", (Cell(cost([run.judge])), calls, tokens, names), notices)
+
+
+def criteria_title(suite: ResolvedSuite) -> str:
+    """The heading above what a suite asks for."""
+    if not suite.checks:
+        return "Acceptance criteria"
+    return "Criteria and checks" if suite.criteria else "Checks"
+
+
+def criterion_rows(run: RunResult) -> Iterator[Row]:
+    """A row per criterion, in the suite's order."""
+    details = run.details(FulfillmentDetails)
+    if details is None or not details.criteria:
+        return
+    for number, judgement in enumerate(details.criteria, start=1):
+        is_ignored = run.config.undecided == "ignore" and judgement.verdict is CriterionVerdict.UNDECIDED
+        votes = [Cell(_votes(judgement.split), Tone.WARN)] if judgement.split else []
+        cells = (IGNORED if is_ignored else VERDICTS[judgement.verdict], *votes, _criterion(judgement))
+        yield Row(str(number), cells, _grounds(judgement))
+    yield from (Row("", (Cell(sentence(note), Tone.WARN),)) for note in details.notes)
+
+
+def unmet_rows(run: RunResult) -> tuple[Row, ...]:
+    """A row per criterion that is not met."""
+    words = {CriterionVerdict.UNDECIDED: "Undecided"}
+    return tuple(
+        Row(words.get(judgement.verdict, "Not met"), (_criterion(judgement),), _grounds(judgement))
+        for judgement in failed_criteria(run)
+    )
+
+
+def _criterion(judgement: CriterionJudgement) -> Cell:
+    return Cell(sentence(judgement.criterion, MAX_CRITERION_LENGTH))
+
+
+def _grounds(judgement: CriterionJudgement) -> tuple[Cell, ...]:
+    """The judge's reason, and where it can be checked."""
+    lines = (sentence(judgement.reasoning, MAX_REASON_LENGTH), *_places(judgement.evidence))
+    return tuple(Cell(line, Tone.DIM) for line in lines if line)
+
+
+def _places(evidence: Sequence[Citation]) -> Iterator[str]:
+    for cited in evidence[:MAX_PLACES]:
+        yield f"{cited.where}: {sentence(cited.quote, MAX_QUOTE_LENGTH)}" if cited.quote else cited.where
+
+
+def _votes(split: Mapping[str, int]) -> str:
+    return f"votes: {', '.join(f'{count} {name}' for name, count in split.items())}"
+
+
+MAX_LINES = 12
+MAX_TEXT_LENGTH = 300
+STEERING = ("Skill(", "Agent(", "mcp__")
+
+
+def tool_usage_rows(run: RunResult) -> Iterator[Row]:
+    """What of the project's skills, sub-agents, MCP tools and rules was used, missed or broken."""
+    details = run.details(ToolUsageDetails)
+    # No row where the project offers nothing, or nobody looked.
+    if details is None or not details.manifest:
+        return
+    yield Row("Called", tuple(_called(details.uses)))
+    for label, remarks, more in (
+        ("Missed", details.missed, ""),
+        ("Misused", details.misused, ""),
+        ("Used, but", details.instructions_ignored, ", instructions ignored"),
+        ("Not judged", details.not_judged, ""),
+    ):
+        if remarks:
+            count = Cell(f"{numbers.format_count(len(remarks), 'tool')}{more}", Tone.WARN)
+            yield Row(label, (count,), first([_remark(one.tool, one, Tone.WARN) for one in remarks], MAX_LINES))
+    if details.rules:
+        yield _rules(details)
+    if details.not_loaded:
+        count = Cell(f"{len(details.not_loaded)} of {len(details.manifest)} that the project has", Tone.WARN)
+        lines = [_entry(entry, entry.reason or "no reason is known") for entry in details.not_loaded]
+        yield Row("Not loaded", (count,), first(lines, MAX_LINES))
+    if noted := [_entry(entry, entry.note) for entry in details.manifest if entry.loaded and entry.note]:
+        yield Row("Loaded, but", (), first(noted, MAX_LINES))
+    if details.notes:
+        yield Row("Notes", (), tuple(Cell(sentence(note, MAX_TEXT_LENGTH), Tone.DIM) for note in details.notes))
+
+
+def _called(uses: Sequence[ToolUse]) -> Iterator[Cell]:
+    """The project's own tools each, the built-in ones in one number: the session's section has them all."""
+    own = [use for use in uses if use.tool.startswith(STEERING)]
+    cells = []
+    for use in own:
+        trouble = [f"{count} {outcome}" for count, outcome in ((use.errors, "failed"), (use.denied, "denied")) if count]
+        calls = f"{use.tool} {numbers.whole(use.calls)}"
+        cells.append(Cell(f"{calls} ({', '.join(trouble)})", Tone.WARN) if trouble else Cell(calls))
+    yield from first(cells, MAX_LINES) or (Cell("no skill, sub-agent or MCP tool"),)
+    if built_in := sum(use.calls for use in uses) - sum(use.calls for use in own):
+        yield Cell(numbers.format_count(built_in, "call of built-in tools", "calls of built-in tools"), Tone.DIM)
+
+
+def _rules(details: ToolUsageDetails) -> Row:
+    if details.judge is None:
+        return Row("Rules", (Cell(f"{numbers.whole(len(details.rules))} loaded, not judged", Tone.DIM),))
+    words = {
+        RuleVerdict.FOLLOWED: ("followed", Tone.GOOD),
+        RuleVerdict.BROKEN: ("broken", Tone.BAD),
+        RuleVerdict.NOT_APPLICABLE: ("not applicable", Tone.DIM),
+        RuleVerdict.NOT_JUDGED: ("not judged", Tone.WARN),
+    }
+    counts, lines = [], []
+    for verdict, (word, tone) in words.items():
+        if rules := [rule for rule in details.rules if rule.verdict is verdict]:
+            counts.append(Cell(f"{numbers.whole(len(rules))} {word}", tone))
+        if verdict in {RuleVerdict.BROKEN, RuleVerdict.NOT_JUDGED}:
+            lines += [_remark(rule.rule, rule, tone) for rule in rules]
+    return Row("Rules", tuple(counts), first(lines, MAX_LINES))
+
+
+def _remark(subject: str, remark: ToolRemark | RuleJudgement, tone: Tone) -> Cell:
+    """Why it is remarkable, where that can be checked, and how the judges voted."""
+    places, votes = "; ".join(_places(remark.evidence)), _votes(remark.split) if remark.split else ""
+    around = "".join(f" ({words})" for words in (places, votes) if words)
+    return Cell(f"{subject}: {sentence(remark.reasoning, MAX_REASON_LENGTH)}{around}", tone)
+
+
+def _entry(entry: ManifestEntry, why: str) -> Cell:
+    file = "" if entry.name == entry.file else f" ({entry.file})"
+    return Cell(f"{KINDS[entry.kind].word} {entry.name}{file}: {sentence(why, MAX_TEXT_LENGTH)}", Tone.WARN)
+
+
+MAX_FINDINGS = 3
+MAX_NAME_LENGTH = 80
+
+
+def hidden_findings(runs: Sequence[RunResult]) -> str:
+    """Like `broke CLAUDE.md, line 4, and missed the skill changelog`, of those that pass; empty where there is none."""
+    green = [run for run in runs if run_outcome(run) <= Outcome.PASSED]
+    counted = Counter(finding for run in green for finding in dict.fromkeys(_findings(run)))
+    several = len(green) > 1
+    parts = [f"{words} in {count} of {len(green)}" if several else words for words, count in counted.most_common()]
+    if len(parts) > MAX_FINDINGS:
+        parts[MAX_FINDINGS:] = [f"{len(parts) - MAX_FINDINGS} more"]
+    *others, last = parts or [""]
+    comma = "," if len(others) > 1 or any("," in part for part in others) else ""
+    return f"{', '.join(others)}{comma} and {last}" if others else last
+
+
+def _findings(run: RunResult) -> Iterator[str]:
+    details = run.details(ToolUsageDetails)
+    if details is None or details.judge is None:
+        return
+    for rule in details.rules:
+        if rule.verdict is RuleVerdict.BROKEN:
+            # The line that the judge cites of its file.
+            lines = (it.first_line for it in rule.evidence if it.kind == "file" and it.path == rule.rule)
+            line = next(filter(None, lines), None)
+            yield f"broke {visible(rule.rule, MAX_NAME_LENGTH)}{f', line {line}' if line else ''}"
+    for verb, remarks in (
+        ("missed", details.missed),
+        ("misused", details.misused),
+        ("did not do as it is told by", details.instructions_ignored),
+    ):
+        named = (tool_words(remark.tool) for remark in remarks)
+        yield from (f"{verb} {kind} {visible(name, MAX_NAME_LENGTH)}" for kind, name in named)
+
 
 MAX_LISTED = 10
 

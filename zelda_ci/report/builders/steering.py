@@ -1,15 +1,19 @@
-"""What steering takes of the context, in words: a line for the whole, a row for each unit, and what does not work."""
+"""Files that steer, in words: their size and their use, what their parts are worth, and which change did harm."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from zelda_ci.domain import numbers
+from zelda_ci.domain.attribution import Attribution, CriterionWorth, PassCount, Suspicion, WorthReport, unit_words
 from zelda_ci.domain.comparison import ContextTooLarge
 from zelda_ci.domain.context_size import ContextFinding, ContextItem, ContextListing, ContextReport
 from zelda_ci.domain.kinds import FOLLOWED, KINDS
+from zelda_ci.domain.measures import MEASURES, Measure
+from zelda_ci.domain.numbers import brief_money, format_count
 from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.steering import SteeringCoverage, SuiteUse
 from zelda_ci.model_proxy.pricing import cost_usd, is_known
 from zelda_ci.report.builders.gate import gate_sentence
-from zelda_ci.report.builders.phrases import line, listed
+from zelda_ci.report.builders.phrases import joined, line, listed, quoted
 from zelda_ci.report.model import Cell, Column, Details, Line, Row, Table, TableRow, Tone, plain
 from zelda_ci.report.text import sentence, visible
 
@@ -187,3 +191,178 @@ def _sign(change: int) -> str:
 
 def _signed(change: int) -> str:
     return f"{_sign(change)}{numbers.whole(abs(change))}"
+
+
+# Beyond these, the suites that felt a unit stand in its row, and have no columns.
+MAX_COLUMNS = 8
+MAX_FELT = 6
+
+MEANING = (
+    "loaded: the session had it (of skills and sub-agents the description, of rules and CLAUDE.md files the text). "
+    "used: it was called, its file was read, or the judge says that it applied. missed, broken: the judge says so. "
+    "Numbers are trials."
+)
+
+
+def coverage_table(coverage: SteeringCoverage) -> Table:
+    """What no suite touches comes first."""
+    trials = {it.suite: it.trials for it in coverage.suites}
+    wide = len(trials) <= MAX_COLUMNS
+    titles = [f"{visible(name, 40)} ({count})" for name, count in trials.items()] if wide else ["Suites"]
+    rows = []
+    for row in coverage.units:
+        by_suite = {part.suite: part for part in row.suites}
+        cells = [_cell(by_suite.get(suite)) for suite in trials] if wide else [Cell(_felt(row.suites))]
+        # Skills and the like by name, the rest by file.
+        by_file = row.unit.kind in FOLLOWED
+        name = visible(row.unit.path if by_file else row.unit.name, 60)
+        kind = Cell(KINDS[row.unit.kind].word, Tone.DIM)
+        rows.append(TableRow((Cell(name, Tone.NEUTRAL if row.touched else Tone.WARN), kind, *cells)))
+    columns = (Column("Name"), Column("Kind"), *(Column(title, right=wide) for title in titles))
+    return Table(columns, tuple(rows), remarks=tuple(_coverage_remarks(coverage)))
+
+
+def _cell(part: SuiteUse | None) -> Cell:
+    if part is None:
+        return Cell("-", Tone.DIM)
+    tone = Tone.BAD if part.broken else Tone.WARN if part.missed else Tone.GOOD if part.used else Tone.DIM
+    return Cell(_words(part), tone)
+
+
+def _words(part: SuiteUse) -> str:
+    counts = (("used", part.used), ("missed", part.missed), ("broken", part.broken))
+    return ", ".join(f"{word} {count}" for word, count in counts if count) or "loaded"
+
+
+def _felt(parts: tuple[SuiteUse, ...]) -> str:
+    felt = [f"{visible(it.suite, 40)} {_words(it)}" for it in parts if it.used or it.missed or it.broken]
+    more = [f"{len(felt) - MAX_FELT} more"] if len(felt) > MAX_FELT else []
+    return "; ".join([*felt[:MAX_FELT], *more]) or (f"loaded by {len(parts)}" if parts else "-")
+
+
+def _coverage_remarks(coverage: SteeringCoverage) -> Iterator[Cell]:
+    if untouched := sum(not row.touched for row in coverage.units):
+        yield Cell(f"No suite touches {numbers.format_count(untouched, 'unit')}: the first of the table.", Tone.WARN)
+    if idle := [it.suite for it in coverage.suites if not it.touches]:
+        yield Cell(f"Suites that use nothing of it: {visible(', '.join(idle), 400)}.", Tone.WARN)
+    if coverage.unknown:
+        names = visible(", ".join(coverage.unknown), 400)
+        yield Cell(f"Nothing is known of {names}: run them once more with this version.", Tone.WARN)
+    if coverage.units:
+        yield Cell(MEANING, Tone.DIM)
+    elif not coverage.unknown:
+        yield Cell("No stored trial: `zelda run` makes some.")
+
+
+MAX_UNIT_LENGTH, MAX_SUBJECT_LENGTH = 120, 100
+# Below, a suspicion is not worth a word.
+WORTH_A_WORD = 0.02
+MAX_SUSPICIONS = 3
+
+
+def attribution_line(found: Attribution) -> Line:
+    """The answer, as comment and terminal give it."""
+    sessions = sum(each.sessions for each in found.rounds)
+    ran = format_count(sessions, "session")
+    first, second = (*found.suspicions[:2], None, None)[:2]
+    match found.verdict:
+        case "only":
+            return line("Only {} changed of what this suite can feel: no session was needed to tell.", _unit(found, 0))
+        case "named" if first:
+            return line("Most likely {} ({}, {}). {}", _of(found, first), _share(first), ran, _confirmed(found))
+        case "between" if first and second:
+            shares = f"{100 * first.probability:.0f} / {_share(second)}"
+            return line("Between these two: {} and {} ({}, {}).", _of(found, first), _of(found, second), shares, ran)
+        case "length" if first:
+            words = "Most likely the length of what was added, and no part of it by itself"
+            return line(f"{words} ({{}}, {{}}).", _share(first), ran)
+        case "none":
+            units = listed([_unit(found, index) for index in range(len(found.units))])
+            return line("None of these: {}. It was chance, or something else ({}).", units, ran)
+        case _ if sessions:
+            return line("Not decided after {}: {}. More money may tell.", ran, joined(_likely(found), ", "))
+        case _:
+            return line("Not decided: no session could be paid and counted.")
+
+
+def round_words(found: Attribution) -> str:
+    """What is known after a round."""
+    ran = format_count(sum(each.sessions for each in found.rounds), "session")
+    return f"{ran}: {', '.join(''.join(cell.text for cell in each) for each in _likely(found))}"
+
+
+def subject_words(found: Attribution) -> str:
+    """What got worse: a criterion or a measure."""
+    if str(found.subject) in MEASURES:
+        return MEASURES[Measure(found.subject)].label
+    return quoted(found.subject, MAX_SUBJECT_LENGTH)
+
+
+def details(found: Attribution) -> Iterator[str]:
+    """What the answer rests on, round by round."""
+    for each in found.rounds:
+        names = " and ".join(unit_words(found.units[index]) for index in each.reverted)
+        yield f"{f'With {names} as before' if names else 'With all of the change'}: {each.passed} of {each.sessions}"
+    if found.cost_usd:
+        yield f"The search cost {brief_money(found.cost_usd)}."
+
+
+def _likely(found: Attribution) -> Iterator[Line]:
+    worth = [it for it in found.suspicions if it.probability >= WORTH_A_WORD]
+    for suspicion in worth[:MAX_SUSPICIONS]:
+        yield line("{} {}", _of(found, suspicion), _share(suspicion))
+
+
+def _of(found: Attribution, suspicion: Suspicion) -> Cell:
+    if suspicion.unit is not None:
+        return _unit(found, suspicion.unit)
+    return Cell("the length" if suspicion.hypothesis == "length" else "none of them")
+
+
+def _unit(found: Attribution, index: int) -> Cell:
+    return Cell(visible(unit_words(found.units[index]), MAX_UNIT_LENGTH), whole=found.units[index].kind != "code")
+
+
+def _share(suspicion: Suspicion) -> str:
+    # What is not certain is not called so.
+    return f"{min(99, round(100 * suspicion.probability))} %"
+
+
+def _confirmed(found: Attribution) -> str:
+    again = found.confirmation
+    if again is None:
+        return ""
+    back = "these lines as they were" if found.units[again.reverted[0]].kind == "hunk" else "it as it was"
+    like = " like the base" if str(found.subject) in MEASURES else ""
+    return f"With {back}: {again.passed} of {again.sessions}{like}."
+
+
+MAX_CRITERION_LENGTH = 50
+
+
+def worth_table(report: WorthReport) -> Table:
+    """A row for each part and suite, with the criterion that fell most without it."""
+    columns = (*map(Column, ("Without", "Suite", "Criterion")), Column("Inert text", right=True), Column("Result"))
+    rows = []
+    for row in report.rows:
+        cells = (visible(row.part), visible(row.suite), sentence(row.criterion, MAX_CRITERION_LENGTH))
+        inert = of(row.inert) if row.inert else "-"
+        tone = Tone.BAD if row.verdict == "worse" else Tone.NEUTRAL
+        rows.append(TableRow((*map(Cell, cells), Cell(inert), Cell(worth_words(row), tone))))
+    remarks = (Cell(f"The sessions cost {brief_money(report.cost_usd)}.", Tone.DIM),) if report.cost_usd else ()
+    return Table(columns, tuple(rows), remarks=remarks)
+
+
+def worth_words(row: CriterionWorth) -> str:
+    """`3 of 6 instead of 6 of 6`, or how much worse it may be at most."""
+    both = f"{of(row.without)} instead of {of(row.whole)}"
+    if row.verdict != "none":
+        return both
+    differs = row.without.passed * row.whole.sessions != row.whole.passed * row.without.sessions
+    limit = f"at most {row.at_most:.0f} points with 95 %"
+    return f"{both}, not proven: {limit}" if differs else f"no difference was found: {limit}"
+
+
+def of(count: PassCount) -> str:
+    """`3 of 6`."""
+    return f"{count.passed} of {count.sessions}"
