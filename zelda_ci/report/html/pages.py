@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from zelda_ci import __version__
 from zelda_ci.domain.comparison import MeasureDelta, Verdict
-from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails, ToolUsageDetails
+from zelda_ci.domain.details import CriterionJudgement, FulfillmentDetails, ToolUsageDetails
 from zelda_ci.domain.measures import MEASURES, Measure, values
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
@@ -37,8 +37,7 @@ from zelda_ci.report.builders.comparison import (
 from zelda_ci.report.builders.correctness import FAIL, PASS
 from zelda_ci.report.builders.gate import uncounted_sentences
 from zelda_ci.report.builders.routing import routing_tables
-from zelda_ci.report.builders.run import IGNORED, hidden_findings
-from zelda_ci.report.builders.run import VERDICTS as CRITERION_VERDICTS
+from zelda_ci.report.builders.run import criterion_verdict, hidden_findings
 from zelda_ci.report.builders.standings import ORDER, SuiteStanding, standings
 from zelda_ci.report.builders.summary import tested_name
 from zelda_ci.report.ci_report import CiReport
@@ -88,8 +87,7 @@ class SuiteSession:
 
     def verdict_of(self, one: CriterionJudgement) -> Cell:
         """A judge's verdict on a criterion, as it counts here."""
-        is_ignored = self.run.config.undecided == "ignore" and one.verdict is CriterionVerdict.UNDECIDED
-        return IGNORED if is_ignored else CRITERION_VERDICTS[one.verdict]
+        return criterion_verdict(self.run, one)
 
 
 class CriterionSummary(NamedTuple):
