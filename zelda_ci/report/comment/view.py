@@ -163,7 +163,7 @@ def details(report: CiReport, suites: Sequence[SuiteStanding], notes: Sequence[L
     if report.context_size:
         found = context_details(report.context_size)
         measured = first_requests(report.context_size, report.batch.runs, base_runs(report))
-        yield replace(found, rows=(*([measured] if measured else []), *found.rows))
+        yield replace(found, rows=(*measured, *found.rows))
     tables = () if report.is_cut_short else routing_tables(report.batch.runs, base_runs(report))
     yield from (Details(title, table=table) for title, table in tables)
     table = numbers_table(report, suites)
