@@ -18,7 +18,6 @@ from zelda_ci.compare.schedule import (
     next_trials,
     of_stored,
     to_decide,
-    trials_beside_all,
     trials_to_come,
 )
 from zelda_ci.compare.sides import RunMetrics
@@ -230,7 +229,7 @@ class Rounds:
         if self._has_looked_over_all or any(it.under_way or it.reason in open_ends for it in self._arms.values()):
             return []
         self._has_looked_over_all = True
-        wanted = [trial for trial in trials_beside_all(self._states) if trial.suite in self._arms]
+        wanted = [trial for trial in next_trials(self._states).wanted if trial.suite in self._arms]
         if not self._budget.fits(Counter(trial.suite for trial in wanted), self._planned):
             return []
         for name, trials in _by_suite(wanted).items():

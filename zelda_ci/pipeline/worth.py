@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from zelda_ci.compare.intervals import of_pass_rates
+from zelda_ci.compare.inference import of_pass_rates
 from zelda_ci.domain.attribution import CriterionWorth, PassCount
 from zelda_ci.domain.comparison import Comparison, TrialStatistics, Verdict
 from zelda_ci.domain.run import StoredTrials

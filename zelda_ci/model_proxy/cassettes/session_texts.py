@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from zelda_ci.judge.prompts import OPENING
+from zelda_ci.judge.rendering import OPENING
 from zelda_ci.model_proxy.answer import blocks, dicts, texts
 from zelda_ci.model_proxy.cassettes.cassette import RecordedRequest
 from zelda_ci.model_proxy.cassettes.normalise import without_circumstances, without_identifiers
