@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from zelda_ci.model_proxy import wire
-from zelda_ci.model_proxy.answer import dicts
+from zelda_ci.model_proxy.wire import dicts
 
 MAX_DIFFERENCES = 5
 MAX_DESCRIPTION = 300
