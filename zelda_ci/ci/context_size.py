@@ -11,8 +11,8 @@ from zelda_ci.domain.context_size import ContextReport
 from zelda_ci.errors import ZeldaError
 from zelda_ci.events import Emit
 from zelda_ci.pipeline.invocation import RunOrder
-from zelda_ci.report.builders.context import context_line, too_large
-from zelda_ci.report.comment.folds import context_details
+from zelda_ci.report.builders.steering import context_line, too_large
+from zelda_ci.report.comment.view import context_details
 from zelda_ci.report.markdown import render_context
 from zelda_ci.report.model import plain
 from zelda_ci.workspace.source import BaseOrder

@@ -9,7 +9,7 @@ from zelda_ci.domain.ci import BaselineState
 from zelda_ci.domain.nights import Drift, NightlyHistory
 from zelda_ci.errors import GitHubError
 from zelda_ci.github.kept_text import close_issue, find_issues, keep_issue
-from zelda_ci.report.builders import nights as words
+from zelda_ci.report.builders import history as words
 from zelda_ci.report.markdown import render_drifts
 
 # Whoever could not read the history tonight may tomorrow: what it knows is not gone.
