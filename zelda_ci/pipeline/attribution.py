@@ -29,8 +29,7 @@ from zelda_ci.storage.references import LATEST, find_runs
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace import units
 from zelda_ci.workspace.git import Git
-from zelda_ci.workspace.units import ChangeUnits
-from zelda_ci.workspace.variants import Variant
+from zelda_ci.workspace.units import ChangeUnits, Variant
 
 # Numbers of which it can be the length alone, and that no session has twice.
 RESOURCES = (Measure.COST, Measure.TOKENS, Measure.TURNS)

@@ -19,7 +19,7 @@ from zelda_ci.redact import Redactor
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.clean_checkout import CheckedOut
 from zelda_ci.workspace.reports import Watch
-from zelda_ci.workspace.variants import Variant
+from zelda_ci.workspace.units import Variant
 from zelda_ci.workspace.workspaces import Workspaces
 
 

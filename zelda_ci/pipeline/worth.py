@@ -18,7 +18,7 @@ from zelda_ci.redact import Redactor
 from zelda_ci.workspace import units
 from zelda_ci.workspace.git import Git
 from zelda_ci.workspace.source import BaseOrder
-from zelda_ci.workspace.variants import Variant
+from zelda_ci.workspace.units import Variant
 
 # With fewer first trials, "no difference" would say little.
 PLAN = TrialPlan(first=6, looks=(10, 16, 24))
