@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from zelda_ci.ci.checkout import gitlink, origin_of
 from zelda_ci.ci.context import CiContext
+from zelda_ci.ci.event import gitlink, origin_of
 from zelda_ci.config import project, trust
 from zelda_ci.config.files import is_suite, suite_files, top_of
 from zelda_ci.config.project import LoadedProject

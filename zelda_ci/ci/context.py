@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from zelda_ci.ci.checkout import Checkout
-from zelda_ci.ci.event import Decision
+from zelda_ci.ci.event import Checkout, Decision
 from zelda_ci.ci.evidence import NOTHING, Evidence, PinnedPlan
 from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.ci.stored_artifacts import JobIdentity
