@@ -61,7 +61,7 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
         ZeldaError: The step cannot be used as it is, nothing could be run, or results could not be written.
     """
     settings = read_action_settings(environ, Path.read_bytes)
-    log.mask(settings.secrets)
+    log.mask(settings.credentials.values())
     checkout = anyio.run(read_checkout, settings, environ)
     decision = decide(settings, checkout)
     log.say(decision.sentence)

@@ -11,8 +11,8 @@ from functools import partial
 from typing import TypeVar
 
 from zelda_ci.ci import baseline, publish, storing
-from zelda_ci.ci.acceptances import apply_acceptances
 from zelda_ci.ci.context import CiContext, CiResult
+from zelda_ci.ci.conversation import apply_acceptances
 from zelda_ci.ci.event import BaselineTarget
 from zelda_ci.ci.evidence import Evidence, with_pool
 from zelda_ci.ci.stored_artifacts import RESULTS, read_stored, results_by_job

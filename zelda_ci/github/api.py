@@ -5,7 +5,7 @@ import io
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -36,6 +36,16 @@ PASSING = frozenset({408, 500, 502, 503, 504})
 MOVED = frozenset({301, 302, 307, 308})
 # Of a thing that is not there, or not any more.
 ABSENT = frozenset({"GITHUB_NOT_FOUND", "GITHUB_GONE"})
+
+
+@contextmanager
+def tolerating(codes: Collection[str]) -> Iterator[None]:
+    """Go on behind the block where GitHub refuses with one of these codes."""
+    try:
+        yield
+    except GitHubError as error:
+        if error.code not in codes:
+            raise
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, NamedTuple, Self
 from pydantic import AliasChoices, AliasPath, AwareDatetime, BeforeValidator, Field
 
 from zelda_ci.errors import GitHubError
-from zelda_ci.github.api import ABSENT, Api
+from zelda_ci.github.api import ABSENT, Api, tolerating
 from zelda_ci.github.repository import Described, User, artifacts_of_run, read_run
 
 # UTF-16 code units, as GitHub counts.
@@ -179,11 +179,8 @@ def read_thread(api: Api, number: int) -> Thread:
 def post_once(api: Api, number: int, key: str, text: str) -> Comment:
     """Post a comment for a key; where the answer was lost, it may be there already."""
     path = f"issues/{number}/comments"
-    try:
+    with tolerating({"GITHUB_ANSWER_LOST"}):
         return Comment.of(api.post(path, {"body": text}))
-    except GitHubError as error:
-        if error.code != "GITHUB_ANSWER_LOST":
-            raise
     posted = read_thread(api, number).marked(key)
     return posted[0] if posted else Comment.of(api.post(path, {"body": text}))
 
@@ -248,14 +245,12 @@ def keep_comment(
     elif once and not is_same and before and (before.run_id, before.run_attempt) == (order.run_id, order.run_attempt):
         action = "taken"
     elif not is_same:
-        try:
+        # It may be deleted at this moment.
+        with tolerating(ABSENT):
             api.patch(f"issues/comments/{oldest.id}", {"body": text})
-        except GitHubError as error:
-            if error.code not in ABSENT:
-                raise
-            # It was deleted at this moment.
+            action = "updated"
+        if action == "unchanged":
             return Published(post_once(api, number, job.key, text).url, "created")
-        action = "updated"
     if action in {"outdated", "taken"}:
         # What others have written is not ours to judge.
         spare = [each for each in spare if _lines(each.body) == _lines(text)]

@@ -7,7 +7,7 @@ from urllib.parse import quote
 from pydantic import AliasChoices, AliasPath, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from zelda_ci.errors import GitHubError
-from zelda_ci.github.api import Api
+from zelda_ci.github.api import Api, tolerating
 
 # Of 100 commits each.
 PAGES_OF_ANCESTORS = 3
@@ -142,12 +142,9 @@ def ancestors(api: Api, start: str) -> Iterator[str]:
 
     None where GitHub does not know it, like what was on a branch before its history was rewritten.
     """
-    try:
+    with tolerating({"GITHUB_NOT_FOUND"}):
         for commit in api.pages("commits", limit=PAGES_OF_ANCESTORS, sha=start):
             yield Revision.of(commit).sha
-    except GitHubError as error:
-        if error.code != "GITHUB_NOT_FOUND":
-            raise
 
 
 class CommitComparison(Described):
