@@ -14,8 +14,8 @@ from zelda_ci.ci import base, baseline, conversation, evaluate, publish, selecti
 from zelda_ci.ci.base import BaseSource
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.event import decide, decide_requested, read_checkout
-from zelda_ci.ci.evidence import Evidence
 from zelda_ci.ci.settings import environment, read_action_settings
+from zelda_ci.ci.stored import Evidence
 from zelda_ci.compare.drift import TRIALS_A_NIGHT
 from zelda_ci.compare.shards import trial_seconds
 from zelda_ci.config import project
@@ -95,6 +95,8 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
             decision = decide_requested(asked, checkout)
             log.say(decision.sentence)
             case = replace(case, settings=asked, decision=decision, commit=decision.head_sha)
+        case "run":
+            pass
     return _evaluate(case, emit)
 
 

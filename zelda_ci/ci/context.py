@@ -6,9 +6,8 @@ from datetime import datetime
 from pathlib import Path
 
 from zelda_ci.ci.event import Checkout, Decision
-from zelda_ci.ci.evidence import NOTHING, Evidence, PinnedPlan
 from zelda_ci.ci.settings import ActionSettings
-from zelda_ci.ci.stored_artifacts import JobIdentity
+from zelda_ci.ci.stored import NOTHING, Evidence, JobIdentity, PinnedPlan
 from zelda_ci.compare.gate import accept, gate, recorded_settings
 from zelda_ci.domain.attribution import Attribution
 from zelda_ci.domain.ci import BaselineOrigin, Provenance

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from zelda_ci.ci.commands import AcceptCriteria, AskHelp, RunAgain, RunCommit, parse_command
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.settings import ActionSettings, Event
-from zelda_ci.ci.stored_artifacts import StoredResults, read_members, read_stored
+from zelda_ci.ci.stored import StoredResults, read_members, read_stored
 from zelda_ci.compare.gate import failing_criteria, is_about_criteria
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.comparison import Acceptance
@@ -251,7 +251,7 @@ def pinned(command: RunAgain | RunCommit, pull: PullRequest, repository_id: int)
     """
     if isinstance(command, RunCommit):
         return command.commit
-    return pull.head.sha if pull.head.is_of(repository_id) else None
+    return pull.head.sha if pull.head.repository_id == repository_id else None
 
 
 def requested(case: CiContext) -> ActionSettings | None:

@@ -14,8 +14,7 @@ from zelda_ci.ci import baseline, publish, storing
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.conversation import apply_acceptances
 from zelda_ci.ci.event import BaselineTarget
-from zelda_ci.ci.evidence import Evidence, with_pool
-from zelda_ci.ci.stored_artifacts import RESULTS, read_stored, results_by_job
+from zelda_ci.ci.stored import RESULTS, Evidence, read_stored, results_by_job, with_pool
 from zelda_ci.compare.drift import night_of, watch, with_night
 from zelda_ci.compare.pool import summarize_pool
 from zelda_ci.domain.ci import BaselineState

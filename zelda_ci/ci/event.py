@@ -185,7 +185,7 @@ def _pull_request(settings: ActionSettings, checkout: Checkout) -> Decision:
     what = f"Pull request {pull.number}"
     if settings.event.action == "closed":
         return Decision("skip", f"{what} was closed: there is nothing to evaluate.")
-    is_of_fork = not pull.head.is_of(context.repository_id)
+    is_of_fork = pull.head.repository_id != context.repository_id
     if is_of_fork and context.event_name == "pull_request_target":
         why = "the base branch is checked out, so that nothing of the pull request would be tested."
         if checkout.head != context.sha:

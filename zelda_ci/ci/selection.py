@@ -9,7 +9,7 @@ import anyio
 from zelda_ci.ci import baseline
 from zelda_ci.ci.base import BaseSource
 from zelda_ci.ci.context import CiContext
-from zelda_ci.ci.evidence import Evidence
+from zelda_ci.ci.stored import Evidence
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
 from zelda_ci.domain.steering import SteeringChange
