@@ -53,12 +53,7 @@ from zelda_ci.pipeline.shards import make_plan, order_of
 from zelda_ci.redact import Secret
 from zelda_ci.report.builders.gate import gate_sentence
 from zelda_ci.report.ci_report import PullRequestChanges, RuleChange
-from zelda_ci.report.markdown import (
-    render_fork_notice,
-    render_no_suites,
-    render_nothing_to_run,
-    render_refused,
-)
+from zelda_ci.report.markdown import render, render_nothing_to_run, render_refused
 from zelda_ci.report.text import escape_markdown, sentence
 from zelda_ci.selection.choice import reasons
 from zelda_ci.workspace.source import BaseOrder
@@ -118,7 +113,7 @@ def _skip(case: CiContext, why: str, emit: Emit) -> int:
     settings, decision = case.settings, case.decision
     is_failure = decision.explain_forks and settings.untested == "fail"
     case.log.report("error" if is_failure else "notice", why, title="Zelda did not run")
-    notice = render_fork_notice() if decision.explain_forks else f"Zelda did not run: {why}\n"
+    notice = render("fork_notice.md.j2") if decision.explain_forks else f"Zelda did not run: {why}\n"
     with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
         case = _before_any_session(case, partial(BaseSource, case, Path(name)), emit)
     if case.context_size:
@@ -179,7 +174,7 @@ def _without_suites(case: CiContext, missing: InvalidConfigError, emit: Emit) ->
             raise missing
         case = _before_any_session(case, lambda: source, emit)
     case.log.report("notice", "There are no suites, so no session runs.", title="Zelda")
-    return _without_session(case, render_no_suites())
+    return _without_session(case, render("no_suites.md.j2"))
 
 
 def _evaluate(case: CiContext, emit: Emit) -> int:

@@ -13,7 +13,7 @@ from zelda_ci.events import Emit
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.report.builders.context import context_line, too_large
 from zelda_ci.report.comment.folds import context_details
-from zelda_ci.report.markdown import render_context
+from zelda_ci.report.markdown import render
 from zelda_ci.report.model import plain
 from zelda_ci.workspace.source import BaseOrder
 
@@ -40,4 +40,4 @@ def with_context_size(case: CiContext, root: Path, source: BaseSource, emit: Emi
 
 def context_text(size: ContextReport | None) -> str:
     """The size for a comment that tells of no session; empty where nothing was measured."""
-    return f"{render_context(context_line(size), context_details(size))}\n" if size else ""
+    return render("context.md.j2", line=context_line(size), details=context_details(size)) + "\n" if size else ""

@@ -16,7 +16,7 @@ from zelda_ci.domain.comparison import Delta, SuiteComparison, Verdict
 from zelda_ci.domain.measures import Measure
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.events import Emit, Learnt
+from zelda_ci.events import Emit
 from zelda_ci.pipeline.changed_files import printable, read_changes
 from zelda_ci.pipeline.comparing import kept_comparison
 from zelda_ci.pipeline.invocation import Prepared
@@ -232,7 +232,7 @@ class Investigation:
         for arm in dict.fromkeys(arm for arm, _ in known):
             self._rounds.append(self._round(arm, [value for other, value in known if other == arm]))
         if known:
-            self._emit(Learnt(self.attribution))
+            self._emit(self.attribution)
         return bool(known)
 
     def _round(self, arm: Arm, values: Sequence[float]) -> Round:
