@@ -179,7 +179,7 @@ def rejudge(order: RunOrder, *, runs: tuple[str, ...], project: Path, as_json: b
     loaded = app.load(project, suites)
     report = RunReport(Reporting(Detail.FULL, "json" if as_json else None), loaded.results_dir)
     with report.progress() as emit:
-        batch = app.rejudge(loaded, runs, order.overrides, read_environment(os.environ), emit, check=order.check)
+        batch = app.Invocation(loaded, order, read_environment(os.environ)).rejudge(runs, emit)
     return report.show(batch, {})
 
 
