@@ -38,10 +38,10 @@ from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.pipeline.shards import make_plan, order_of
 from zelda_ci.redact import Secret
 from zelda_ci.report import markdown
-from zelda_ci.report.builders.context import context_line, too_large
 from zelda_ci.report.builders.gate import gate_sentence
+from zelda_ci.report.builders.steering import context_line, too_large
 from zelda_ci.report.ci_report import PullRequestChanges, RuleChange
-from zelda_ci.report.comment.folds import context_details
+from zelda_ci.report.comment.view import context_details
 from zelda_ci.report.model import plain
 from zelda_ci.report.text import escape_markdown, sentence
 from zelda_ci.selection.choice import reasons
@@ -252,7 +252,7 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
     if evaluate.is_nightly(case):
         # As often as in any night: a number of trials has no budget of its own, that of their plan holds.
         trials = Overrides({"trials": Given(TRIALS_A_NIGHT, "input", "nightly")}).above(order.overrides)
-        order = replace(order, overrides=trials, budget_usd=planning.budget(invocation.suites))
+        order = replace(order, overrides=trials, budget_usd=planning.budget(invocation.suites, None))
         invocation = invocation.ordering(order)
     evidence = _evidence(case, invocation, chosen.baseline)
     names = settings.suites if evidence.new is None else evidence.new
