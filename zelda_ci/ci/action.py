@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 
 from zelda_ci.app import Invocation
-from zelda_ci.ci import base, baseline, conversation, evaluate, publish, selection, sharding, storing
+from zelda_ci.ci import base, baseline, conversation, evaluate, publish, selection, sharding
 from zelda_ci.ci.base import BaseSource
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.event import decide, decide_requested, read_checkout
@@ -110,7 +110,7 @@ def _skip(case: CiContext, why: str, emit: Emit) -> int:
     case = _before_any_session(case, emit)
     if case.context_size:
         # A fork's token may not comment: a second workflow does, by what is stored.
-        storing.store_results(CiResult(case, empty_batch(case.now())))
+        publish.store_results(CiResult(case, empty_batch(case.now())))
     return _without_session(case, notice) or (Outcome.INCOMPLETE.exit_code if is_failure else 0)
 
 

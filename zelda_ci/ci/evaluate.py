@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from zelda_ci.ci import baseline, publish, storing
+from zelda_ci.ci import baseline, publish
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.conversation import apply_acceptances
 from zelda_ci.ci.event import BaselineTarget
@@ -53,7 +53,7 @@ def evaluate(
     Raises:
         ZeldaError: Nothing could be run, or its results could not be written.
     """
-    storing.clear_files(case)
+    publish.clear_files(case)
     batch = emptying(case, run)
     for note in batch.notes:
         case.log.report("warning", note, title="Not in the tested tree")
@@ -66,11 +66,11 @@ def evaluate(
             publish.record(result, quiet=True)
     result.cancelled = batch.interrupted
     looking = (_add_earlier, keep_watch, compare, lambda it: emptying(case, partial(explain, it)))
-    _until_cancelled(result, *looking, apply_acceptances, storing.store_results, storing.store_pages)
+    _until_cancelled(result, *looking, apply_acceptances, publish.store_results, publish.store_pages)
     with undisturbed():
         publish.publish_results(result)
         if result.cancelled and "artifact-id" not in result.outputs:
-            storing.store_trials(result)
+            publish.store_trials(result)
     _until_cancelled(result, publish.comment)
     with undisturbed():
         publish.record(result, quiet=True)
