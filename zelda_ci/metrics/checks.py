@@ -230,10 +230,8 @@ class Checks:
         return (it for it in self._manifest.items if it.kind is ItemKind.HOOK and it.name.partition(":")[0] == event)
 
     def _is_of(self, ran: HookRan, part: str) -> bool:
-        """Whether a hook that has a part in its command waits for what this one ran for, or it is that itself.
-
-        Claude Code says for what a hook ran, not which: all that wait for a call run for it.
-        """
+        """Whether a hook that has a part in its command waits for what this one ran for, or it is that itself."""
+        # Claude Code says for what a hook ran, not which: all that wait for a call run for it.
         tool = ran.name.partition(":")[2]
         waiting = (it.name.partition(":")[2] for it in self._configured(ran.event) if part in (it.description or ""))
         return tool == part or any(waits_for(matcher, tool) for matcher in waiting)
