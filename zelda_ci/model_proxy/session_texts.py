@@ -17,7 +17,7 @@ import re2
 
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.manifest import CONNECTED_LATE
-from zelda_ci.judge.prompts import OPENING
+from zelda_ci.judge.rendering import OPENING
 from zelda_ci.model_proxy.wire import Call, blocks, dicts, texts
 from zelda_ci.redact import Redactor, SafeText
 
