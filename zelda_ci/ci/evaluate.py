@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from zelda_ci.ci import baseline, publish, storing
+from zelda_ci.ci import baseline, publish
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.conversation import apply_acceptances
 from zelda_ci.ci.event import BaselineTarget
@@ -27,7 +27,7 @@ from zelda_ci.github.kept_text import close_issue, find_issues, keep_issue
 from zelda_ci.github.repository import PullRequest, of_workflow_run
 from zelda_ci.pipeline.batch import ending_signals, handlers_kept
 from zelda_ci.pipeline.comparing import compare_arms, compare_sides
-from zelda_ci.report.builders import nights as words
+from zelda_ci.report.builders import history as words
 from zelda_ci.report.comment.annotations import closing_line
 from zelda_ci.report.comment.view import FOREIGN, ci_view
 from zelda_ci.report.markdown import render_comment, render_drifts
@@ -53,7 +53,7 @@ def evaluate(
     Raises:
         ZeldaError: Nothing could be run, or its results could not be written.
     """
-    storing.clear_files(case)
+    publish.clear_files(case)
     batch = emptying(case, run)
     for note in batch.notes:
         case.log.report("warning", note, title="Not in the tested tree")
@@ -66,11 +66,11 @@ def evaluate(
             publish.record(result, quiet=True)
     result.cancelled = batch.interrupted
     looking = (_add_earlier, keep_watch, compare, lambda it: emptying(case, partial(explain, it)))
-    _until_cancelled(result, *looking, apply_acceptances, storing.store_results, storing.store_pages)
+    _until_cancelled(result, *looking, apply_acceptances, publish.store_results, publish.store_pages)
     with undisturbed():
         publish.publish_results(result)
         if result.cancelled and "artifact-id" not in result.outputs:
-            storing.store_trials(result)
+            publish.store_trials(result)
     _until_cancelled(result, publish.comment)
     with undisturbed():
         publish.record(result, quiet=True)

@@ -65,10 +65,8 @@ class TrialPool:
 
 
 def pool_of(groups: Iterable[Iterable[RunResult]], settings: Callable[[str], PoolSettings], now: datetime) -> TrialPool:
-    """The trials of several sources as one pool, within the limits of age and number.
-
-    A trial that several sources hold counts once. Of one state of a suite the newest are kept, whatever they show.
-    """
+    """The trials of several sources as one pool, within the limits of age and number."""
+    # A trial that several sources hold counts once. Of one state of a suite the newest are kept, whatever they show.
     limits = cache(settings)
 
     def is_recent(run: RunResult) -> bool:

@@ -127,10 +127,8 @@ class SuiteTrials:
 
     @cached_property
     def looks(self) -> tuple[Look, ...]:
-        """The looks of the plan, fixed before its first trial; without trials of the base nothing is tested.
-
-        From the second look on both sides have as many trials, and these looks have equal shares of the error.
-        """
+        """The looks of the plan, fixed before its first trial; without trials of the base nothing is tested."""
+        # From the second look on both sides have as many trials, and these looks have equal shares of the error.
         if isinstance(self.plan, int):
             return (Look(self.plan, self.plan * self.has_base, float(self.has_base)),)
         first, *later = self.plan.counts
@@ -213,10 +211,8 @@ class SuiteTrials:
 
 
 def _as_expected(pair: Pair, *, first: bool) -> bool:
-    """Whether nothing of the head looks worse than the other trials; without any, whether everything passes.
-
-    At the first look, one failure is also enough to go on where the other trials never failed.
-    """
+    """Whether nothing of the head looks worse than the other trials; without any, whether everything passes."""
+    # At the first look, one failure is also enough to go on where the other trials never failed.
     old, new = pair.baseline, pair.candidate
     known = [(old.outcomes(name), new.outcomes(name)) for name in pair.criteria]
     known += [(old.values(Measure.FUNCTIONAL_CORRECTNESS), new.values(Measure.FUNCTIONAL_CORRECTNESS))]

@@ -165,10 +165,8 @@ class CitedPiece:
 
 
 def pieces(transcript: SessionTranscript, mark: str, max_chars: int | None = None) -> Iterator[CitedPiece]:
-    """The session in order, each heading with a mark that the session does not know, and so cannot forge.
-
-    With `max_chars`, of longer calls head and tail around a line that says how to look up the rest; see `limits`.
-    """
+    """The session in order, each heading with a mark that the session does not know, and so cannot forge."""
+    # With `max_chars`, of longer calls head and tail around a line that says how to look up the rest; see `limits`.
     most = limits(transcript, max_chars) if max_chars else {}
     place = "turn 0"
     for entry in transcript.entries:

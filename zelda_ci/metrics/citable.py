@@ -213,10 +213,8 @@ def _path_of(section: str) -> str:
 
 
 def patch_lines(patch: str, *, is_bare: bool = False, removed: bool = False) -> Iterator[Line]:
-    """The lines of a patch, or of a part of it; bare, only those of files without signs; or what proves a removal.
-
-    Within a hunk, a line that looks like a heading is a line of the file.
-    """
+    """The lines of a patch, or of a part of it; bare, only those of files without signs; or what proves a removal."""
+    # Within a hunk, a line that looks like a heading is a line of the file.
     before = after = 0
     for line in patch.removesuffix("\n").split("\n"):
         sign = line[:1]

@@ -42,8 +42,8 @@ from zelda_ci.pipeline.tools import WorkspaceCommandRunner
 from zelda_ci.process import removal
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox import levels
-from zelda_ci.sandbox.closed_folders import is_within_reach, unreachable
 from zelda_ci.sandbox.confine import STRICT
+from zelda_ci.sandbox.readable_paths import is_within_reach, unreachable
 from zelda_ci.storage import codec
 from zelda_ci.survey.folder import refused_settings
 from zelda_ci.workspace import environment

@@ -26,7 +26,7 @@ from zelda_ci.imports import one_at_a_time
 from zelda_ci.judge.base import Judge, JudgePanel, models_of
 from zelda_ci.judge.rendering import mark_of, new_nonce
 from zelda_ci.metrics.base import CommandRequest, Evaluator, JudgeServices, run_evaluator
-from zelda_ci.metrics.checks import CheckDecision, commands_of_checks, judgement
+from zelda_ci.metrics.checks import commands_of_checks, judgement
 from zelda_ci.metrics.functional_correctness import check_usable, ending
 from zelda_ci.model_proxy import pricing
 from zelda_ci.model_proxy.meter import Meter
@@ -187,20 +187,19 @@ async def _checks_by_command(context: EvalContext, tools: Tools) -> dict[str, Cr
     if workspace is None or not context.transcript.status.is_valid:
         return found
     for number, check in commands_of_checks(suite):
-        if context.unready:
-            decision = CheckDecision(CriterionVerdict.FAIL, context.unready)
-        else:
+        verdict, why = CriterionVerdict.FAIL, context.unready or ""
+        if not context.unready:
             limit = suite.command_timeout_seconds
             order = CommandRequest("test", check.command or (), limit, log=f"check-{number}")
             try:
                 done = (await tools.commands.run(workspace, order)).result.in_brief(tools.redact)
                 check_usable(f"checks: {check.text}", done, workspace.confinement.environment)
                 verdict = CriterionVerdict.PASS if done.exit_code == 0 else CriterionVerdict.FAIL
-                decision = CheckDecision(verdict, f"The command {ending(suite, done)}. {done.output}".strip())
+                why = f"The command {ending(suite, done)}. {done.output}".strip()
             except ZeldaError as problem:
                 # Nobody could run it: that says nothing of the session.
-                decision = CheckDecision(CriterionVerdict.NOT_JUDGED, problem.message)
-        found[tools.redact(check.text)] = judgement(check, decision, tools.redact)
+                verdict, why = CriterionVerdict.NOT_JUDGED, problem.message
+        found[tools.redact(check.text)] = judgement(check, tools.redact, verdict, why)
     return found
 
 

@@ -23,7 +23,7 @@ from zelda_ci.execution import launch
 from zelda_ci.files.secret_files import FoundSecrets, find_secrets
 from zelda_ci.overrides import Overrides, apply, read
 from zelda_ci.redact import Redactor
-from zelda_ci.sandbox import daemons, levels
+from zelda_ci.sandbox import levels
 from zelda_ci.sandbox.confine import Isolation
 from zelda_ci.sandbox.readable_paths import NARROW, PrivateFolders, refusals
 from zelda_ci.storage.result_store import ResultStore
@@ -142,7 +142,7 @@ class Prepared:
             levels.probe(self.environ, cli),
             unsafe=self._is_unsafe,
             programs=[cli] if cli else [],
-            sockets=daemons.container_sockets(self.environ),
+            sockets=levels.container_sockets(self.environ),
         )
         for suite in self.suites:
             isolation.of(suite)
