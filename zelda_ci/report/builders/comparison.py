@@ -156,12 +156,7 @@ def changed_row(changes: Sequence[SteeringChange]) -> Iterator[Row]:
 
 
 def comparison_view(
-    comparison: Comparison,
-    gate: GateResult,
-    *,
-    baseline: str,
-    candidate: str,
-    changes: Sequence[SteeringChange] = (),
+    comparison: Comparison, gate: GateResult, *, baseline: str, candidate: str, changes: Sequence[SteeringChange] = ()
 ) -> ComparisonView:
     """The view of a comparison; the sides are called as the user called them, and `changes` steer the head."""
     names = (("Base", baseline), ("Head", candidate))
