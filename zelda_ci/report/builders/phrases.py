@@ -74,7 +74,6 @@ def verb(subjects: Sequence[object], one: str, many: str) -> str:
 
 
 def quoted(words: str, limit: int) -> str:
-    """Somebody else's words."""
     return f"\u201c{sentence(words, limit)}\u201d"
 
 
