@@ -27,11 +27,10 @@ from zelda_ci.domain.trials import TrialPlan
 from zelda_ci.errors import ConfigError
 from zelda_ci.events import Emit, Learnt
 from zelda_ci.overrides import Given, Overrides
-from zelda_ci.pipeline.changed_files import printable, read_changes
 from zelda_ci.pipeline.comparing import kept_comparison
+from zelda_ci.pipeline.fingerprints import evidence, printable, project_files, read_changes
 from zelda_ci.pipeline.invocation import Prepared, RunOrder
 from zelda_ci.pipeline.planning import Budget, PlannedRun, label_of
-from zelda_ci.pipeline.selecting import evidence, project_files
 from zelda_ci.redact import Redactor
 from zelda_ci.selection.choice import choose
 from zelda_ci.storage.references import LATEST, find_runs

@@ -10,7 +10,7 @@ import re
 import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from posixpath import dirname, join, normpath
@@ -162,7 +162,7 @@ async def _given(side: Opened, prepared: Prepared, proxy: ModelProxy, name: str)
     pins = await anyio.to_thread.run_sync(lambda: find_pins(workspace, redact, mods=suite.isolation.mods))
     allowed = Allowed(messages=False)
     async with proxy.session(run_label=name, budget_usd=None, placeholders={}, allowed=allowed) as meter:
-        request = session_request(suite, workspace, meter, pins, keep_context=usage.update)
+        request = replace(session_request(suite, workspace, meter, pins), keep_context=usage.update)
         outcome = await claude_code.run_session(request, lambda _: None, redact)
     told, first, memory = meter.context, meter.context.first, usage.get("memoryFiles") or ()
     if first is None or not usage:

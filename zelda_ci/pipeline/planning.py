@@ -146,7 +146,7 @@ def forecast(
     return Forecast(suites=tuple(found), budget_usd=budget(suites, budget_usd))
 
 
-def budget(suites: Iterable[ResolvedSuite], given: float | None) -> float | None:
+def budget(suites: Iterable[ResolvedSuite], given: float | None = None) -> float | None:
     """Of the whole invocation: what was asked for, which may be nothing at all; else the smallest of the suites."""
     plans = (plan_of(suite.trials) for suite in suites)
     named = [plan.budget_usd for plan in plans if isinstance(plan, TrialPlan) and plan.budget_usd is not None]

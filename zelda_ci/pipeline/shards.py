@@ -39,8 +39,7 @@ from zelda_ci.github.archives import MemberReader, packed
 from zelda_ci.pipeline import planning
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.storage import codec, result_store
-from zelda_ci.storage.images import FILE_NAME, IMAGES, image_files
-from zelda_ci.storage.result_store import RUNS
+from zelda_ci.storage.result_store import FILE_NAME, IMAGES, RUNS, image_files
 
 PART = "zelda-shard.json"
 RESULTS = "zelda-results.json"
