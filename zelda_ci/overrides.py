@@ -34,7 +34,7 @@ JUDGE_MODEL, ENVIRONMENT = "judgeModel", "execution.env"
 def about(key: ConfigKey) -> str:
     """What an option or input of a key is for, in sentences."""
     sources = key.sources or KeySources()
-    text = (sources.help or key.field.description or "") + (f" Or {sources.none}." if sources.none else "")
+    text = (sources.help or key.description) + (f" Or {sources.none}." if sources.none else "")
     return text if key in keys(UserKeys) else f"{text} Overrides the suites."
 
 

@@ -246,7 +246,7 @@ METRICS: Mapping[Metric, MetricSpec] = {
                 listed="Fulfil %",
                 scale=Scale("higher", 5.0),  # less than one criterion of the twenty that a large suite has
                 limit=(80, 5),
-            ),
+            )
         },
     ),
     Metric.TOOL_USAGE: MetricSpec(
@@ -260,7 +260,7 @@ METRICS: Mapping[Metric, MetricSpec] = {
                 listed="Tools %",
                 scale=Scale("higher", 10.0),  # one finding of the ten that a project with some rules and skills has
                 limit=(60, 10),
-            ),
+            )
         },
     ),
     Metric.FUNCTIONAL_CORRECTNESS: MetricSpec(

@@ -28,11 +28,12 @@ Looks = Annotated[tuple[TrialCount, ...], Field(min_length=1, max_length=MAX_LOO
 class TrialPlan(Setting):
     """Trials that are added where they are needed: the first ones of the head, then both sides up to each look."""
 
-    first: TrialCount = Field(3, description="Trials of the head that every suite has.")
-    looks: Looks = Field((6, 10, 16, 24), description="Trials of the head after which the two sides are compared.")
-    budget_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
-        None, description="Cost in US dollars, judge included, after which no further trial is begun."
-    )
+    first: TrialCount = 3
+    """Trials of the head that every suite has."""
+    looks: Looks = (6, 10, 16, 24)
+    """Trials of the head after which the two sides are compared."""
+    budget_usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """Cost in US dollars, judge included, after which no further trial is begun."""
 
     @model_validator(mode="after")
     def _compares(self) -> Self:
@@ -92,7 +93,7 @@ class DoneReason(StrEnum):
 class PoolSettings(Setting):
     """Which stored trials of the base are counted together."""
 
-    max_age_days: float = Field(14, gt=0, le=400, description="Age in days up to which stored trials are counted.")
-    max_trials: Annotated[int, Field(ge=0, le=1000)] = Field(
-        30, description="Stored trials of one state of a suite that are kept, the newest; 0 for none."
-    )
+    max_age_days: float = Field(14, gt=0, le=400)
+    """Age in days up to which stored trials are counted."""
+    max_trials: Annotated[int, Field(ge=0, le=1000)] = 30
+    """Stored trials of one state of a suite that are kept, the newest; 0 for none."""

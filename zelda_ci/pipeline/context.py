@@ -37,8 +37,8 @@ from zelda_ci.execution.manifest.scan import scan
 from zelda_ci.execution.manifest.tree import Tree, Unfit
 from zelda_ci.files import globs
 from zelda_ci.model_proxy.policy import Allowed
+from zelda_ci.model_proxy.pricing import estimate_request, estimate_text
 from zelda_ci.model_proxy.proxy import PROBE_HEADERS, ModelProxy
-from zelda_ci.model_proxy.token_estimate import estimate_request, estimate_text
 from zelda_ci.model_proxy.wire import Call, Headers
 from zelda_ci.pipeline.fingerprints import TreeDigests, tree_digests
 from zelda_ci.pipeline.invocation import Prepared

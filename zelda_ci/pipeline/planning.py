@@ -239,7 +239,7 @@ class Rounds:
         if self._has_looked_over_all or any(it.under_way or it.reason in open_ends for it in self._arms.values()):
             return []
         self._has_looked_over_all = True
-        wanted = [trial for trial in schedule.trials_beside_all(self._states) if trial.suite in self._arms]
+        wanted = [trial for trial in schedule.next_trials(self._states).wanted if trial.suite in self._arms]
         counts = Counter(trial.suite for trial in wanted)
         if not self._budget.fits(counts, self._planned):
             return []
