@@ -1,8 +1,4 @@
-"""Which part of a change made a suite worse, and what a part is worth: sessions of files with parts taken back or out.
-
-The search learns from each round what to take back next; what a skill, a rule or a section is worth is said by variants
-of the tested files without it, side by side with these.
-"""
+"""Which part of a change made a suite worse, and what a part is worth: sessions with parts taken back or out."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -93,11 +89,7 @@ class Asked:
 
 
 def asked_about(results_dir: Path, reference: str, criterion: int | None) -> Asked:
-    """What got worse in a stored comparison, or the criterion with a number in it, if it ever failed.
-
-    Raises:
-        StorageError: There is no such run.
-    """
+    """What got worse in a stored comparison, or the criterion with a number in it, if it ever failed."""
     history = ResultStore(results_dir)
     runs = [history.result(run_id) for run_id in find_runs(history, reference)]
     suites, made = {run.suite for run in runs}, kept_comparison(results_dir, runs[0].batch_id)
@@ -156,11 +148,7 @@ class Change:
 
 
 async def felt_change(prepared: Prepared, suite: str, trials: Sequence[RunResult]) -> Change:
-    """The units that differ between base and head; what a suite cannot feel, by what its trials used, is one of them.
-
-    Raises:
-        WorkspaceError: One of the sides cannot be had.
-    """
+    """The units that differ between base and head; all that a suite cannot feel, by its trials, is one of them."""
     (head, git), (base, _) = await prepared.workspaces.tested(), await prepared.base_workspaces.tested()
     project = project_files(prepared.loaded, head.prefix.as_posix())
     chosen = [it for it in prepared.chosen if it.resolved.name == suite]

@@ -79,8 +79,7 @@ def _quit() -> None:
 class Batch:
     """The runs of one invocation, `jobs` at a time; once it is stopped, what runs ends and nothing more begins.
 
-    The `checker` tries what they need before the first of them; without one, nothing is tried. A `search` says which
-    runs are made in place of those that the order asks for.
+    Without a `checker`, nothing is tried before the first. A `search` says which runs are made in place of the order's.
     """
 
     def __init__(self, tools: Tools, checker: Checker | None, search: Investigation | None = None) -> None:

@@ -484,10 +484,7 @@ def about_contents(contents: NamedContents) -> Iterator[str]:
 
 
 def check_fair(base: NamedContents, head: NamedContents) -> None:
-    """Raise `WorkspaceError` where a side would be tested without what the other has.
-
-    What neither has is fair: a workflow that checks out no submodules does so for both.
-    """
+    """Raise `WorkspaceError` where a side would be tested without what the other has; what neither has is fair."""
     found = []
     for noun, old, new in (("submodule", base.submodules, head.submodules), ("Git LFS file", base.lfs, head.lfs)):
         if not new.missing or new.present or old.present:
@@ -544,10 +541,7 @@ def missing_program(output: str) -> str | None:
 
 
 def absent_program(command: Command, suite: ResolvedSuite, path: str) -> str | None:
-    """The program without which a command certainly fails at once, and which is nowhere in `path`.
-
-    In doubt nothing is said: the command is tried before a session anyway, which takes longer.
-    """
+    """The program that a command certainly needs and `path` has not; in doubt none, as the command is tried anyway."""
     words = command.split() if isinstance(command, str) else command
     program = words[0] if words else ""
     if not PLAIN.fullmatch(program if isinstance(command, tuple) else command) or shutil.which(program, path=path):

@@ -236,11 +236,7 @@ async def rejudge(
 ) -> BatchResult:
     """Judge stored runs again, one after the other; where that is wanted, once each judge has answered.
 
-    Returns:
-        What this judging came to: as stored, but with failures where they replaced nothing.
-
-    Raises:
-        ZeldaError: A judge does not answer, an override cannot be used, or a run cannot be read or written.
+    What it returns has failures even where they replaced nothing that is stored.
     """
     started_at = datetime.now(UTC)
     async with proxy:
@@ -273,10 +269,7 @@ async def judge_idle(
 
 
 async def _rejudge(stored: RunFolder, proxy: ModelProxy, emit: Emit, overrides: Overrides) -> RunResult:
-    """Judge a run by its configuration and the overrides; the new verdicts take the place of the old ones.
-
-    A verdict that could not be had again does not replace one that is there.
-    """
+    """Judge a run by its configuration and the overrides; a verdict that could not be had again replaces none."""
     before, redact = stored.result(), proxy.redact
     run = before.replace(config=apply(before.config, overrides))
     transcript, offered = stored.transcript(), stored.manifest()

@@ -195,11 +195,7 @@ async def expected_fingerprints(
 async def tree_digests(
     workspaces: Workspaces, workspace: Workspace, offered: ToolsManifest | None, redact: Redactor
 ) -> TreeDigests:
-    """What a session finds, before anything has run; what CLAUDE.md files import steers, too.
-
-    Raises:
-        WorkspaceError: The tree could not be listed.
-    """
+    """What a session finds, before anything has run; what CLAUDE.md files import steers, too."""
     tested = workspaces.tested_files(workspace)
     # By the rules of Claude Code itself, which see what is not committed, too.
     items = offered.items if offered else ()
@@ -229,9 +225,7 @@ async def steering_between(prepared: Prepared) -> tuple[SteeringChange, ...]:
 async def stored_of_both(prepared: Prepared) -> dict[str, StoredTrials]:
     """By suite, the trials of head and base that one developer has stored; a replay counts none.
 
-    Raises:
-        ZeldaError: There is no such commit, both sides have the same files, there can be no workspace, or the runs
-            cannot be listed.
+    Raises `ZeldaError` where a side cannot be had, both have the same files, or the runs cannot be listed.
     """
     head, base, suites, order = prepared.workspaces, prepared.base_workspaces, prepared.suites, prepared.order
     # Between the same files every difference is noise.
@@ -254,10 +248,9 @@ async def stored_of_both(prepared: Prepared) -> dict[str, StoredTrials]:
 
 
 async def read_changes(git: Git, before: str, after: str, folder: str, dirty: Iterable[str] = ()) -> ChangeSet:
-    """What differs between two commits, and what the files of the second that steer draw in.
+    """What differs between two commits that a repository has, and what the files of the second that steer draw in.
 
-    The repository has both commits, and of both the files that steer; `folder` is the project's, from the top of it.
-    Of files in `dirty`, nothing is known but that they differ, too.
+    `folder` is the project's, from the top. Of files in `dirty`, nothing is known but that they differ, too.
     """
     listings = [await git.attempt("ls-tree", "-r", "-z", "--full-tree", commit) for commit in (before, after)]
     if any(it.exit_code or it.truncated for it in listings):
@@ -398,11 +391,8 @@ async def changed_since(
 ) -> tuple[SuiteChoice, ...]:
     """Which suites the change since a commit can concern, by the trials that are stored here.
 
-    What counts is where the line of the tested commit left the branch, tag or commit `ref`.
-
-    Raises:
-        ConfigError: The project is in no repository, or there is no such commit.
-        WorkspaceError: There is no git, or it did not end.
+    What counts is where the line of the tested commit left the branch, tag or commit `ref`. Raises `ConfigError` where
+    there is no repository or no such commit, and `WorkspaceError` where git fails.
     """
     with TemporaryDirectory(prefix="zelda-changes-") as name:
         git = prepare(Path(name), environ, redact).within(loaded.root)

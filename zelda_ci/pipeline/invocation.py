@@ -228,8 +228,7 @@ def given_by(settings: EnvironmentSettings) -> Overrides:
 def settled(root: Path, suites: Sequence[LoadedSuite], environ: Mapping[str, str]) -> list[LoadedSuite]:
     """The suites as they run here, with the setup that the project's lock file suggests where they name none.
 
-    Raises:
-        ConfigError: A suite names a folder of this machine that no run may read, or that is not there.
+    Raises `ConfigError` where one names a folder of this machine that no run may read, or that is not there.
     """
     private, problems = PrivateFolders.of(root, root, environ), []
     for suite in suites:

@@ -1,7 +1,6 @@
 """A run that several machines share: the plan of who runs what, the part that each hands in, and all parts as one run.
 
-A part is an archive with the results of a shard and the files of its runs. Whoever reads one trusts nothing in it: it
-may have been made by anybody who can store a file beside it.
+A part is an archive with a shard's results and the files of its runs, which anybody may have made: nobody trusts it.
 """
 
 import hashlib
@@ -70,8 +69,8 @@ def make_plan(
 ) -> ShardPlan:
     """Plan who runs what; the same facts make the same plan.
 
-    The suites are all that run, as results hold them; the seconds are those of a trial of each, as far as known. There
-    may be fewer shards where that is the most of them, so that none has nothing to do.
+    The suites are all that run, as results hold them; the seconds those of a trial of each, as far as known. Where the
+    shards are the most, there are no more than have something to do.
     """
     # What runs as often as it takes to compare both sides, as `Batch` does it.
     is_compared = order.needs_base or any(isinstance(plan_of(suite.trials), TrialPlan) for suite in suites)
@@ -177,11 +176,7 @@ def write_part(part: ShardPart, batch: BatchResult, results_dir: Path) -> Path:
 
 
 def read_part(file: IO[bytes], name: str) -> PartFile:
-    """Read what a part says of itself, and its results; the file stays open for the files of its runs.
-
-    Raises:
-        StorageError: It is no part, or damaged.
-    """
+    """Read what a part says of itself, and its results; the file stays open for the files of its runs."""
     with _damages(name):
         archive = MemberReader(file, max_members=MAX_MEMBERS)
         found = archive.read({PART, RESULTS}, **LIMITS)
@@ -224,8 +219,7 @@ RUN_AGAIN = "Run that shard again (on GitHub: Re-run failed jobs), then merge ag
 def check_parts(parts: Sequence[PartFile], pinned: ShardPlan | None = None) -> tuple[PartFile, ...]:
     """One part of each shard, in their order, by the plan that was made for all, or the one that most of them have.
 
-    Raises:
-        StorageError: A part is missing, doubled or foreign, or not what its shard was to run. All of it is named.
+    Raises `StorageError` with every part that is missing, doubled or foreign, or not what its shard was to run.
     """
     if not parts and pinned is None:
         hint = "Name the folder with the files zelda-shard-*.zip."
@@ -286,11 +280,7 @@ def _objections(part: PartFile, plan: ShardPlan) -> Iterator[str]:
 
 
 def import_parts(parts: Sequence[PartFile], results_dir: Path) -> BatchResult:
-    """The results of checked parts as those of one invocation, stored as if they were made here, in the plan's order.
-
-    Raises:
-        StorageError: There was no room or no permission, a part is damaged, or runs have the name of others.
-    """
+    """The results of checked parts as those of one invocation, in the plan's order, stored as if they were made here."""
     plan, batches = parts[0].said.plan, [part.batch for part in parts]
     places = {suite.name: place for place, suite in enumerate(plan.suites)}
     name = merged_id(batches)

@@ -27,8 +27,8 @@ from zelda_ci.workspace.workspaces import Workspaces
 class WorkspaceCommandRunner:
     """Runs commands in workspaces and emits their phases; what they print is kept where there is a store.
 
-    Methods raise `WorkspaceError` where no process could be started at all, and `StorageError` where what it printed
-    could not be kept: a result that rests on it would have no evidence.
+    Raises `WorkspaceError` where no process could be started, and `StorageError` where its output could not be kept: a
+    result that rests on it would have no evidence.
     """
 
     def __init__(self, workspaces: Workspaces, store: ResultStore | None, emit: Emit) -> None:

@@ -119,8 +119,7 @@ class RunFolder:
     def append(self, record: session.SessionRecord) -> None:
         """Hand a record of the session to the operating system, which keeps it if this process is killed now.
 
-        Raises:
-            StorageError: It could not be written whole; those before it are kept.
+        Raises `StorageError` where it could not be written whole; those before it are kept.
         """
         line = codec.encode(record)
         # A line that broke off must not swallow the next one.
@@ -148,9 +147,7 @@ class RunFolder:
     def finish(self, result: RunResult, transcript: session.SessionTranscript) -> None:
         """Write transcript and result, remove what led to them, and let go of the lock.
 
-        Raises:
-            StorageError: There was no room or no permission. The journal stays, and with it the result as announced:
-                the next start finishes it.
+        After a `StorageError` the journal stays, and with it the result as announced: the next start finishes it.
         """
         with closing(self):
             # The small file first: where the large one finds no room, the outcome is not lost to the next start.
@@ -235,10 +232,9 @@ def image_files(run: Path) -> tuple[str, ...]:
 
 
 class ImageFolder:
-    """Folder of the images that tools returned, kept beside the transcript while a session runs.
+    """Folder of a run's images that tools returned, each known by its own bytes and named by its digest.
 
-    Who writes them may be hostile: an image is known by its own bytes, lies in a file that its digest names, and is
-    bounded in size and number. Whatever is not kept is said in a sentence that the transcript shows in its place.
+    Who writes them may be hostile. What is not kept is said in a sentence that the transcript shows in its place.
     """
 
     def __init__(self, run: Path, redact: Redactor) -> None:
@@ -293,9 +289,7 @@ class _Index(Record):
 class ResultStore:
     """Results of all runs of a project, shared by every Zelda process that works on it.
 
-    Raises:
-        StorageError: The results folder cannot be used.
-        LockError: Another Zelda is at it for too long.
+    Raises `StorageError` where their folder cannot be used, and `LockError` where another Zelda is at it for too long.
     """
 
     def __init__(self, results_dir: Path) -> None:
@@ -362,8 +356,7 @@ class ResultStore:
     def unfinished(self) -> Generator[tuple[RunFolder, RunResult], None, None]:
         """Runs that were killed, as announced, one at a time, each locked for us until the next is asked for.
 
-        A run whose process lives is never among them, and of several processes that look, one gets each. What died
-        before it had anything to tell is removed on the way.
+        None has a process that lives, and of several that look, one gets each. What had nothing to tell is removed.
         """
         for path in sorted(it for it in self._runs.glob("*") if is_run_id(it.name)):
             # A journal beside a result is what a kill at the very end leaves.
@@ -382,11 +375,7 @@ class ResultStore:
                     yield folder, announced
 
     def overview(self) -> History:
-        """All runs, newest first. What cannot be read is named, and no transcript is opened.
-
-        Raises:
-            StorageError: The folder of runs exists and cannot be read.
-        """
+        """All runs, newest first, without opening a transcript. What cannot be read is named; of the folder, raises."""
         indexed, entries, skipped = dict[str, _Entry](), dict[str, _Entry](), list[SkippedRun]()
         unfinished, folders = 0, list[os.DirEntry[str]]()
         # Where it is missing, damaged or of another Zelda, results tell all of it.
