@@ -18,7 +18,7 @@ from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
-from zelda_ci.domain.trials import Side, TrialPlan, plan_of
+from zelda_ci.domain.trials import Side
 from zelda_ci.domain.workspace import WorkspaceSource
 from zelda_ci.errors import EXIT_INTERRUPTED, StorageError, WorkspaceError
 from zelda_ci.events import RunsPlanned, Warned
@@ -161,9 +161,8 @@ class Batch:
     async def _found_base(self, tested: WorkspaceSource) -> BaseSide | None:
         """The base, where one is asked for and anything runs beside it."""
         wanted, is_needed = self._order.against, self._order.needs_base
-        # Who names a base means it; elsewhere fixed numbers of trials are compared with stored ones.
-        plans = [plan_of(suite.trials) for suite in (*self._suites, *self._prepared.elsewhere)]
-        if wanted is None or self._search or not (is_needed or any(isinstance(plan, TrialPlan) for plan in plans)):
+        suites = (*self._suites, *self._prepared.elsewhere)
+        if wanted is None or self._search or not self._order.compares(suites):
             return None
         try:
             found = await self._prepared.base_workspaces.inspect()

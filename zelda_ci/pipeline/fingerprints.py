@@ -343,8 +343,7 @@ class _Texts:
     """The texts of files as the scan reads them, whatever ends their lines; without what it would not read."""
 
     def __init__(self, git: Git) -> None:
-        self._git = git
-        self._known: dict[str, str | None] = {}
+        self._git, self._known = git, dict[str, str | None]()
 
     def of(self, file: TreeFile) -> str | None:
         return self._known.get(file.content)

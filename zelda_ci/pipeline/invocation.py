@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -17,6 +17,7 @@ from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
 from zelda_ci.domain.run import StoredTrials
 from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
+from zelda_ci.domain.trials import TrialPlan, plan_of
 from zelda_ci.domain.workspace import SettingFinding
 from zelda_ci.errors import ConfigError, ExecutionError, StorageError
 from zelda_ci.execution import launch
@@ -82,6 +83,11 @@ class RunOrder:
     """Runs that do not pass, after which nothing more is begun."""
     elsewhere: Sequence[str] = ()
     """Suites that other machines run, and that are compared together with these."""
+
+    def compares(self, suites: Iterable[ResolvedSuite]) -> bool:
+        """Whether a base runs beside suites: who names one means it, elsewhere fixed numbers have stored trials."""
+        has_plan = any(isinstance(plan_of(suite.trials), TrialPlan) for suite in suites)
+        return self.against is not None and (self.needs_base or has_plan)
 
 
 class Prepared:
