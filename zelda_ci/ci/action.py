@@ -38,10 +38,10 @@ from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.pipeline.shards import make_plan, order_of
 from zelda_ci.redact import Secret
 from zelda_ci.report import markdown
-from zelda_ci.report.builders.context import context_line, too_large
 from zelda_ci.report.builders.gate import gate_sentence
+from zelda_ci.report.builders.steering import context_line, too_large
 from zelda_ci.report.ci_report import PullRequestChanges, RuleChange
-from zelda_ci.report.comment.folds import context_details
+from zelda_ci.report.comment.view import context_details
 from zelda_ci.report.model import plain
 from zelda_ci.report.text import escape_markdown, sentence
 from zelda_ci.selection.choice import reasons
@@ -106,7 +106,7 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
 def _skip(case: CiContext, why: str, emit: Emit) -> int:
     is_failure = case.decision.explain_forks and case.settings.untested == "fail"
     case.log.report("error" if is_failure else "notice", why, title="Zelda did not run")
-    notice = markdown.render_fork_notice() if case.decision.explain_forks else f"Zelda did not run: {why}\n"
+    notice = markdown.render("fork_notice.md.j2") if case.decision.explain_forks else f"Zelda did not run: {why}\n"
     case = _before_any_session(case, emit)
     if case.context_size:
         # A fork's token may not comment: a second workflow does, by what is stored.
@@ -170,7 +170,9 @@ def _without_session(case: CiContext, text: str) -> int:
     outputs = {"verdict": "failed" if refused else "skipped"}
     if case.settings.mode == "plan":
         outputs |= {"shards": "0", "matrix": "[]"}
-    measured = f"{markdown.render_context(context_line(size), context_details(size))}\n" if size else ""
+    measured = (
+        markdown.render("context.md.j2", line=context_line(size), details=context_details(size)) + "\n" if size else ""
+    )
     text = f"{markdown.render_refused(title, map(gate_sentence, refused))}{measured}{text}"
     case.log.record(text, outputs)
     if case.decision.activity == "run":
@@ -199,7 +201,7 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
             if source.is_foreign or source.has_suites(find_root(settings.project)):
                 raise
         log.report("notice", "There are no suites, so no session runs.", title="Zelda")
-        return _without_session(_before_any_session(case, emit), markdown.render_no_suites())
+        return _without_session(_before_any_session(case, emit), markdown.render("no_suites.md.j2"))
     if decision.refusal:
         text = f"### Zelda could not do its work\n\n{escape_markdown(decision.refusal.message)}\n"
         _without_session(_before_any_session(case, emit), text)
@@ -252,7 +254,7 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
     if evaluate.is_nightly(case):
         # As often as in any night: a number of trials has no budget of its own, that of their plan holds.
         trials = Overrides({"trials": Given(TRIALS_A_NIGHT, "input", "nightly")}).above(order.overrides)
-        order = replace(order, overrides=trials, budget_usd=planning.budget(invocation.suites))
+        order = replace(order, overrides=trials, budget_usd=planning.budget(invocation.suites, None))
         invocation = invocation.ordering(order)
     evidence = _evidence(case, invocation, chosen.baseline)
     names = settings.suites if evidence.new is None else evidence.new

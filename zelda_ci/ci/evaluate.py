@@ -27,7 +27,7 @@ from zelda_ci.github.kept_text import close_issue, find_issues, keep_issue
 from zelda_ci.github.repository import PullRequest, of_workflow_run
 from zelda_ci.pipeline.batch import ending_signals, handlers_kept
 from zelda_ci.pipeline.comparing import compare_arms, compare_sides
-from zelda_ci.report.builders import nights as words
+from zelda_ci.report.builders import history as words
 from zelda_ci.report.comment.annotations import closing_line
 from zelda_ci.report.comment.view import FOREIGN, ci_view
 from zelda_ci.report.markdown import render_comment, render_drifts

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Literal
 
 from zelda_ci.compare.attribution import Arm, Search
-from zelda_ci.compare.intervals import of_pass_rates
+from zelda_ci.compare.inference import of_pass_rates
 from zelda_ci.compare.sides import RunMetrics
 from zelda_ci.domain.arms import SuiteArms
 from zelda_ci.domain.attribution import Attribution, ChangeUnit, CriterionWorth, PassCount, Round, unit_words
@@ -21,7 +21,7 @@ from zelda_ci.domain.run import RunResult, StoredTrials
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import TrialPlan
 from zelda_ci.errors import ConfigError
-from zelda_ci.events import Emit, Learnt
+from zelda_ci.events import Emit
 from zelda_ci.overrides import Given, Overrides
 from zelda_ci.pipeline.comparing import kept_comparison
 from zelda_ci.pipeline.fingerprints import evidence, printable, project_files, read_changes
@@ -34,8 +34,7 @@ from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace import units
 from zelda_ci.workspace.git import Git
 from zelda_ci.workspace.source import BaseOrder
-from zelda_ci.workspace.units import ChangeUnits
-from zelda_ci.workspace.variants import Variant
+from zelda_ci.workspace.units import ChangeUnits, Variant
 
 # Numbers of which it can be the length alone, and that no session has twice.
 RESOURCES = (Measure.COST, Measure.TOKENS, Measure.TURNS)
@@ -205,7 +204,7 @@ class Investigation:
         for arm in dict.fromkeys(arm for arm, _ in known):
             self._rounds.append(self._round(arm, [value for other, value in known if other == arm]))
         if known:
-            self._emit(Learnt(self.attribution))
+            self._emit(self.attribution)
         return bool(known)
 
     def _round(self, arm: Iterable[int], values: Sequence[float]) -> Round:

@@ -18,7 +18,7 @@ from zelda_ci.domain.trials import DoneReason, Side, TrialPlan, plan_of, trials_
 from zelda_ci.errors import StorageError
 from zelda_ci.events import Emit
 from zelda_ci.storage.result_store import ResultStore
-from zelda_ci.workspace.variants import Variant
+from zelda_ci.workspace.units import Variant
 
 # Newest trials of a suite that say what one costs; older ones may be of another prompt or model.
 MAX_PRICED = 20

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jinja2 import Environment
 
-from zelda_ci.cli.output import echo
+from zelda_ci.cli.boundary import echo
 from zelda_ci.domain import numbers
 from zelda_ci.judge.characters import ACTING
 from zelda_ci.report.html.rendering import environment
