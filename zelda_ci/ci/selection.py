@@ -14,8 +14,7 @@ from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
 from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.errors import ZeldaError
-from zelda_ci.pipeline.changed_files import read_changes
-from zelda_ci.pipeline.selecting import evidence, project_files
+from zelda_ci.pipeline.fingerprints import evidence, project_files, read_changes
 from zelda_ci.selection.choice import SuiteChoice, choose, run_if_either, steering_changes, trials_may_tell
 from zelda_ci.selection.effects import ChangeSet
 from zelda_ci.workspace.git import borrowing

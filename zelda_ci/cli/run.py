@@ -29,9 +29,8 @@ from zelda_ci.domain.shards import ShardOf, ShardPart, shard_of
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import EXIT_INTERRUPTED, ConfigError, StorageError, ZeldaError
 from zelda_ci.pipeline.attribution import asked_about
-from zelda_ci.pipeline.fingerprints import system_name
+from zelda_ci.pipeline.fingerprints import changed_since, system_name
 from zelda_ci.pipeline.invocation import RunOrder
-from zelda_ci.pipeline.selecting import changed_since
 from zelda_ci.pipeline.shards import check_parts, describe, import_parts, make_plan, order_of, parts_in, write_part
 from zelda_ci.redact import Redactor
 from zelda_ci.report.builders.steering import attribution_details, attribution_line, subject_words, worth_table

@@ -4,7 +4,7 @@ import pytest
 
 from tests.builders import suite
 from zelda_ci.config.merge import DEFAULT, LoadedSuite
-from zelda_ci.pipeline.selecting import evidence
+from zelda_ci.pipeline.fingerprints import evidence
 from zelda_ci.selection.mentions import in_settings
 
 
