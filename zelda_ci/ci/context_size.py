@@ -7,7 +7,7 @@ from zelda_ci.app import Invocation
 from zelda_ci.ci.base import BaseSource
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.settings import environment
-from zelda_ci.domain.context_size import ContextReport
+from zelda_ci.domain.check import ContextReport
 from zelda_ci.errors import ZeldaError
 from zelda_ci.events import Emit
 from zelda_ci.pipeline.invocation import RunOrder

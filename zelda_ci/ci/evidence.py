@@ -9,11 +9,9 @@ from pydantic import Field
 from zelda_ci.compare.pool import TrialPool, by_age, grouped, is_of_platform, stored_trials, summarize_pool
 from zelda_ci.domain.base import Document
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState, PoolSummary
-from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.nights import NightlyHistory
 from zelda_ci.domain.numbers import format_count, some_of
-from zelda_ci.domain.run import BatchResult, RunResult, StoredTrials
-from zelda_ci.domain.shards import ShardPlan
+from zelda_ci.domain.run import BatchResult, Fingerprint, RunResult, ShardPlan, StoredTrials
 from zelda_ci.domain.trials import PoolSettings, Side
 from zelda_ci.report.builders.phrases import pool_words
 

@@ -16,7 +16,7 @@ from pydantic_core import PydanticCustomError
 from zelda_ci.config.files import listed
 from zelda_ci.config.schema import CONFIG_FILE
 from zelda_ci.domain.base import Record, checked
-from zelda_ci.domain.shards import MAX_SHARDS, ShardOf, shard_of
+from zelda_ci.domain.run import MAX_SHARDS, ShardOf, shard_of
 from zelda_ci.overrides import SOURCES
 from zelda_ci.redact import Secret
 

@@ -12,7 +12,7 @@ from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.evidence import Evidence
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
-from zelda_ci.domain.steering import SteeringChange
+from zelda_ci.domain.manifest import SteeringChange
 from zelda_ci.errors import ZeldaError
 from zelda_ci.pipeline.changed_files import read_changes
 from zelda_ci.pipeline.selecting import evidence, project_files

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 from zelda_ci.compare.sides import RunMetrics, mean
 from zelda_ci.domain.comparison import FigureDelta
-from zelda_ci.domain.details import EfficiencyDetails
+from zelda_ci.domain.details import CorrectnessDetails, EfficiencyDetails
 from zelda_ci.domain.measures import MAX_PLAUSIBLE
 from zelda_ci.domain.session import Usage
-from zelda_ci.domain.test_run import CorrectnessDetails
 
 TOOL_CALLS = "toolCalls."
 

@@ -26,11 +26,11 @@ from zelda_ci.domain.comparison import (
     Uncounted,
     UncountedReason,
 )
+from zelda_ci.domain.details import CorrectnessDetails
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
-from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.domain.trials import DoneReason
 
 NONE = SuiteSide()

@@ -14,8 +14,7 @@ from pydantic import SerializeAsAny, ValidationError, ValidationInfo, WithJsonSc
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.details import EfficiencyDetails, FulfillmentDetails, ToolUsageDetails
-from zelda_ci.domain.test_run import CorrectnessDetails
+from zelda_ci.domain.details import CorrectnessDetails, EfficiencyDetails, FulfillmentDetails, ToolUsageDetails
 from zelda_ci.redact import SafeText
 
 # Results may come from strangers; a larger number cannot be meant, and would upset the arithmetic.

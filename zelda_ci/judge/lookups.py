@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from zelda_ci.domain.context import EvalContext
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import SessionTranscript
 from zelda_ci.judge import workspace
 from zelda_ci.judge.characters import marked, spelled

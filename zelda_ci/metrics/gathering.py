@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import CHECKS, TASK
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.judge.base import CHARS_PER_TOKEN, CommonPrefix, common_prefix
 from zelda_ci.judge.characters import spelled
 from zelda_ci.judge.images import SessionImages

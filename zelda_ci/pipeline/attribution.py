@@ -10,12 +10,12 @@ from statistics import geometric_mean
 
 from zelda_ci.compare.attribution import Arm, Search
 from zelda_ci.compare.sides import RunMetrics
-from zelda_ci.domain.arms import SuiteArms
 from zelda_ci.domain.attribution import Attribution, ChangeUnit, Round, unit_words
 from zelda_ci.domain.comparison import Delta, SuiteComparison, Verdict
 from zelda_ci.domain.measures import Measure
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.domain.trials import SuiteArms
 from zelda_ci.events import Emit, Learnt
 from zelda_ci.pipeline.changed_files import printable, read_changes
 from zelda_ci.pipeline.comparing import kept_comparison

@@ -5,8 +5,8 @@ import posixpath
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
-from zelda_ci.domain.fingerprint import Steers
 from zelda_ci.domain.kinds import may_steer
+from zelda_ci.domain.run import Steers
 from zelda_ci.execution.manifest.tree import MAX_FILE_BYTES
 from zelda_ci.selection.effects import ChangeSet, FileChange, FileText, ProjectFiles, first_difference, how_it_steers
 from zelda_ci.selection.reach import RECIPES, Graph, RepositoryFiles, described

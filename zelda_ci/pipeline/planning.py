@@ -22,11 +22,21 @@ from zelda_ci.compare.schedule import (
     trials_to_come,
 )
 from zelda_ci.compare.sides import RunMetrics
-from zelda_ci.domain.arms import Forecast, MoreTrials, SuiteArms, SuiteForecast, TrialPrice
 from zelda_ci.domain.outcome import at_a_glance
 from zelda_ci.domain.run import RunResult, StoredTrials
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.trials import DoneReason, Side, TrialPlan, plan_of, trials_alone
+from zelda_ci.domain.trials import (
+    DoneReason,
+    Forecast,
+    MoreTrials,
+    Side,
+    SuiteArms,
+    SuiteForecast,
+    TrialPlan,
+    TrialPrice,
+    plan_of,
+    trials_alone,
+)
 from zelda_ci.errors import StorageError
 from zelda_ci.events import Emit
 from zelda_ci.pipeline.tools import PlannedRun, label_of

@@ -10,11 +10,10 @@ from pathlib import Path
 from posixpath import join
 
 from zelda_ci import metrics
-from zelda_ci.config.merge import LoadedSuite
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.schema import CONFIG_FILE
-from zelda_ci.domain.fingerprint import EVALUATORS
-from zelda_ci.domain.run import RunResult
+from zelda_ci.config.suite_file import LoadedSuite
+from zelda_ci.domain.run import EVALUATORS, RunResult
 from zelda_ci.errors import ConfigError, StorageError
 from zelda_ci.pipeline.changed_files import printable, read_changes
 from zelda_ci.pipeline.comparing import newest_results

@@ -28,8 +28,7 @@ from zelda_ci.compare.shards import (
     longest_suite,
 )
 from zelda_ci.domain.numbers import some_of
-from zelda_ci.domain.run import BatchResult, RunResult, StoredTrials
-from zelda_ci.domain.shards import PlannedSuite, ShardOf, ShardPart, ShardPlan
+from zelda_ci.domain.run import BatchResult, PlannedSuite, RunResult, ShardOf, ShardPart, ShardPlan, StoredTrials
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import Side, TrialPlan, plan_of
 from zelda_ci.errors import ArtifactError, StorageError

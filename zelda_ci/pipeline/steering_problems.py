@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from posixpath import dirname, join, normpath
 
-from zelda_ci.domain.context_size import ContextFinding
+from zelda_ci.domain.check import ContextFinding
 from zelda_ci.domain.kinds import CALLED, KINDS, ItemKind, Shown
 from zelda_ci.domain.manifest import ManifestItem, ToolsManifest
 from zelda_ci.domain.numbers import whole

@@ -16,11 +16,11 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci import process
+from zelda_ci.domain.details import CommandResult
 from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.suite import Command, ResolvedSuite
-from zelda_ci.domain.test_run import CommandResult
-from zelda_ci.domain.variables import MARKER
 from zelda_ci.domain.workspace import (
+    MARKER,
     Changes,
     CommandPhase,
     Confinement,

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 
-from zelda_ci.domain.arms import Forecast, MoreTrials, SuiteArms
 from zelda_ci.domain.comparison import BUDGET_ENDED
 from zelda_ci.domain.numbers import brief_money, format_count, some_of
 from zelda_ci.domain.run import BatchResult
-from zelda_ci.domain.trials import DoneReason
+from zelda_ci.domain.trials import DoneReason, Forecast, MoreTrials, SuiteArms
 from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from zelda_ci.domain import numbers
+from zelda_ci.domain.check import ContextFinding, ContextItem, ContextListing, ContextReport
 from zelda_ci.domain.comparison import ContextTooLarge
-from zelda_ci.domain.context_size import ContextFinding, ContextItem, ContextListing, ContextReport
 from zelda_ci.domain.kinds import FOLLOWED, KINDS
 from zelda_ci.domain.run import RunResult
 from zelda_ci.model_proxy.pricing import cost_usd, is_known

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.kinds import FOLLOWED, KINDS
-from zelda_ci.domain.steering import SteeringCoverage, SuiteUse
+from zelda_ci.domain.manifest import SteeringCoverage, SuiteUse
 from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
 from zelda_ci.report.text import visible
 

@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.details import EfficiencyDetails
+from zelda_ci.domain.details import CorrectnessDetails, EfficiencyDetails
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.domain.workspace import ChangeSummary, IsolationReport
 from zelda_ci.report.builders.correctness import command_cells, command_ending, correctness_rows
 from zelda_ci.report.builders.findings import hidden_findings

@@ -8,9 +8,8 @@ from posixpath import dirname
 from zelda_ci.domain.comparison import NotLoaded
 from zelda_ci.domain.details import ToolUsageDetails
 from zelda_ci.domain.kinds import ItemKind
-from zelda_ci.domain.manifest import ManifestEntry
+from zelda_ci.domain.manifest import ManifestEntry, SteeringChange
 from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.report.builders.anchors import base_runs
 from zelda_ci.report.builders.gate import gate_sentence
 from zelda_ci.report.ci_report import CiReport

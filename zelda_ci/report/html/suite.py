@@ -6,10 +6,15 @@ from functools import cached_property
 from typing import NamedTuple
 
 from zelda_ci.domain.comparison import Verdict
-from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails, ToolUsageDetails
+from zelda_ci.domain.details import (
+    CorrectnessDetails,
+    CriterionJudgement,
+    CriterionVerdict,
+    FulfillmentDetails,
+    ToolUsageDetails,
+)
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.domain.trials import Side
 from zelda_ci.report.builders.anchors import PageAnchors, SessionCitations
 from zelda_ci.report.builders.comparison import (

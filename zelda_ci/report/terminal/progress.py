@@ -15,11 +15,10 @@ from rich.text import Text
 
 from zelda_ci import events
 from zelda_ci.domain import numbers
-from zelda_ci.domain.arms import MoreTrials, SuiteArms
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import AssistantSaid, Ended, Retried, SessionRecord, ToolCalled, ToolReturned
-from zelda_ci.domain.trials import DoneReason, Side, trials_alone
+from zelda_ci.domain.trials import DoneReason, MoreTrials, Side, SuiteArms, trials_alone
 from zelda_ci.report.builders.arms import forecast_lines, more_trials, suite_done
 from zelda_ci.report.builders.attribution import round_words
 from zelda_ci.report.builders.correctness import run_problem
