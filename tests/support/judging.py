@@ -17,7 +17,7 @@ from zelda_ci.domain.session import ApiUsage, SessionTranscript
 from zelda_ci.domain.suite import JudgeSettings
 from zelda_ci.domain.workspace import Changes, Workspace
 from zelda_ci.judge.anthropic_judge import AnthropicJudge
-from zelda_ci.judge.prompts import new_nonce
+from zelda_ci.judge.rendering import new_nonce
 from zelda_ci.metrics.base import JudgeServices, run_evaluator
 from zelda_ci.metrics.requirement_fulfillment import RequirementFulfillment
 from zelda_ci.redact import Redactor

@@ -12,8 +12,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from zelda_ci.ci.context import CiContext
-from zelda_ci.ci.evidence import Evidence
-from zelda_ci.ci.stored_artifacts import Claims, StoredResults, read_stored, results_of_run, runs_of
+from zelda_ci.ci.stored import Claims, Evidence, StoredResults, read_stored, results_of_run, runs_of
 from zelda_ci.compare.drift import merged
 from zelda_ci.compare.pool import by_age, is_beside, is_usable, is_valid, pool_of, same_as
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState

@@ -8,7 +8,7 @@ from statistics import fmean
 
 from zelda_ci.ci.baseline import WRONG_TOKEN
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.stored_artifacts import RESULTS
+from zelda_ci.ci.stored import RESULTS
 from zelda_ci.ci.storing import COMPARISON
 from zelda_ci.domain.comparison import Verdict
 from zelda_ci.domain.outcome import Outcome, run_outcome

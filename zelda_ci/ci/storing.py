@@ -10,7 +10,7 @@ from pathlib import Path
 from zelda_ci.ci.baseline import heads_of, pull_request_of
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.settings import DEFAULT_ARTIFACT
-from zelda_ci.ci.stored_artifacts import MAX_FILE_BYTES, NIGHTS, POOL, PROVENANCE, RESULTS, results_by_job
+from zelda_ci.ci.stored import MAX_FILE_BYTES, NIGHTS, POOL, PROVENANCE, RESULTS, results_by_job
 from zelda_ci.compare.pool import is_usable
 from zelda_ci.domain.ci import Provenance
 from zelda_ci.domain.numbers import format_count
@@ -95,7 +95,7 @@ def store_trials(result: CiResult) -> None:
     case, batch = result.case, result.batch
     trials = sum(map(is_usable, (*batch.runs, *batch.base_runs)))
     pull, own = case.settings.event.pull_request, case.settings.context.repository_id
-    if not trials or pull is None or pull_request_of(case) is None or not pull.head.is_of(own):
+    if not trials or pull is None or pull_request_of(case) is None or pull.head.repository_id != own:
         return
     try:
         result.outputs["artifact-id"] = str(upload(case, case.artifact, _trials(result), HURRY_SECONDS))

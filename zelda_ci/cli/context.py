@@ -14,8 +14,8 @@ from zelda_ci.config.environment import read_environment
 from zelda_ci.config.project import without_suites
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.report import terminal
-from zelda_ci.report.builders.context import context_report, too_large
 from zelda_ci.report.builders.gate import gate_sentence
+from zelda_ci.report.builders.steering import context_report, too_large
 from zelda_ci.report.terminal.pages import print_details
 from zelda_ci.workspace.source import BaseOrder
 

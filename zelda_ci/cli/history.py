@@ -15,7 +15,7 @@ from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import StorageError
 from zelda_ci.files.atomic import read_file
-from zelda_ci.report.builders.nights import nights_view
+from zelda_ci.report.builders.history import nights_view
 from zelda_ci.storage import codec
 from zelda_ci.storage.result_store import ResultStore
 

@@ -32,7 +32,7 @@ from zelda_ci.pipeline.selecting import changed_since
 from zelda_ci.pipeline.shards import check_parts, describe, import_parts, make_plan, order_of, parts_in, write_part
 from zelda_ci.redact import Redactor
 from zelda_ci.report import terminal
-from zelda_ci.report.builders.worth import worth_table
+from zelda_ci.report.builders.steering import worth_table
 from zelda_ci.report.terminal.pages import print_forecast
 from zelda_ci.report.text import sentence
 from zelda_ci.selection.choice import reasons

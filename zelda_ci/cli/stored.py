@@ -24,8 +24,8 @@ from zelda_ci.pipeline.comparing import kept_comparison, report_of
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.redact import Redactor
 from zelda_ci.report import terminal
-from zelda_ci.report.builders.coverage import coverage_table
 from zelda_ci.report.builders.history import history_table
+from zelda_ci.report.builders.steering import coverage_table
 from zelda_ci.report.builders.transcript import patch_lines, transcript_lines
 from zelda_ci.report.model import Detail
 from zelda_ci.report.terminal.page import print_lines

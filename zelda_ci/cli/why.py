@@ -20,7 +20,7 @@ from zelda_ci.errors import StorageError
 from zelda_ci.pipeline.attribution import asked_about
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.report import terminal
-from zelda_ci.report.builders.attribution import attribution_line, details, subject_words
+from zelda_ci.report.builders.steering import attribution_details, attribution_line, subject_words
 from zelda_ci.report.model import plain
 from zelda_ci.report.text import sentence
 from zelda_ci.storage.references import LATEST
@@ -90,7 +90,7 @@ def why(order: RunOrder, *, run: str, project: Path, criterion: int | None, as_j
         reporters.print_json(found)
     else:
         echo(f"\n{sentence(f'{found.suite}: {subject_words(found)}')}\n{plain(attribution_line(found))}")
-        for each in details(found):
+        for each in attribution_details(found):
             echo(f"   {sentence(each)}")
     return 2 if found.verdict == "undecided" else 0
 

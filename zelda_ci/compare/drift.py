@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from zelda_ci.compare.exact_tests import OneSided, adjust, permutation_test, significant
+from zelda_ci.compare.inference import OneSided, adjust, permutation_test, significant
 from zelda_ci.compare.pool import CLOCK_DIFFERENCE
 from zelda_ci.compare.sides import RunMetrics
 from zelda_ci.domain.nights import (

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from zelda_ci.compare.compatibility import SESSION, differences, measure_obstacles, platform_change
-from zelda_ci.compare.exact_tests import (
+from zelda_ci.compare.inference import (
     OneSided,
     Tails,
     fisher_exact,

@@ -20,7 +20,7 @@ from zelda_ci.domain.session import HookRan, Turn
 from zelda_ci.domain.suite import ResolvedSuite, Sequel, SuiteCheck, expression_of
 from zelda_ci.files import globs
 from zelda_ci.metrics.calls import FAMILIES, PATH_KEYS, PATH_WORD, Rule, SessionCall, covers_path
-from zelda_ci.metrics.gathering import read_patch
+from zelda_ci.metrics.evidence import read_patch
 from zelda_ci.redact import Redactor
 
 PASS, FAIL, NOT_JUDGED = CriterionVerdict.PASS, CriterionVerdict.FAIL, CriterionVerdict.NOT_JUDGED

@@ -14,8 +14,7 @@ from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import EvalContext
 from zelda_ci.metrics.base import JudgeServices, Outcome, Scored, Unscored
 from zelda_ci.metrics.checks import decide
-from zelda_ci.metrics.citations import CitedPlace
-from zelda_ci.metrics.evidence import Citing, Criterion, look_up
+from zelda_ci.metrics.evidence import CitedPlace, Citing, Criterion, look_up
 from zelda_ci.metrics.panel import NO_REASON, Draft, ItemAnswer, Panel, Word, unjudged
 
 

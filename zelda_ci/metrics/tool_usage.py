@@ -19,11 +19,9 @@ from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import SessionTranscript, UserSaid
 from zelda_ci.judge.base import CHARS_PER_TOKEN
 from zelda_ci.judge.characters import spelled
-from zelda_ci.judge.prompts import fence, mark_of
-from zelda_ci.judge.rendering import windowed
+from zelda_ci.judge.rendering import fence, mark_of, windowed
 from zelda_ci.metrics.base import JudgeServices, Outcome, Scored, Unscored
-from zelda_ci.metrics.citations import CitedPlace
-from zelda_ci.metrics.evidence import Citing, Criterion, look_up
+from zelda_ci.metrics.evidence import CitedPlace, Citing, Criterion, look_up
 from zelda_ci.metrics.panel import NO_REASON, ItemAnswer, Panel, Word, shortened, unjudged
 from zelda_ci.redact import Redactor
 

@@ -1,34 +1,43 @@
-"""Which part of a change made a suite worse: sessions of the head with parts taken back, and what each round taught."""
+"""Which part of a change made a suite worse, and what a part is worth: sessions of files with parts taken back or out.
 
-import tempfile
+The search learns from each round what to take back next; what a skill, a rule or a section is worth is said by variants
+of the tested files without it, side by side with these.
+"""
+
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from math import sqrt
 from pathlib import Path
 from statistics import geometric_mean
+from tempfile import TemporaryDirectory
+from typing import Literal
 
 from zelda_ci.compare.attribution import Arm, Search
+from zelda_ci.compare.intervals import of_pass_rates
 from zelda_ci.compare.sides import RunMetrics
-from zelda_ci.domain.attribution import Attribution, ChangeUnit, Round, unit_words
-from zelda_ci.domain.comparison import Delta, SuiteComparison, Verdict
+from zelda_ci.domain.attribution import Attribution, ChangeUnit, CriterionWorth, PassCount, Round, unit_words
+from zelda_ci.domain.comparison import Comparison, Delta, SuiteComparison, TrialStatistics, Verdict
 from zelda_ci.domain.measures import Measure
-from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.run import RunResult, StoredTrials
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.trials import SuiteArms
+from zelda_ci.domain.trials import SuiteArms, TrialPlan
+from zelda_ci.errors import ConfigError
 from zelda_ci.events import Emit, Learnt
+from zelda_ci.overrides import Given, Overrides
 from zelda_ci.pipeline.changed_files import printable, read_changes
 from zelda_ci.pipeline.comparing import kept_comparison
-from zelda_ci.pipeline.invocation import Prepared
-from zelda_ci.pipeline.planning import Budget
+from zelda_ci.pipeline.invocation import Prepared, RunOrder
+from zelda_ci.pipeline.planning import Budget, PlannedRun, label_of
 from zelda_ci.pipeline.selecting import evidence, project_files
-from zelda_ci.pipeline.tools import PlannedRun, label_of
 from zelda_ci.redact import Redactor
 from zelda_ci.selection.choice import choose
 from zelda_ci.storage.references import LATEST, find_runs
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace import units
 from zelda_ci.workspace.git import Git
+from zelda_ci.workspace.source import BaseOrder
 from zelda_ci.workspace.units import ChangeUnits
 from zelda_ci.workspace.variants import Variant
 
@@ -50,17 +59,10 @@ class Regressed:
     heads: tuple[RunResult, ...]
 
     @property
-    def base(self) -> list[float]:
-        """Outcomes of the base."""
-        return self._outcomes(self.bases)
-
-    @property
-    def head(self) -> list[float]:
-        """Outcomes of the head."""
-        return self._outcomes(self.heads)
-
-    def _outcomes(self, runs: Iterable[RunResult]) -> list[float]:
-        return [it for run in runs if (it := outcome(run, self.subject, self.measure)) is not None]
+    def outcomes(self) -> tuple[list[float], list[float]]:
+        """What the trials of base and head show, as far as they do."""
+        base, head = ([outcome(run, self.subject, self.measure) for run in it] for it in (self.bases, self.heads))
+        return [it for it in base if it is not None], [it for it in head if it is not None]
 
 
 def regressions(suites: Iterable[SuiteComparison], result: Callable[[str], RunResult]) -> Iterator[Regressed]:
@@ -117,7 +119,7 @@ def _failing(sides: Mapping[str, Sides], criterion: int | None) -> Iterator[Regr
         names = [name for run in heads[-1:] for name in RunMetrics(run).judgements]
         for number, name in enumerate(names, 1):
             found = Regressed(suite, name, None, bases, heads)
-            if criterion in (None, number) and 0.0 in found.head:
+            if criterion in (None, number) and 0.0 in found.outcomes[1]:
                 yield found
 
 
@@ -163,7 +165,7 @@ async def felt_change(prepared: Prepared, suite: str, trials: Sequence[RunResult
     project = project_files(prepared.loaded, head.prefix.as_posix())
     chosen = [it for it in prepared.chosen if it.resolved.name == suite]
     known = evidence(chosen, project.folder, trials, prepared.environ)
-    with tempfile.TemporaryDirectory(prefix="zelda-units-") as name:
+    with TemporaryDirectory(prefix="zelda-units-") as name:
         both = units.prepare(Path(name) / "both", git, head.commit, head.objects, base.objects)
         changes = await read_changes(both, base.commit, head.commit, project.folder)
 
@@ -180,10 +182,10 @@ class Investigation:
     def __init__(self, worse: Regressed, change: Change, suite: ResolvedSuite, redact: Redactor, *, emit: Emit) -> None:
         self._worse, self._change, self._suite, self._redact, self._emit = worse, change, suite, redact, emit
         lengths = [part.characters for part in change.found.parts] if worse.measure in RESOURCES else None
+        self._base, self._head = worse.outcomes
         # Where nobody ran the base, who asks takes for granted that it met the criterion.
-        base = worse.base or [100.0]
-        self._search = Search(len(change.units), base=base, head=worse.head, lengths=lengths)
-        self._variants: dict[Arm, Variant | None] = {}
+        self._search = Search(len(change.units), base=self._base or [100.0], head=self._head, lengths=lengths)
+        self._without = cache(change.without)
         self._waiting: dict[int, Arm] = {}
         self._seen: list[tuple[Arm, float | None]] = []
         self._rounds: list[Round] = []
@@ -192,9 +194,7 @@ class Investigation:
 
     def next(self) -> Sequence[PlannedRun]:
         """The next round, as far as there is money for it, once the last one is over."""
-        if self._waiting:
-            return []
-        if self._made and not self._learn():
+        if self._waiting or (self._made and not self._learn()):
             return []
         arms, name = list(self._search.next_arms()), self._suite.name
         while arms and not self.budget.fits(Counter({name: len(arms)}), Counter()):
@@ -203,10 +203,8 @@ class Investigation:
         for arm in arms:
             self._made += 1
             self._waiting[self._made] = arm
-            if arm not in self._variants:
-                self._variants[arm] = self._change.without(arm)
-            label = label_of(name, self._made)
-            planned.append(PlannedRun(self._suite, self._made, label, variant=self._variants[arm]))
+            label, variant = label_of(name, self._made), self._without(arm)
+            planned.append(PlannedRun(self._suite, self._made, label, variant=variant))
         return planned
 
     def take(self, planned: PlannedRun, result: RunResult | None) -> None:
@@ -236,13 +234,13 @@ class Investigation:
         return bool(known)
 
     def _round(self, arm: Arm, values: Sequence[float]) -> Round:
-        return Round(reverted=tuple(sorted(arm)), passed=sum(map(self._is_good, values)), sessions=len(values))
-
-    def _is_good(self, value: float) -> bool:
-        """Whether a session was like those of the base."""
-        if self._worse.measure not in RESOURCES:
-            return value == 100
-        return value < sqrt(geometric_mean(self._worse.base) * geometric_mean(self._worse.head))
+        """Sessions of which those passed that were like the base's."""
+        if self._worse.measure in RESOURCES:
+            limit = sqrt(geometric_mean(self._base) * geometric_mean(self._head))
+            passed = sum(value < limit for value in values)
+        else:
+            passed = sum(value == 100 for value in values)
+        return Round(reverted=tuple(sorted(arm)), passed=passed, sessions=len(values))
 
     @property
     def attribution(self) -> Attribution:
@@ -258,3 +256,71 @@ class Investigation:
             verdict=verdict,
             cost_usd=self._cost,
         )
+
+
+# With fewer first trials, "no difference" would say little.
+PLAN = TrialPlan(first=6, looks=(10, 16, 24))
+VERDICTS: dict[Verdict, Literal["worse", "better"]] = {Verdict.REGRESSED: "worse", Verdict.IMPROVED: "better"}
+
+
+async def check_parts(prepared: Prepared, names: Sequence[str]) -> None:
+    """Raise `ConfigError` for a part that the tested files do not have."""
+    project, git = await prepared.workspaces.tested()
+    with TemporaryDirectory(prefix="zelda-parts-") as folder:
+        there = units.prepare(Path(folder) / "objects", git, project.commit, project.objects)
+        for name in names:
+            if await units.without(there, project.commit, name) is None:
+                hint = "Give a skill, rule or agent by its name, a file by its path, a section as CLAUDE.md:Heading."
+                message = f"--without {name}: the tested files have no skill, rule, agent, file or section of it."
+                raise ConfigError(message, hint=hint, code="UNKNOWN_PART")
+
+
+def order_without(order: RunOrder, part: str, *, is_inert: bool) -> RunOrder:
+    """The order for the files without a part, or with one that says nothing, beside the files as they are."""
+
+    async def edit(git: Git, head: str) -> str:
+        removed = await units.without(git, head, part)
+        assert removed  # noqa: S101 - it was looked for before
+        return removed.inert if is_inert else removed.gone
+
+    variant = Variant(f"without {part}{', with inert text of its length' * is_inert}", edit)
+    planned = order.overrides.above(Overrides({"trials": Given(PLAN, "option", "--without")}))
+    return replace(order, overrides=planned, variant=variant, against=BaseOrder("the tested files"))
+
+
+def order_whole(order: RunOrder, trials: int) -> RunOrder:
+    """The order for the files as they are, so many times."""
+    return replace(order, overrides=Overrides({"trials": Given(trials, "option", "--without")}).above(order.overrides))
+
+
+def trials_missing(prepared: Prepared) -> int:
+    """How many trials of the files as they are have to be made before those of a variant; no fewer than none."""
+    known = (prepared.order.stored.get(suite.name, StoredTrials()) for suite in prepared.suites)
+    return max(0, *(PLAN.first - len(each.base) - len(each.stored) for each in known))
+
+
+def worth(part: str, gone: Comparison, inert: Comparison | None, redact: Redactor) -> Iterator[CriterionWorth]:
+    """Of each suite, the criterion that fell most without a part."""
+    suites = inert.suites if inert else ()
+    controls = {(suite.suite, each.criterion): each.candidate for suite in suites for each in suite.criteria}
+    for suite in gone.suites:
+        sides = [(each, old, new) for each in suite.criteria if (old := each.baseline) and (new := each.candidate)]
+        for each, old, new in sorted(sides, key=lambda side: side[2].mean - side[1].mean)[:1]:
+            whole, without, control = _count(old), _count(new), controls.get((suite.suite, each.criterion))
+            low, _ = of_pass_rates(
+                *([100.0] * it.passed + [0.0] * (it.sessions - it.passed) for it in (whole, without))
+            )
+            yield CriterionWorth(
+                part=redact(part),
+                suite=redact(suite.suite),
+                criterion=redact(each.criterion),
+                whole=whole,
+                without=without,
+                inert=_count(control) if control else None,
+                verdict=VERDICTS.get(each.verdict, "none"),
+                at_most=max(0.0, -low),
+            )
+
+
+def _count(statistics: TrialStatistics) -> PassCount:
+    return PassCount(passed=round(statistics.mean * statistics.trials / 100), sessions=statistics.trials)

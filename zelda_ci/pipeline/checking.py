@@ -32,7 +32,7 @@ from zelda_ci.execution.outcome import of_api_error
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import write_whole
 from zelda_ci.judge.base import models_of
-from zelda_ci.judge.failures import NO_CREDIT
+from zelda_ci.judge.conversation import NO_CREDIT
 from zelda_ci.metrics.base import Services
 from zelda_ci.metrics.functional_correctness import FunctionalCorrectness, check_usable, ending, reasoning, weigh
 from zelda_ci.model_proxy.proxy import ModelProxy

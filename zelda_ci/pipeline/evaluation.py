@@ -22,7 +22,7 @@ from zelda_ci.events import Emit, Phase, PhaseStarted, Warned
 from zelda_ci.execution.manifest.loading import resolve_loaded
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.judge.base import Judge, JudgePanel, models_of
-from zelda_ci.judge.prompts import mark_of, new_nonce
+from zelda_ci.judge.rendering import mark_of, new_nonce
 from zelda_ci.metrics.base import CommandRequest, Evaluator, JudgeServices, run_evaluator
 from zelda_ci.metrics.checks import CheckDecision, commands_of_checks, judgement
 from zelda_ci.metrics.functional_correctness import check_usable, ending

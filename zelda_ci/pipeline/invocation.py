@@ -31,7 +31,7 @@ from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.survey import project_kind
 from zelda_ci.workspace.environment import search_path
 from zelda_ci.workspace.source import BaseOrder
-from zelda_ci.workspace.variants import Variant
+from zelda_ci.workspace.units import Variant
 from zelda_ci.workspace.workspaces import Workspaces
 
 SETUP, PROGRAMS = "setupCommand", "execution.path"

@@ -32,7 +32,8 @@ from zelda_ci.model_proxy.policy import Allowed
 from zelda_ci.model_proxy.rate_limits import MAX_WAIT_SECONDS, RateLimitWait
 from zelda_ci.pipeline.evaluation import evaluate, update_isolation
 from zelda_ci.pipeline.fingerprints import TreeDigests, fingerprint_of, tree_digests
-from zelda_ci.pipeline.tools import PlannedRun, Tools
+from zelda_ci.pipeline.planning import PlannedRun
+from zelda_ci.pipeline.tools import Tools
 from zelda_ci.storage.images import IMAGES, ImageFolder
 from zelda_ci.storage.result_store import RunState
 

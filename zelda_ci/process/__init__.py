@@ -135,12 +135,12 @@ async def run(
 
 async def capture(
     argv: Sequence[str],
-    *,
     cwd: Path,
     environment: Mapping[str, str],
-    input: bytes = b"",  # noqa: A002  # the standard library's word for it
     timeout_seconds: float = 120.0,
+    *,
     max_bytes: int = 64 << 20,
+    input: bytes = b"",  # noqa: A002  # the standard library's word for it
     inherit: Sequence[int] = (),
     to: Path | None = None,
 ) -> Captured:

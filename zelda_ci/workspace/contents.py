@@ -20,7 +20,7 @@ from zelda_ci.domain.workspace import NamedContents, Parts, SuiteFinder
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.workspace import history, large_files, snapshot, source
 from zelda_ci.workspace.git import SUBMODULE, Git, TreeFile, borrowing, create_repository
-from zelda_ci.workspace.history import Replacement, modify
+from zelda_ci.workspace.history import Replacement, put
 from zelda_ci.workspace.large_files import LargeFile
 from zelda_ci.workspace.objects import Objects
 from zelda_ci.workspace.source import Project, Submodule
@@ -32,8 +32,7 @@ FILTER = re.compile(r"^[^#\n].*\sfilter=(\S+)", re.MULTILINE)
 async def replacements(git: Git, parts: Sequence[Submodule | LargeFile]) -> dict[str, Replacement]:
     """Put contents into a repository of Zelda's own; returns what they take the place of, by path.
 
-    Raises:
-        WorkspaceError: Something has vanished or is damaged, or there is no room.
+    Raises `WorkspaceError` where something has vanished or is damaged, or there is no room.
     """
     names = await large_files.store(git, (part for part in parts if isinstance(part, LargeFile)))
     found = dict[str, Replacement]()
@@ -42,11 +41,11 @@ async def replacements(git: Git, parts: Sequence[Submodule | LargeFile]) -> dict
         outermost = next((folder for folder in above if folder in found), part.path)
         if isinstance(part, LargeFile):
             entry = found.setdefault(outermost, Replacement(part.name))
-            entry.lines.append(modify(part.mode, names[part.content], part.path))
+            entry.lines.append(put(part.path, part.mode, names[part.content]))
         # Git has no place in a tree for an empty folder; a submodule without files stays what it is.
         elif part.files:
             entry = found.setdefault(outermost, Replacement(part.name))
-            entry.lines.append(modify("040000", part.tree, part.path))
+            entry.lines.append(put(part.path, "040000", part.tree))
             entry.files.extend(replace(file, path=f"{part.path}/{file.path}") for file in part.files)
     return found
 
@@ -81,11 +80,7 @@ class ContentsFinder:
     """Files that git calls changed only because no filter is run."""
 
     async def find(self, project: Project) -> Project:
-        """The project with its files, and with what its checkout has of submodules and files of Git LFS.
-
-        Raises:
-            WorkspaceError: Git refuses the tested commit, or there is no room.
-        """
+        """The project with its files, and with what its checkout has of submodules and files of Git LFS."""
         _, files = await self._find(project, "")
         parts = tuple(sorted(self.parts, key=lambda part: part.path))
         submodules, large = [{part.path for part in parts if isinstance(part, it)} for it in (Submodule, LargeFile)]

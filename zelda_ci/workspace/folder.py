@@ -30,7 +30,6 @@ from zelda_ci.sandbox.run_folder import WorkspaceFolder, read_json_object
 TIMEOUT_SECONDS = 2.0
 # Longer than any run lives.
 DOUBTFUL_SECONDS = 86_400.0
-
 # Folders of runs; repositories of Zelda's own, which hold what is tested and what is measured.
 RUNS, TREES = "runs", "trees"
 
@@ -42,14 +41,11 @@ STEERING = (*KINDS[ItemKind.MEMORY].files, *KINDS[ItemKind.MCP_SERVER].files, ".
 def choose_location(project: Path, environ: Mapping[str, str], *, passable: bool = False) -> Path:
     """The base folder of all workspaces of this user, created; the first candidate that is suitable.
 
-    Runs that are other users' must be able to pass through to it.
-
-    Raises:
-        WorkspaceError: ZELDA_WORKSPACES names an unsuitable folder, or none is suitable.
+    Runs that are other users' must be able to pass through to it. Raises `WorkspaceError` where none is suitable, or
+    not the one that ZELDA_WORKSPACES names.
     """
     explicit, problems = environ.get("ZELDA_WORKSPACES"), list[str]()
-    candidates = [project / Path(explicit).expanduser()] if explicit else _candidates(environ)
-    for candidate in candidates:
+    for candidate in [project / Path(explicit).expanduser()] if explicit else _candidates(environ):
         # Of a shared folder, a link that anybody could have put there is refused.
         base = Path(os.path.realpath(candidate if explicit else candidate.parent), "" if explicit else candidate.name)
         problem = _problem(base, project, passable=passable)
@@ -159,8 +155,8 @@ async def claimed(project_home: Path, run_id: str | None = None) -> AsyncIterato
     path, number = claim(project_home, RUNS if run_id else TREES)
     try:
         if run_id:
-            (path / "home").mkdir(mode=0o700)
-            (path / "tmp").mkdir(mode=0o700)
+            for name in ("home", "tmp"):
+                (path / name).mkdir(mode=0o700)
             # For people: who holds a run is told by its lock alone.
             started = datetime.now(UTC).isoformat(timespec="seconds")
             (path / "meta.json").write_text(json.dumps({"runId": run_id, "pid": os.getpid(), "startedAt": started}))

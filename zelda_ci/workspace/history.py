@@ -10,7 +10,7 @@ from graphlib import TopologicalSorter
 from itertools import accumulate, chain
 
 from zelda_ci.domain.workspace import Listing, SuiteFinder, Withheld
-from zelda_ci.workspace.git import LINK, SUBMODULE, Git, TreeFile
+from zelda_ci.workspace.git import ABSENT, LINK, SUBMODULE, Git, TreeFile
 from zelda_ci.workspace.objects import Commit, Objects, lacking
 
 IMPORT = ("-c", "fastimport.unpackLimit=1", "fast-import", "--quiet", "--force", "--date-format=raw-permissive")
@@ -28,31 +28,32 @@ class Replacement:
     """Files that the trees have then."""
 
 
-def modify(mode: str, content: str, path: str) -> bytes:
-    """Return the command of `git fast-import` for an entry of a tree."""
-    return b"M %b %b %b\n" % (mode.encode(), content.encode(), _quoted(path))
+def put(path: str, mode: str, content: str | bytes) -> bytes:
+    """Return the command of `git fast-import` for an entry of a tree, which zeros as its mode remove.
+
+    Its content has a name; given as bytes, it is one that no repository has yet.
+    """
+    quoted = b'"%b"' % os.fsencode(path).replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+    if mode == ABSENT:
+        return b"D %b\n" % quoted
+    if isinstance(content, bytes):
+        return b"M %b inline %b\ndata %d\n%b\n" % (mode.encode(), quoted, len(content), content)
+    return b"M %b %b %b\n" % (mode.encode(), content.encode(), quoted)
 
 
-def insert(mode: str, content: bytes, path: str) -> bytes:
-    """Return the command of `git fast-import` for a file that no repository has yet."""
-    return b"M %b inline %b\ndata %d\n%b\n" % (mode.encode(), _quoted(path), len(content), content)
-
-
-def remove(path: str) -> bytes:
-    """Return the command of `git fast-import` that removes a file or a folder."""
-    return b"D %b\n" % _quoted(path)
-
-
-def _quoted(path: str) -> bytes:
-    return b'"%b"' % os.fsencode(path).replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+def commit_stream(
+    reference: str, commit: Commit, parents: Iterable[str], changes: Iterable[bytes], mark: int = 1
+) -> bytes:
+    """Return the commands of `git fast-import` that make a commit anew, with these parents and changes of its tree."""
+    name, tree = reference.encode(), b'M 040000 %b ""\n' % commit.tree.encode()
+    head = b"reset %b\ncommit %b\nmark :%d\n" % (name, name, mark)
+    head += b"%bdata %d\n%b\n" % (commit.head, len(commit.message), commit.message)
+    above = (b"%b %b\n" % (b"merge" if number else b"from", it.encode()) for number, it in enumerate(parents))
+    return b"".join([head, *above, tree, *changes])
 
 
 async def newest_commits(objects: Objects, tip: str, depth: int) -> tuple[list[Commit], set[str]]:
-    """Read a commit and those before it, parents first, as many as a depth says; and which of them have lost parents.
-
-    Raises:
-        WorkspaceError: The repository lacks the commit.
-    """
+    """Read a commit and those before it, parents first, as many as a depth says; and which of them lost parents."""
     found, cut, level = {tip: await objects.commit(tip)}, set[str](), [tip]
     for number in range(1, depth + 1):
         if number < depth:
@@ -83,9 +84,6 @@ async def rewrite(
     Where history was cut, it begins then. The reference gets the last of the commits, of which parents come first.
     `git` is set to the repository and also finds the objects that commits and replacements name, by path. Without a
     finder nothing is withheld; `project` is the folder that is tested, from the top of the tree.
-
-    Raises:
-        WorkspaceError: An object is not there, git takes a commit for damaged, or there is no room.
     """
     seen, files = set[tuple[str, str]](), set[TreeFile]()
     for commit in commits:
@@ -100,16 +98,13 @@ async def rewrite(
         withheld = finder.find(await _listing(objects, files, finder.reads), project)
     if not (any(replaced.values()) or any(is_below(file.path, withheld.paths) for file in files)):
         return withheld
-    removals = b"".join(map(remove, sorted(withheld.paths)))
-    stream, marks, name = bytearray(), dict[str, int](), reference.encode()
+    removals = [put(path, ABSENT, "") for path in sorted(withheld.paths)]
+    stream, marks = bytearray(), dict[str, int]()
     for commit in commits:
-        above = [marks[parent] for parent in commit.parents]
+        above = [f":{marks[parent]}" for parent in commit.parents]
         marks[commit.name] = len(marks) + 1
-        stream += b"reset %b\ncommit %b\nmark :%d\n" % (name, name, marks[commit.name])
-        stream += b"%bdata %d\n%b\n" % (commit.head, len(commit.message), commit.message)
-        stream += b"".join(b"%b :%d\n" % (b"merge" if number else b"from", mark) for number, mark in enumerate(above))
-        stream += b'M 040000 %b ""\n' % commit.tree.encode()
-        stream += b"".join([*(line for by in replaced[commit.name] for line in by.lines), removals])
+        changes = [*(line for by in replaced[commit.name] for line in by.lines), *removals]
+        stream += commit_stream(reference, commit, above, changes, marks[commit.name])
     await git(*IMPORT, stdin=bytes(stream))
     return withheld
 
@@ -130,14 +125,14 @@ async def _listing(objects: Objects, files: Collection[TreeFile], reads: Callabl
     """List files with the texts of those that are read, and the targets of links."""
     read = read_files(files, reads)
     contents = await objects.read(file.content for file in read)
-    texts: dict[str, list[bytes]] = {}
-    targets: dict[str, list[str]] = {}
+    texts, targets = dict[str, list[bytes]](), dict[str, list[str]]()
     for file in read:
         if file.content in objects.missing:
             raise lacking(file.content)
-        content = contents.get(file.content)
-        if content is not None and file.mode == LINK:
+        if (content := contents.get(file.content)) is None:
+            continue
+        if file.mode == LINK:
             targets.setdefault(file.path, []).append(os.fsdecode(content))
-        elif content is not None:
+        else:
             texts.setdefault(file.path, []).append(content)
     return Listing(frozenset(file.path for file in files if file.mode != SUBMODULE), texts, targets)

@@ -47,10 +47,13 @@ def lacking(name: str) -> WorkspaceError:
 
 
 class Objects(AsyncExitStack):
-    """Reads objects of a repository, each once; its git runs from the first that is not known to the context's end."""
+    """Reads objects of a repository, each once; its git runs from the first that is not known to the context's end.
+
+    It takes what others have read, by name, and adds to it. Methods raise `WorkspaceError` where something is lacking,
+    or git could not be run or did not answer.
+    """
 
     def __init__(self, git: Git, known: dict[str, bytes] | None = None) -> None:
-        """Take what others have read, by name, and add to it."""
         super().__init__()
         self._git, self.known = git, {} if known is None else known
         self.missing = set[str]()
@@ -60,11 +63,7 @@ class Objects(AsyncExitStack):
     async def read(
         self, names: Iterable[str], max_bytes: int = MAX_TEXT_BYTES, max_total_bytes: int = MAX_TOTAL_BYTES
     ) -> dict[str, bytes]:
-        """Return the content of objects, by name; of those that are there and within bounds, each and all together.
-
-        Raises:
-            WorkspaceError: Git could not be run, or did not answer.
-        """
+        """Return the content of objects, by name; of those that are there and within bounds, each and all together."""
         wanted, found = [*dict.fromkeys(names)], dict[str, bytes]()
         unknown = [name for name in wanted if name not in self.known]
         try:
@@ -104,27 +103,18 @@ class Objects(AsyncExitStack):
                 rest -= len(await answers.receive_exactly(min(rest, CHUNK)))
 
     async def commit(self, name: str) -> Commit:
-        """Read a commit.
-
-        Raises:
-            WorkspaceError: The repository lacks it.
-        """
+        """Read a commit."""
         content = (await self.read([name])).get(name)
         if content is None:
             raise lacking(name)
         header, _, message = content.partition(b"\n\n")
         # Signatures, and lines of further ones, count no more once a tree is another.
-        kept = re.findall(rb"^(?:author|committer|encoding) .*$", header, re.MULTILINE)
-        tree, *parents = re.findall(rb"^(?:tree|parent) (.*)$", header, re.MULTILINE)
-        head = b"".join(line + b"\n" for line in kept)
-        return Commit(name, tree.decode(), tuple(parent.decode() for parent in parents), head, message)
+        head = b"".join(re.findall(rb"^(?:author|committer|encoding) .*\n", header + b"\n", re.MULTILINE))
+        tree, *parents = re.findall(r"^(?:tree|parent) (.*)$", header.decode("latin-1"), re.MULTILINE)
+        return Commit(name, tree, tuple(parents), head, message)
 
     async def files(self, tree: str, seen: set[tuple[str, str]] | None = None) -> list[TreeFile]:
-        """List all files of a tree, submodules as one; a folder that was `seen` at the same place is passed over.
-
-        Raises:
-            WorkspaceError: The repository lacks a folder of it.
-        """
+        """List all files of a tree, submodules as one; a folder that was `seen` at the same place is passed over."""
         files, waiting = list[TreeFile](), [("", tree)]
         seen = set() if seen is None else seen
         while waiting := [folder for folder in waiting if folder not in seen]:

@@ -17,8 +17,7 @@ from tests.unit.compare.runs import (
     trials,
 )
 from tests.unit.compare.test_schedule import made
-from zelda_ci.compare.comparison import compare
-from zelda_ci.compare.figures import figure_deltas
+from zelda_ci.compare.comparison import compare, figure_deltas
 from zelda_ci.compare.gate import gate
 from zelda_ci.compare.schedule import SuiteTrials, to_decide, trials_to_come
 from zelda_ci.compare.shards import expected_to_take, trial_seconds

@@ -20,7 +20,7 @@ from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import ApiUsage, SessionStatus, SessionTranscript
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import JudgeQuestion
-from zelda_ci.judge.prompts import mark_of, new_nonce
+from zelda_ci.judge.rendering import mark_of, new_nonce
 from zelda_ci.metrics.base import JudgeServices, run_evaluator
 from zelda_ci.metrics.tool_usage import COUNTED, ToolUsage, Use, score
 

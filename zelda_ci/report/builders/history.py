@@ -1,13 +1,27 @@
-"""Stored runs as a table."""
+"""What is stored, in words: runs as a table, the nights of a suite, and what fell."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.measures import LISTED, SCORES
+from zelda_ci.domain.nights import (
+    MIN_NIGHTS,
+    SETTLING,
+    Drift,
+    Night,
+    NightlyHistory,
+    Passes,
+    SuiteNight,
+    nights_of,
+    split_nights,
+)
+from zelda_ci.domain.numbers import brief_money, format_count, whole
 from zelda_ci.domain.outcome import History, StoredRun
+from zelda_ci.errors import GitHubError
 from zelda_ci.report.builders.comparison import amount
 from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
-from zelda_ci.report.text import sentence, visible
+from zelda_ci.report.text import plain_title, sentence, visible
 from zelda_ci.report.words import ENDINGS, OUTCOMES
 
 MAX_SUITE_LENGTH = 40
@@ -64,3 +78,148 @@ def _remarks(history: History, of: int) -> Iterator[Cell]:
         yield Cell(f"skipped: {sentence(skipped.message)}", Tone.WARN)
     if (rest := len(history.skipped) - MAX_SKIPPED) > 0:
         yield Cell(f"and {rest} more that could not be read; `zelda list --json` names all.", Tone.WARN)
+
+
+MAX_NOTES = 5
+MAX_NAME_LENGTH = 60
+MAX_CHECK_LENGTH = 80
+SHORT_COMMIT = 9
+# GitHub takes 256.
+TITLE_LIMIT = 200
+
+# Parts of a platform as people call them.
+PARTS = {
+    "cli": "Claude Code",
+    "agentSdk": "Agent SDK",
+    "models": "answering models",
+    "system": "system",
+    "isolationLevel": "isolation level",
+}
+BARS = "▁▂▃▄▅▆▇█"
+GAP, CHANGE = "·", "¦"
+NO_ISSUE = "The drift is told in no issue"
+OVER = "This is over: what fell has recovered, or its suite or steering files were changed or removed."
+LOST = "The history of the nights before is lost, so nobody knows whether this is over. A new fall opens a new issue."
+KEPT_ELSEWHERE = "Two jobs opened an issue at the same time. The older one is kept."
+NOTHING_FELL = "Nothing fell by more than chance explains."
+TOO_FEW = (
+    f"Whether something fell is not known yet: that takes {MIN_NIGHTS} rows of the same suite, settings and steering "
+    "files, or more."
+)
+
+
+def not_readable(damage: str, older: int) -> str:
+    """The newest history could not be read; an older artifact may have some nights."""
+    what = f"goes on with {format_count(older, 'night')} of an older artifact" if older else "was begun anew"
+    return f"The history of the nights before {what}: {damage}"
+
+
+def no_issue(problem: GitHubError) -> str:
+    """The issue could not be written, and what to do about it."""
+    why = {
+        "GITHUB_NOT_PERMITTED": "the token may not write issues (permissions: issues: write, or nightly: quiet).",
+        "GITHUB_GONE": "issues are switched off in this repository (nightly: quiet leaves them out).",
+    }
+    return f"{NO_ISSUE}: {why.get(problem.code, problem.message)}"
+
+
+def drift_notes(before: Sequence[Drift], now: Sequence[Drift]) -> Iterator[str]:
+    """A sentence for each of the first drifts of this night; those that somebody has accepted are left out."""
+    known = {(drift.suite, drift.check) for drift in before}
+    told = [drift for drift in now if not drift.accepted]
+    for drift in told[:MAX_NOTES]:
+        word = "still" if (drift.suite, drift.check) in known else "new"
+        yield f"Drift ({word}): {_fall(drift)}."
+    if len(told) > MAX_NOTES:
+        yield f"Drift: {len(told) - MAX_NOTES} more."
+
+
+def issue_title(drifts: Sequence[Drift]) -> str:
+    """What fell from what to what."""
+    more = f" and {len(drifts) - 1} more" if len(drifts) > 1 else ""
+    return plain_title(f"Zelda: {_fall(drifts[0])}{more}", TITLE_LIMIT)
+
+
+def drift_issue(drifts: Sequence[Drift], nights: Sequence[Night], **told: Any) -> dict[str, Any]:
+    """What the template of the issue reads.
+
+    `place` is what `url` leads to, `ending` says why the issue is closed, `url_of` gives the address of a night's run.
+    """
+    known = {"parts": PARTS, "nights_of": nights_of, "subject": _subject, "ending": "", "place": "workflow run"}
+    return {"drifts": drifts, "nights": nights, **known, **told}
+
+
+def _subject(drift: Drift) -> str:
+    """The suite, and what of it fell."""
+    return f"{visible(drift.suite, MAX_NAME_LENGTH)}, {sentence(drift.check, MAX_CHECK_LENGTH)}"
+
+
+def _fall(drift: Drift) -> str:
+    """With what is other than before, named by what it is now."""
+    changed = ", ".join(_platform_changes(drift.platform_before, drift.platform_after))
+    return f"{_subject(drift)} {drift.before} → {drift.lately} since {changed or f'{drift.since:%Y-%m-%d}'}"
+
+
+def _platform_changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
+    for part, name in PARTS.items():
+        if after.get(part, "") != before.get(part, ""):
+            yield f"{name} {sentence(after.get(part, 'not known'), MAX_CHECK_LENGTH)}"
+
+
+def sparkline(nights: Sequence[Night], suite: str) -> str:
+    """A bar per night, as high as the share of checks that passed; a bar between two where something changed."""
+    drawn = ""
+    last: SuiteNight | None = None
+    for night in nights[-SETTLING:]:
+        row = night.suites.get(suite)
+        if row is None:
+            drawn += GAP
+            continue
+        if last and (last.platform, last.outcome) != (row.platform, row.outcome):
+            drawn += CHANGE
+        passes = sum(row.checks.values(), Passes())
+        drawn += BARS[round(passes.rate * (len(BARS) - 1))] if passes.trials else GAP
+        last = row
+    return drawn
+
+
+_NUMBERS = tuple(Column(title, right=True) for title in ("Trials", "Passed", "Checks", "Cost"))
+NIGHT_COLUMNS = (Column("When"), *_NUMBERS, Column("Commit"), Column("Changed"))
+
+
+def nights_view(history: NightlyHistory, suite: str, limit: int) -> Table:
+    """The newest rows of one suite, newest first, with what changed against the row before."""
+    nights = [night for night in history.nights if suite in night.suites]
+    lines: list[TableRow] = []
+    earlier: SuiteNight | None = None
+    for night in nights:
+        row = night.suites[suite]
+        passed = Tone.NEUTRAL if row.whole.passed == row.whole.trials else Tone.WARN
+        checks = sum(row.checks.values(), Passes())
+        changed = _differences(row, earlier) if earlier else ()
+        cells = (
+            Cell(f"{night.at:%Y-%m-%d %H:%M}", whole=True),
+            Cell(whole(row.trials)),
+            Cell(str(row.whole), passed) if row.whole.trials else Cell("-"),
+            Cell(str(checks) if checks.trials else "-"),
+            Cell(brief_money(row.cost_usd)),
+            Cell(visible(night.commit[:SHORT_COMMIT]) if night.commit else "-", Tone.DIM),
+            Cell(", ".join(changed), Tone.DIM),
+        )
+        lines.append(TableRow(cells))
+        earlier = row
+    remarks = [Cell(f"{visible(suite, MAX_NAME_LENGTH)}: {sparkline(nights, suite)}", whole=True)]
+    fallen = [drift for drift in history.drifts if drift.suite == suite]
+    remarks += (Cell(f"Fell: {_fall(drift)} (p {drift.p:.2g}, corrected).", Tone.BAD) for drift in fallen)
+    if not fallen:
+        is_tested = any(len(it.before) + len(it.after) >= MIN_NIGHTS for it in split_nights(nights, suite))
+        remarks.append(Cell(NOTHING_FELL if is_tested else TOO_FEW, Tone.DIM))
+    return Table(NIGHT_COLUMNS, tuple(lines[::-1][:limit]), remarks=tuple(remarks))
+
+
+def _differences(row: SuiteNight, earlier: SuiteNight) -> Iterator[str]:
+    if row.outcome != earlier.outcome:
+        yield "suite or steering files"
+    if row.tree != earlier.tree:
+        yield "code"
+    yield from _platform_changes(earlier.platform, row.platform)

@@ -14,12 +14,10 @@ from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.trials import Forecast
 from zelda_ci.report.builders import summary
-from zelda_ci.report.builders.arms import forecast_lines, forecast_table
 from zelda_ci.report.builders.correctness import run_problem
-from zelda_ci.report.builders.judged import unmet_rows
 from zelda_ci.report.builders.routing import routing_tables
-from zelda_ci.report.builders.run import file_rows, run_facts, run_sections
-from zelda_ci.report.builders.summary import FilesOf
+from zelda_ci.report.builders.run import file_rows, run_facts, run_sections, unmet_rows
+from zelda_ci.report.builders.summary import FilesOf, forecast_lines, forecast_table
 from zelda_ci.report.model import (
     Cell,
     CiView,
