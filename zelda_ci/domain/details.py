@@ -63,6 +63,10 @@ class RunnerCounts(Record):
         return self.passed + self.failed + self.errored + self.skipped
 
 
+def _summed(name: str) -> property:
+    return property(lambda summary: sum(getattr(runner, name) for runner in summary.runners))
+
+
 class TestSummary(Record):
     """Numbers of one test command; no runner means that no format was recognised."""
 
@@ -79,34 +83,14 @@ class TestSummary(Record):
     def recognised(self) -> bool:
         return bool(self.runners)
 
-    @property
-    def passed(self) -> int:
-        return sum(runner.passed for runner in self.runners)
-
-    @property
-    def failed(self) -> int:
-        return sum(runner.failed for runner in self.runners)
-
-    @property
-    def errored(self) -> int:
-        return sum(runner.errored for runner in self.runners)
-
-    @property
-    def skipped(self) -> int:
-        return sum(runner.skipped for runner in self.runners)
-
-    @property
-    def flaky(self) -> int:
-        return sum(runner.flaky for runner in self.runners)
-
-    @property
-    def total(self) -> int:
-        return sum(runner.total for runner in self.runners)
+    passed, failed, errored, skipped, flaky, total = map(
+        _summed, ("passed", "failed", "errored", "skipped", "flaky", "total")
+    )
 
     @property
     def ran(self) -> int:
         """Tests that were not skipped. Zero is no success."""
-        return self.total - self.skipped
+        return int(self.total - self.skipped)
 
     @property
     def failures(self) -> tuple[SafeText, ...]:

@@ -28,8 +28,8 @@ PLATFORM = ("cli", "agentSdk", "models", "system", "isolationLevel")
 Steers = Literal["itself", "drawn"]
 
 
-# `outcome` is what pull request and suite decide: prompt, settings, judges, steering files; `tree` is the project's code;
-# `platform` is what changes without a commit: Claude Code, the models that answered, the system.
+# `outcome` is what pull request and suite decide: prompt, settings, judges, steering files. `tree` is the code of the
+# project, `platform` what changes without a commit: Claude Code, the models that answered, the system.
 class Fingerprint(Record):
     """Digests of what one trial's outcome may depend on; trials with equal ones may be pooled."""
 
