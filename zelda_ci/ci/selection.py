@@ -12,7 +12,7 @@ from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.stored import Evidence
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
-from zelda_ci.domain.steering import SteeringChange
+from zelda_ci.domain.manifest import SteeringChange
 from zelda_ci.errors import ZeldaError
 from zelda_ci.pipeline.fingerprints import evidence, project_files, read_changes
 from zelda_ci.selection.choice import SuiteChoice, choose, run_if_either, steering_changes, trials_may_tell

@@ -24,8 +24,7 @@ from zelda_ci.config.files import NEW_ONES, find_root, listed
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import containing, last_failed, select
 from zelda_ci.domain.outcome import Outcome, batch_outcome
-from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
-from zelda_ci.domain.shards import ShardOf, ShardPart, shard_of
+from zelda_ci.domain.run import BatchResult, RunResult, ShardOf, ShardPart, empty_batch, shard_of
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import EXIT_INTERRUPTED, ConfigError, StorageError, ZeldaError
 from zelda_ci.pipeline.attribution import asked_about

@@ -13,12 +13,10 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
-from zelda_ci.domain.arms import BaseSide
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.outcome import Outcome, run_outcome
-from zelda_ci.domain.run import BatchResult, RunResult
-from zelda_ci.domain.trials import Side
+from zelda_ci.domain.run import BatchResult, EvalContext, RunResult
+from zelda_ci.domain.trials import BaseSide, Side
 from zelda_ci.domain.workspace import WorkspaceSource
 from zelda_ci.errors import EXIT_INTERRUPTED, StorageError, WorkspaceError
 from zelda_ci.events import RunsPlanned, Warned

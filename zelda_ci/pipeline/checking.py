@@ -19,12 +19,12 @@ import anyio
 from pydantic import ValidationError
 
 from zelda_ci import __version__, metrics, process
-from zelda_ci.config.merge import LoadedSuite
+from zelda_ci.config.suite_file import LoadedSuite
 from zelda_ci.domain.check import Check, CheckReport, Status
+from zelda_ci.domain.details import CommandResult
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.numbers import format_count, some_of
 from zelda_ci.domain.suite import Command, ResolvedSuite
-from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.workspace import NamedContents, WorkspaceSource
 from zelda_ci.errors import ConfigError, StorageError, WorkspaceError, ZeldaError
 from zelda_ci.events import Checking, Emit, Warned, ignore

@@ -18,7 +18,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from zelda_ci.domain.context_size import ContextFinding, ContextItem, ContextListing, ContextReport
+from zelda_ci.domain.check import ContextFinding, ContextItem, ContextListing, ContextReport
 from zelda_ci.domain.kinds import CALLED, FOLLOWED, KINDS, ItemKind, Shown
 from zelda_ci.domain.manifest import ManifestItem, ToolsManifest
 from zelda_ci.domain.numbers import whole

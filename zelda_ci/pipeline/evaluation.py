@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 import anyio
 
 from zelda_ci import metrics
-from zelda_ci.domain.context import EvalContext
-from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails
+from zelda_ci.domain.details import CorrectnessDetails, CriterionJudgement, CriterionVerdict, FulfillmentDetails
 from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.numbers import some_of
-from zelda_ci.domain.run import BatchResult, JudgeUsage, RunResult
+from zelda_ci.domain.run import BatchResult, EvalContext, JudgeUsage, RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.domain.workspace import Changes, SettingFinding
 from zelda_ci.errors import JudgeError, ProxyError, ZeldaError
 from zelda_ci.events import Emit, Phase, PhaseStarted, Warned

@@ -12,9 +12,8 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci import __version__
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.manifest import ToolsManifest
-from zelda_ci.domain.run import Failure, RunResult, Versions
+from zelda_ci.domain.run import EvalContext, Failure, RunResult, Versions
 from zelda_ci.domain.session import SessionRecord, SessionStatus
 from zelda_ci.domain.trials import Side
 from zelda_ci.domain.workspace import Changes, IsolationReport, SettingFinding, Workspace

@@ -8,8 +8,8 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci import metrics
+from zelda_ci.domain.details import CommandResult
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.events import Emit, Phase, PhaseStarted
 from zelda_ci.execution.launch import Pins, SessionRequest

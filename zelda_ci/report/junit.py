@@ -22,12 +22,11 @@ from zelda_ci.domain.comparison import (
     SuiteComparison,
     Verdict,
 )
-from zelda_ci.domain.details import CriterionVerdict, FulfillmentDetails
+from zelda_ci.domain.details import CommandResult, CorrectnessDetails, CriterionVerdict, FulfillmentDetails
 from zelda_ci.domain.measures import Measure, Metric, own_measure
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails
 from zelda_ci.report.builders.comparison import NOT_PROVEN, verdict_words
 from zelda_ci.report.builders.correctness import command_words
 from zelda_ci.report.builders.gate import BECAUSE, gate_sentence

@@ -8,11 +8,11 @@ from rich.console import Console
 from rich.text import Text
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.arms import Forecast
 from zelda_ci.domain.check import CheckReport, Status
 from zelda_ci.domain.comparison import GateResult
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.domain.trials import Forecast
 from zelda_ci.report.builders import summary
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.builders.routing import routing_tables
