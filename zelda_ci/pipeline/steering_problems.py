@@ -11,11 +11,10 @@ from zelda_ci.domain.context_size import ContextFinding
 from zelda_ci.domain.kinds import CALLED, KINDS, ItemKind, Shown
 from zelda_ci.domain.manifest import ManifestItem, ToolsManifest
 from zelda_ci.domain.numbers import whole
-from zelda_ci.execution.manifest.findings import MAX_DESCRIPTION_LENGTH
 from zelda_ci.execution.manifest.folders import SAME_NAME
-from zelda_ci.execution.manifest.front_matter import COMMENT, MarkdownDocument, parse
-from zelda_ci.execution.manifest.memory import IMPORTED_BY, mentioned
-from zelda_ci.execution.manifest.tree import Tree, Unfit
+from zelda_ci.execution.manifest.front_matter import COMMENT, MarkdownDocument, mentioned, parse
+from zelda_ci.execution.manifest.scan import IMPORTED_BY
+from zelda_ci.execution.manifest.tree import MAX_DESCRIPTION_LENGTH, Tree, Unfit
 from zelda_ci.files import globs
 from zelda_ci.pipeline.wording import word_runs
 from zelda_ci.redact import Redactor
