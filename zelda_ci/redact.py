@@ -226,10 +226,7 @@ def _pieces(form: str, longest: int) -> Iterator[str]:
 
 
 def _forms(value: str, *, is_long: bool) -> Iterator[str]:
-    """The forms GitHub's own masker knows too, URL and JSON, and those of HTML, Python, a shell, a hex dump and base64.
-
-    Base64 in both alphabets at each of three alignments, without the characters that also carry bits of the neighbours.
-    """
+    """Forms that GitHub's own masker knows too, URL and JSON, and those of HTML, Python, a shell, hex and base64."""
     yield value
     for ascii_only in (True, False):
         once = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
@@ -241,6 +238,7 @@ def _forms(value: str, *, is_long: bool) -> Iterator[str]:
     yield from (html.escape(value), repr(value)[1:-1], shlex.quote(value).removeprefix("'").removesuffix("'"))
     raw = value.encode()
     yield from (raw.hex(), raw.hex().upper())
+    # In both alphabets, at each of three alignments, without the characters that also carry bits of the neighbours.
     for shift in range(3):
         encoded = base64.b64encode(b"\0" * shift + raw).decode()
         inner = encoded[(shift * 8 + 5) // 6 : (shift + len(raw)) * 8 // 6]
