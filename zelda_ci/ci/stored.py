@@ -19,7 +19,7 @@ from zelda_ci.compare.pool import (
     summarize_pool,
 )
 from zelda_ci.domain.base import Document
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState, PoolSummary, Provenance
+from zelda_ci.domain.comparison import BaselineOrigin, BaselineState, PoolSummary, Provenance
 from zelda_ci.domain.nights import NightlyHistory
 from zelda_ci.domain.numbers import format_count, some_of
 from zelda_ci.domain.run import BatchResult, Fingerprint, Pool, RunResult, ShardPlan, StoredTrials

@@ -6,9 +6,9 @@ from pathlib import PurePosixPath
 from posixpath import dirname
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.ci import BaselineState
 from zelda_ci.domain.comparison import (
     BUDGET_ENDED,
+    BaselineState,
     ContextTooLarge,
     MeasureDelta,
     NotLoaded,

@@ -7,8 +7,7 @@ from datetime import UTC, timedelta
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.check import ContextReport
-from zelda_ci.domain.ci import BaselineState
-from zelda_ci.domain.comparison import Comparison, GateReason, GateResult, SuiteComparison, Verdict
+from zelda_ci.domain.comparison import BaselineState, Comparison, GateReason, GateResult, SuiteComparison, Verdict
 from zelda_ci.domain.details import Citation, CriterionVerdict
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import BatchResult
