@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 
 from zelda_ci.app import Invocation
-from zelda_ci.ci import base, baseline, conversation, evaluate, publish, selection, sharding
+from zelda_ci.ci import base, baseline, conversation, evaluate, publish, sharding
 from zelda_ci.ci.base import BaseSource
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.event import decide, decide_requested, read_checkout
@@ -123,7 +123,7 @@ def _before_any_session(case: CiContext, emit: Emit) -> CiContext:
         try:
             source = BaseSource(case, Path(name))
             case = _with_refused(case, source)
-            return _with_context_size(case, source, emit) if selection.changed_steering(case, source) else case
+            return _with_context_size(case, source, emit) if base.changed_steering(case, source) else case
         except ZeldaError as problem:
             case.log.say(f"What the pull request changes is not known: {problem.message}")
             return case
@@ -218,7 +218,7 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         loaded = project.active(settled.project, is_ci=True)
         case = _with_refused(replace(case, root=loaded.root, results_dir=loaded.results_dir), source)
         # What a shard runs, the plan says.
-        chosen = selection.ChosenSuites() if settings.shard else selection.choose_suites(case, loaded, source)
+        chosen = base.ChosenSuites() if settings.shard else base.choose_suites(case, loaded, source)
         if chosen.steering and settings.mode != "plan":
             case = _with_context_size(case, source, emit)
     skipped, names = reasons(chosen.choices, runs=False), tuple(it.suite for it in chosen.choices if it.runs)

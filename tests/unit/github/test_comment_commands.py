@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies
 
-from zelda_ci.ci.commands import (
+from zelda_ci.ci.conversation import (
     MAX_REASON_LENGTH,
     AcceptCriteria,
     AskHelp,
