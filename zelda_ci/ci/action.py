@@ -55,11 +55,7 @@ WHY_LABEL = "zelda:why"
 
 
 def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
-    """Do what the event asks for; returns the exit code.
-
-    Raises:
-        ZeldaError: The step cannot be used as it is, nothing could be run, or results could not be written.
-    """
+    """Do what the event asks for; returns the exit code, or raises `ZeldaError` where nothing could be run."""
     settings = read_action_settings(environ, Path.read_bytes)
     log.mask(settings.credentials.values())
     checkout = anyio.run(read_checkout, settings, environ)
@@ -98,9 +94,6 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
         case "run":
             pass
     return _evaluate(case, emit)
-
-
-# --- without a session -----------------------------------------------------------------------------------------------
 
 
 def _skip(case: CiContext, why: str, emit: Emit) -> int:
@@ -179,9 +172,6 @@ def _without_session(case: CiContext, text: str) -> int:
         wanted = {"always": True, "changes": size is not None}.get(case.settings.comment, bool(refused))
         publish.replace_comment(case, text, is_due=wanted and bool(size or refused))
     return 1 if refused else 0
-
-
-# --- with sessions ---------------------------------------------------------------------------------------------------
 
 
 def _evaluate(case: CiContext, emit: Emit) -> int:

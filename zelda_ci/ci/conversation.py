@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
+from typing import NamedTuple
 from urllib.parse import quote
 
 from pydantic import ValidationError
@@ -39,13 +40,13 @@ MAX_REFUSALS = 3
 MAX_RUNS, MAX_ARTIFACTS = 3, 10
 # Answers to one comment; what others have posted in our name may be among them.
 MAX_ANSWERS = 10
+# Of a comment, as much as any command needs; the rest is not read.
+MAX_COMMAND_LENGTH = 2_000
+MAX_REASON_LENGTH, MAX_SUITES, MAX_SHOWN_LENGTH = 500, 20, 40
 RECORD, MAX_RECORD_BYTES = "zelda-accepted.json", 1 << 20
 FAILED = frozenset({"failure", "cancelled", "timed_out"})
 # GitHub names the branch of a group after the pull request that it adds to those before it.
 _QUEUED = re.compile(r"refs/heads/gh-readonly-queue/.+/pr-([0-9]{1,9})-[0-9a-f]{40,64}")
-MAX_REASON_LENGTH, MAX_SUITES, MAX_SHOWN_LENGTH = 500, 20, 40
-# Of a comment, as much as any command needs; the rest is not read.
-MAX_COMMAND_LENGTH = 2_000
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _SUITE = re.compile(NAME)
 _TARGET = re.compile(r"([^#]+)(?:#([1-9][0-9]{0,2}))?")
@@ -53,18 +54,13 @@ _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _BECAUSE = re.compile(r"(\S+)\s+because\b[\s:,]*(.*)", re.IGNORECASE | re.DOTALL)
 
 
-# --- what a comment asks for -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class RunAgain:
+class RunAgain(NamedTuple):
     """Run the pull request's workflow again, or only some suites beside it."""
 
     suites: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class RunCommit:
+class RunCommit(NamedTuple):
     """Run a commit of a pull request whose own workflow may not."""
 
     commit: str | None
@@ -72,8 +68,7 @@ class RunCommit:
     suites: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class AcceptCriteria:
+class AcceptCriteria(NamedTuple):
     """Take failing criteria of a suite for what they are."""
 
     suite: str
@@ -82,10 +77,7 @@ class AcceptCriteria:
     reason: str
 
 
-@dataclass(frozen=True)
-class AskHelp:
-    """Which commands there are."""
-
+class AskHelp(NamedTuple):
     problem: str = ""
     """What was not understood; empty where help is all that was asked for."""
 
@@ -145,9 +137,6 @@ def _shown(word: str) -> str:
     """A word of a comment within a sentence; the renderer escapes it."""
     hidden = " (with characters that cannot be seen)" if any(map(acts, word)) else ""
     return f"“{word if len(word) <= MAX_SHOWN_LENGTH else word[:MAX_SHOWN_LENGTH] + '…'}”{hidden}"
-
-
-# --- what is done ----------------------------------------------------------------------------------------------------
 
 
 class AcceptanceRecord(Record):
@@ -382,16 +371,11 @@ def requested(case: CiContext) -> ActionSettings | None:
     raise ConfigError(why, hint=hint, code="EVENT_REFUSED")
 
 
-# --- what was accepted -----------------------------------------------------------------------------------------------
-
-
 def record_name(comment_id: int, attempt: int) -> str:
-    """Name of the artifact with the record of a comment."""
     return f"zelda-accepted.{comment_id}.{attempt}"
 
 
 def reply_key(comment_id: int) -> str:
-    """The key of the reply to a comment."""
     return f"reply-{comment_id}"
 
 
