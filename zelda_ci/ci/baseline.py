@@ -284,9 +284,6 @@ def has_lost_attempts(case: CiContext) -> bool:
     return all(artifact.expired for artifact in stored)
 
 
-# --- the baseline in words -------------------------------------------------------------------------------------------
-
-
 def with_sentence(origin: BaselineOrigin, now: datetime) -> BaselineOrigin:
     """A baseline that GitHub stores, with its sentence; of a stacked pull request, that below its base."""
     name = _commit_name(origin.branch, origin.commit)

@@ -58,9 +58,6 @@ ONE_COMMENT = (
 SECOND_WORKFLOW = "For forks, a second workflow with mode: comment does it; else give the job `pull-requests: write`."
 
 
-# --- artifacts -------------------------------------------------------------------------------------------------------
-
-
 def clear_files(case: CiContext) -> None:
     """Remove what an earlier step left: a file that is there is of this run."""
     names = (RESULTS, POOL, NIGHTS, PROVENANCE, COMPARISON, REPORT)
@@ -203,9 +200,6 @@ def upload(
     return artifact_id
 
 
-# --- summary, outputs, annotations, JUnit XML, log -------------------------------------------------------------------
-
-
 def publish_results(result: CiResult) -> None:
     """Everything that needs nobody far away."""
     case, log, texts = result.case, result.case.log, {}
@@ -295,9 +289,6 @@ def problem_text(title: str, why: str) -> str:
     return f"### {title}\n\n{lines}\n"
 
 
-# --- the comment -----------------------------------------------------------------------------------------------------
-
-
 def comment(result: CiResult) -> None:
     """Tell the pull request, if there is one and it wants to hear; the gate does not care whether that succeeds."""
     case, decision = result.case, result.case.decision
@@ -354,7 +345,7 @@ def _publish(case: CiContext, pull: int, body: str, made_at: datetime, *, is_due
 
 def comment_key(case: CiContext) -> str:
     """What tells comments apart: the workflow that evaluated, its job, and what its author says."""
-    parts = (_workflow(case), case.job, case.settings.comment_id)
+    parts = (_workflow(case), case.identity.job or "", case.settings.comment_id)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
