@@ -10,6 +10,7 @@ from time import monotonic
 
 import anyio
 import anyio.to_thread
+import orjson
 
 from zelda_ci import __version__
 from zelda_ci.domain.context import EvalContext
@@ -34,7 +35,8 @@ from zelda_ci.pipeline.evaluation import evaluate, update_isolation
 from zelda_ci.pipeline.fingerprints import TreeDigests, fingerprint_of, tree_digests
 from zelda_ci.pipeline.planning import PlannedRun
 from zelda_ci.pipeline.tools import Tools, session_request
-from zelda_ci.storage.result_store import IMAGES, ImageFolder, RunState
+from zelda_ci.storage import codec
+from zelda_ci.storage.result_store import IMAGES, MANIFEST, STEERING, ImageFolder, RunState
 
 VERSIONS = Versions(zelda=__version__, agent_sdk=version("claude-agent-sdk"), python=platform.python_version())
 
@@ -128,9 +130,9 @@ class SuiteRun:
             whole, found = self.redact("the whole file"), self.offered.refused
             refused = (SettingFinding(file=it.file, setting=it.key or whole, effect=it.effect) for it in found)
             update_isolation(self.state, refused)
-            await anyio.to_thread.run_sync(self.state.folder.keep_manifest, self.offered)
+            await anyio.to_thread.run_sync(self.state.folder.keep, MANIFEST, codec.encode(self.offered, indent=2))
         self.tree = await tree_digests(self.tools.workspaces, workspace, self.offered, self.redact)
-        await anyio.to_thread.run_sync(self.state.folder.keep_steering, self.tree.lines)
+        await anyio.to_thread.run_sync(self.state.folder.keep, STEERING, orjson.dumps(self.tree.lines))
 
     async def _work(self, workspace: Workspace) -> None:
         try:
@@ -188,7 +190,7 @@ class SuiteRun:
         if self.offered:
             # What Claude Code withheld from the model, no session could use.
             self.offered = note_listings(self.offered, tuple(meter.context.listings), meter.context.tools, redact)
-            await anyio.to_thread.run_sync(state.folder.keep_manifest, self.offered)
+            await anyio.to_thread.run_sync(self.state.folder.keep, MANIFEST, codec.encode(self.offered, indent=2))
         # A session that was ended for what it took of the machine looks like a crash of the CLI otherwise.
         if limit := tools.workspaces.limit(workspace):
             self.emit(Warned(f"the session reached a bound: {limit}", self.run_id))

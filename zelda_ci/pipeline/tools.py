@@ -18,7 +18,7 @@ from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.pipeline.invocation import Prepared
 from zelda_ci.redact import Redactor
-from zelda_ci.storage.result_store import ResultStore
+from zelda_ci.storage.result_store import ResultStore, log_name
 from zelda_ci.workspace.clean_checkout import CheckedOut
 from zelda_ci.workspace.reports import Watch
 from zelda_ci.workspace.workspaces import Workspaces
@@ -60,7 +60,7 @@ class WorkspaceCommandRunner:
 
         def keep(done: CommandResult) -> None:
             if self._store:
-                self._store.keep_log(workspace.run_id, order.log or order.step, done.output)
+                self._store.run(workspace.run_id).keep(log_name(order.log or order.step), done.output.encode())
 
         command, limit = order.command, order.timeout_seconds
         return await self._workspaces.run_command(
