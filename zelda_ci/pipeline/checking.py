@@ -36,9 +36,9 @@ from zelda_ci.judge.conversation import NO_CREDIT
 from zelda_ci.metrics.base import Services
 from zelda_ci.metrics.functional_correctness import FunctionalCorrectness, check_usable, ending, reasoning, weigh
 from zelda_ci.model_proxy.proxy import ModelProxy
+from zelda_ci.pipeline.evaluation import WorkspaceCommandRunner
 from zelda_ci.pipeline.fingerprints import IMAGE
 from zelda_ci.pipeline.invocation import SETUP, Prepared
-from zelda_ci.pipeline.tools import WorkspaceCommandRunner
 from zelda_ci.process import removal
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox import levels

@@ -1,6 +1,7 @@
 """One run: workspace, setup, session, changes, evaluation, result."""
 
 import platform
+import uuid
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
@@ -17,12 +18,14 @@ from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.run import Failure, RunResult, Versions
 from zelda_ci.domain.session import SessionRecord, SessionStatus
+from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import Side
 from zelda_ci.domain.workspace import Changes, IsolationReport, SettingFinding, Workspace
 from zelda_ci.errors import ExecutionError, ZeldaError
 from zelda_ci.events import Phase, PhaseStarted, RunFinished, RunStarted, SessionProgressed, Warned
 from zelda_ci.execution import claude_code
 from zelda_ci.execution.doctor import refusals
+from zelda_ci.execution.launch import Pins, SessionRequest
 from zelda_ci.execution.manifest.loading import note_listings, resolve_loaded
 from zelda_ci.execution.manifest.pins import find_pins
 from zelda_ci.execution.manifest.scan import memory_lines, scan
@@ -31,10 +34,9 @@ from zelda_ci.metrics.functional_correctness import check_usable, ending
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.policy import Allowed
 from zelda_ci.model_proxy.rate_limits import MAX_WAIT_SECONDS, RateLimitWait
-from zelda_ci.pipeline.evaluation import evaluate, update_isolation
+from zelda_ci.pipeline.evaluation import Tools, evaluate, update_isolation
 from zelda_ci.pipeline.fingerprints import TreeDigests, fingerprint_of, tree_digests
 from zelda_ci.pipeline.planning import PlannedRun
-from zelda_ci.pipeline.tools import Tools, session_request
 from zelda_ci.storage import codec
 from zelda_ci.storage.result_store import IMAGES, MANIFEST, STEERING, ImageFolder, RunState
 
@@ -50,6 +52,13 @@ INTERRUPTED = "The run was stopped before it was over (Ctrl+C, or a signal)."
 
 # Only there can what a session starts look into the processes that hold its token, Zelda's own included.
 FORGEABLE = "At level none a hostile session can forge what is recorded of it."
+
+
+def session_request(suite: ResolvedSuite, place: Workspace, meter: Meter, pins: Pins) -> SessionRequest:
+    """The request of a suite's session in a workspace."""
+    # Where the sandbox has no network, its own name of the proxy's socket.
+    socket = place.confinement.socket if suite.isolation.network.session == "none" else None
+    return SessionRequest(str(uuid.uuid4()), suite.prompt, place, suite.execution, meter, pins, socket)
 
 
 class SuiteRun:

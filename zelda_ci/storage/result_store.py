@@ -32,8 +32,7 @@ from zelda_ci.files import atomic, locks, untrusted
 from zelda_ci.files.atomic import TEMPORARY, read_file, storage_errors, write_whole
 from zelda_ci.redact import Redactor
 from zelda_ci.storage import codec
-from zelda_ci.storage.codec import Stored, UnreadableError
-from zelda_ci.storage.fold import transcript_of
+from zelda_ci.storage.codec import Stored, UnreadableError, transcript_of
 
 RUNS, LOCK, INDEX = "runs", ".lock", "index.json"
 RESULT, PROVISIONAL, TRANSCRIPT, JOURNAL = "result.json", "result.partial.json", "transcript.json", "transcript.jsonl"
