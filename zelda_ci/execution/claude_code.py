@@ -234,10 +234,8 @@ class SessionRunner:
         await self._input_done.wait()
 
     async def _record_messages(self) -> None:
-        """Record every message, and in place of one that the SDK cannot read, the error.
-
-        An error after which messages still come was about one message; one that ends them is the CLI's or the line's.
-        """
+        """Record every message, and in place of one that the SDK cannot read, the error."""
+        # An error after which messages still come was about one message; one that ends them is the CLI's or the line's.
         failure: Exception | None = None
         while True:
             try:

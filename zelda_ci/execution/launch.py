@@ -118,11 +118,9 @@ def complete_environment(request: SessionRequest, *, sdk_version: str, as_root: 
 
 
 def settings(request: SessionRequest) -> str:
-    """Return settings as JSON that win over the project's, also over those that the session writes while it runs.
-
-    What the project sets and may not is pinned to what the session's environment says, or else to nothing. The token
-    is not: settings are seen on the command line, and Claude Code's own guard keeps the project from it.
-    """
+    """Return settings as JSON that win over the project's, also over those that the session writes while it runs."""
+    # What the project sets and may not is pinned to what the session's environment says, or else to nothing. Not the
+    # token: settings are seen on the command line, and Claude Code's own guard keeps the project from it.
     environment = request.workspace.confinement.environment
     pinned = {name: environment.get(name, "") for name in request.pins.variables if name not in OWN}
     variables = {**dict.fromkeys(UNSET, ""), **pinned, **_session_variables(request)}
@@ -130,10 +128,8 @@ def settings(request: SessionRequest) -> str:
 
 
 def trust(request: SessionRequest) -> str:
-    """Return the content of `.claude.json`: the worktree is trusted, as a developer's own, so its settings count.
-
-    Claude Code looks that up at the repository, too, that the nearest `.git` leads to, whoever wrote it.
-    """
+    """Return the content of `.claude.json`: the worktree is trusted, as a developer's own, so its settings count."""
+    # Claude Code looks that up at the repository, too, that the nearest `.git` leads to, whoever wrote it.
     workspace = request.workspace
     places = [workspace.root, workspace.git_dir]
     for folder in (workspace.path, *(it for it in workspace.path.parents if it.is_relative_to(workspace.root))):
@@ -155,10 +151,8 @@ def disallowed_tools(request: SessionRequest) -> list[str]:
 
 
 def _session_variables(request: SessionRequest) -> Mapping[str, str]:
-    """Return the variables that Zelda relies on, whatever the project says.
-
-    Real behaviour stays: git instructions, background tasks, bundled skills and session files are left as they are.
-    """
+    """Return the variables that Zelda relies on, whatever the project says."""
+    # Real behaviour stays: git instructions, background tasks, bundled skills and session files are left as they are.
     execution = request.execution
     retry_seconds = min(RETRY_SECONDS, execution.timeout_seconds * RETRY_SHARE)
     # A short session must not be spent on waiting.

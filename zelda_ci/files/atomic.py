@@ -19,10 +19,7 @@ TEMPORARY, _LEFT_SECONDS = ".*.tmp", 3600
 
 
 def write_whole(target: Path, chunks: Iterable[bytes], *, durable: bool = True) -> None:
-    """Write a file and the folders above it, one chunk in memory at a time; readers see the old one or the new one.
-
-    A `StorageError` says that it could not be written, and is as it was before.
-    """
+    """Write a file and the folders above it, chunk by chunk; readers see the old one or the new one, in any case."""
     with storage_errors(target):
         make_folder(target.parent)
         with replacing(target, durable=durable) as file:
@@ -110,10 +107,7 @@ def hand_over(descriptor: int, folder: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and those above it that are missing, each handed over; one that exists is left as it is.
-
-    A `StorageError` says that a link of a repository is on the way.
-    """
+    """Make a folder and those above it that are missing, each handed over; a link on the way is a `StorageError`."""
     untrusted.refuse_links(path)
     for folder in reversed([each for each in (path, *path.parents) if not each.is_dir()]):
         try:

@@ -24,10 +24,8 @@ on_wait: ContextVar[Callable[[str], None]] = ContextVar("on_wait", default=lambd
 
 
 def try_lock(path: Path, *, shared: bool = False, mode: int = 0o600) -> int | None:
-    """Take the lock if nobody holds it: return the descriptor that holds it until it is closed, or None.
-
-    Raises `LockError` for something else than a file of ours, `OSError` where its folder is gone, closed or full.
-    """
+    """Take the lock if nobody holds it: return the descriptor that holds it until it is closed, or None."""
+    # Only a file of ours is one; OSError says that its folder is gone, closed or full.
     while True:
         with ExitStack() as unless_held:
             descriptor = _opened(path, mode)
@@ -49,10 +47,8 @@ def lock_open(descriptor: int, *, shared: bool = False) -> None:
 
 
 def wait_for(path: Path, *, patience: float = TIMEOUT_SECONDS, mode: int = 0o600) -> int:
-    """Take the lock once it is free, and return its descriptor; a thread stops waiting when its task is cancelled.
-
-    Raises as `try_lock`, and `LockError` where another process has held it for longer than `patience` seconds.
-    """
+    """Take the lock once it is free, and return its descriptor; raises `LockError` once patience is at its end."""
+    # A thread stops waiting when its task is cancelled.
     began, is_announced = time.monotonic(), False
     while (descriptor := try_lock(path, mode=mode)) is None:
         waited = time.monotonic() - began

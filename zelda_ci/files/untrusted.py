@@ -50,10 +50,7 @@ class TooLargeError(OSError):
 
 
 def refuse_links(folder: Path) -> None:
-    """Refuse to write into a folder of a repository behind a symbolic link: whoever wrote it chose where it leads.
-
-    Raises `StorageError` where the folder, which need not exist, or one above it in its repository is a link.
-    """
+    """Raise `StorageError` for a folder of a repository behind a link: whoever wrote that chose where it leads."""
     path = Path(os.path.abspath(folder))  # noqa: PTH100 - resolve() would follow the links
     # The outermost: a link may lead into another repository.
     *_, top = path, *repositories(path)
@@ -83,10 +80,8 @@ def git_folders(top: Path) -> list[Path]:
 
 
 def read(name: Name, max_bytes: int | None = None, *, folder: int | None = None, follow_link: bool = False) -> bytes:
-    """Return the whole content of a regular file.
-
-    Only files that no session could reach are read without a limit. A link is followed where the user named the file.
-    """
+    """Return the content of a regular file; without a limit where no session could reach it."""
+    # A link is followed where the user named the file.
     with open(open_regular(name, folder=folder, follow_link=follow_link), "rb") as file:
         if max_bytes is None:
             return file.read()

@@ -10,12 +10,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import RuleJudgement, RuleVerdict, ToolRemark, ToolUsageDetails, ToolUse
 from zelda_ci.domain.kinds import CALLED, FOLLOWED, KINDS, ItemKind, Shown, skill
 from zelda_ci.domain.manifest import ManifestEntry, ManifestItem, ToolsManifest
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.numbers import format_count
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import SessionTranscript, UserSaid
 from zelda_ci.judge.base import CHARS_PER_TOKEN
 from zelda_ci.judge.characters import spelled
@@ -99,7 +99,6 @@ class Subject:
 
     @property
     def name(self) -> str:
-        """As it is told and stored."""
         return self.item.file if self.item.is_followed else self.item.tool
 
     def missed_tool(self, given: ItemAnswer | None) -> str | None:
@@ -303,7 +302,6 @@ class ToolUsage:
 
 
 def _counted(context: EvalContext, manifest: ToolsManifest, redact: Redactor) -> ToolUsageDetails:
-    """What is known without a judge."""
     uses = count_uses(context.transcript, manifest, redact)
     entries, silent = [], redact("It was not judged.")
     for item in manifest.items:

@@ -61,10 +61,8 @@ class OutputBuffer:
         return (head + tail,) if self.total <= 2 * self._room else (head, tail)
 
     def text(self, redact: Redactor, max_bytes: int) -> tuple[SafeText, bool]:
-        """Return the masked text of the stream, and whether something of its middle is left out.
-
-        At a gap, the edges go: they may hold half of a secret, which no mask knows.
-        """
+        """Return the masked text of the stream, and whether something of its middle is left out."""
+        # At a gap, the edges go: they may hold half of a secret, which no mask knows.
         kept, half = b"".join(self.pieces()), max_bytes // 2 + SEAM
         if self.total <= min(2 * half, len(kept)):
             return redact(kept.decode("utf-8", "replace")), False
@@ -87,10 +85,7 @@ class Captured:
 def answer(
     argv: Sequence[str], *, timeout_seconds: float, cwd: Path | None = None, environment: Mapping[str, str] = NOTHING
 ) -> Captured:
-    """Run a short program of ours without input, outside any event loop, and return what it printed.
-
-    Raises `OSError` where it could not be started, and `TimeoutError` where it did not end in time; it is dead then.
-    """
+    """Run a short program of ours without input, outside any event loop; raises `TimeoutError` once it was killed."""
     options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True}
     try:
         outcome = subprocess.run(argv, cwd=cwd, env={**environment}, timeout=timeout_seconds, check=False, **options)
@@ -100,13 +95,9 @@ def answer(
 
 
 async def run(
-    argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str], timeout_seconds: float, sink: Sink
+    argv: Sequence[str], cwd: Path, environment: Mapping[str, str], timeout_seconds: float, sink: Sink
 ) -> int | None:
-    """Run a program without input to its end or its deadline, with both of its streams into one sink.
-
-    Returns the exit code, negative where a signal ended it, None where the deadline did. `OSError` says that it could
-    not be started.
-    """
+    """Run a program without input, with both streams into one sink; returns its exit code, or None at the deadline."""
     async with _started(argv, cwd, environment, stderr=subprocess.STDOUT) as child:
         with anyio.move_on_after(timeout_seconds) as deadline:
             await _drain(child, sink)

@@ -5,7 +5,6 @@ from datetime import UTC
 from functools import partial
 from statistics import fmean
 
-from zelda_ci.domain.arms import Forecast, MoreTrials, SuiteArms
 from zelda_ci.domain.comparison import BUDGET_ENDED, GateResult
 from zelda_ci.domain.details import EfficiencyDetails
 from zelda_ci.domain.measures import SCORES, Metric, own_measure
@@ -13,7 +12,7 @@ from zelda_ci.domain.numbers import average, brief_money, duration, format_count
 from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import Usage
-from zelda_ci.domain.trials import DoneReason
+from zelda_ci.domain.trials import DoneReason, Forecast, MoreTrials, SuiteArms
 from zelda_ci.domain.workspace import TestedSource
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.builders.gate import gate_sentences

@@ -24,9 +24,9 @@ from zelda_ci.domain.comparison import (
     Verdict,
 )
 from zelda_ci.domain.details import CriterionJudgement
+from zelda_ci.domain.manifest import SteeringChange
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
-from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.report.builders.anchors import cited_fragment, suite_address
 from zelda_ci.report.builders.comparison import changed_files
 from zelda_ci.report.builders.correctness import correctness_problem, run_problem

@@ -6,9 +6,9 @@ from pathlib import PurePosixPath
 from posixpath import dirname
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.ci import BaselineState
 from zelda_ci.domain.comparison import (
     BUDGET_ENDED,
+    BaselineState,
     ContextTooLarge,
     MeasureDelta,
     NotLoaded,
@@ -19,10 +19,9 @@ from zelda_ci.domain.comparison import (
 )
 from zelda_ci.domain.details import ToolUsageDetails
 from zelda_ci.domain.kinds import ItemKind
-from zelda_ci.domain.manifest import ManifestEntry
+from zelda_ci.domain.manifest import ManifestEntry, SteeringChange
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.report.builders.anchors import base_runs
 from zelda_ci.report.builders.gate import BECAUSE, finding, gate_sentence
 from zelda_ci.report.builders.phrases import (

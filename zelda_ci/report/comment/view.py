@@ -6,9 +6,8 @@ from dataclasses import replace
 from datetime import UTC, timedelta
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.ci import BaselineState
-from zelda_ci.domain.comparison import Comparison, GateReason, Verdict
-from zelda_ci.domain.context_size import ContextReport
+from zelda_ci.domain.check import ContextReport
+from zelda_ci.domain.comparison import BaselineState, Comparison, GateReason, Verdict
 from zelda_ci.domain.details import Citation, CriterionVerdict
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import BatchResult

@@ -12,13 +12,12 @@ from typing import Any, NamedTuple
 
 from zelda_ci import __version__
 from zelda_ci.domain.comparison import MeasureDelta, Verdict
-from zelda_ci.domain.details import CriterionJudgement, FulfillmentDetails, ToolUsageDetails
+from zelda_ci.domain.details import CorrectnessDetails, CriterionJudgement, FulfillmentDetails, ToolUsageDetails
 from zelda_ci.domain.measures import MEASURES, Measure, values
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionTranscript, Turn
-from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.domain.trials import Side
 from zelda_ci.report.builders.anchors import PageAnchors, SessionCitations, anchors_of, base_runs
 from zelda_ci.report.builders.comparison import (
