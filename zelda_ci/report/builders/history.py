@@ -120,7 +120,6 @@ def drift_notes(before: Sequence[Drift], now: Sequence[Drift]) -> Iterator[str]:
 
 
 def issue_title(drifts: Sequence[Drift]) -> str:
-    """What fell from what to what."""
     more = f" and {len(drifts) - 1} more" if len(drifts) > 1 else ""
     return plain_title(f"Zelda: {_fall(drifts[0])}{more}", 200)  # GitHub takes 256
 
@@ -135,7 +134,6 @@ def drift_issue(drifts: Sequence[Drift], nights: Sequence[Night], **told: Any) -
 
 
 def _subject(drift: Drift) -> str:
-    """The suite, and what of it fell."""
     return f"{visible(drift.suite, 60)}, {sentence(drift.check, 80)}"
 
 

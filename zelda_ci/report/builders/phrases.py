@@ -46,7 +46,6 @@ def listed(items: Sequence[Cell | Line], most: int = MAX_NAMED, noun: str = "") 
 
 
 def joined(lines: Iterable[Cell | Line], between: str) -> Line:
-    """Several lines as one."""
     lines = tuple(lines)
     return line(between.join("{}" for _ in lines), *lines)
 

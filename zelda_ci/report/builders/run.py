@@ -234,7 +234,6 @@ def _isolation(report: IsolationReport) -> Iterator[Row]:
 
 
 def criteria_title(suite: ResolvedSuite) -> str:
-    """The heading above what a suite asks for."""
     if not suite.checks:
         return "Acceptance criteria"
     return "Criteria and checks" if suite.criteria else "Checks"
@@ -248,7 +247,6 @@ def criterion_verdict(run: RunResult, judgement: CriterionJudgement) -> Cell:
 
 
 def _criterion_rows(run: RunResult) -> Iterator[Row]:
-    """A row per criterion, in the suite's order."""
     details = run.details(FulfillmentDetails)
     if details and details.criteria:
         for number, judgement in enumerate(details.criteria, start=1):
@@ -258,7 +256,6 @@ def _criterion_rows(run: RunResult) -> Iterator[Row]:
 
 
 def unmet_rows(run: RunResult) -> list[Row]:
-    """A row per criterion that is not met."""
     words = {CriterionVerdict.UNDECIDED: "Undecided"}
     return [_criterion(words.get(judgement.verdict, "Not met"), judgement) for judgement in failed_criteria(run)]
 

@@ -66,7 +66,6 @@ def forecast_lines(forecast: Forecast) -> Iterator[str]:
 
 
 def forecast_table(forecast: Forecast) -> Table:
-    """Suite by suite."""
     titles = ("Sessions", "Each", "All", "Stored trials")[: 1 if forecast.replayed else None]
     rows = []
     for suite in forecast.suites:
@@ -89,7 +88,6 @@ def more_trials(event: MoreTrials) -> str:
 
 
 def suite_done(event: SuiteArms) -> str:
-    """Why a suite has enough."""
     trials = f"{event.head} + {event.base} trials" if event.base else format_count(event.head, "trial")
     return f"{trials}: {REASONS[event.reason]}"
 
@@ -140,10 +138,7 @@ def suite_facts(runs: Sequence[RunResult]) -> tuple[Cell, ...]:
 
 
 def spread(runs: Sequence[RunResult]) -> Section | None:
-    """Mean and range of every metric and of cost, tokens, turns and time, over the trials that have the number.
-
-    Sessions that failed or were interrupted say nothing about the suite and do not count.
-    """
+    """Mean and range of each number, over trials that have it and whose session neither failed nor was interrupted."""
     valid = [run for run in runs if run_outcome(run) not in {Outcome.BROKEN, Outcome.INTERRUPTED}]
     if len(valid) < 2:
         return None

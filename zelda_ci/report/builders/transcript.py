@@ -25,7 +25,6 @@ OUTPUT = "    | "
 
 
 def patch_lines(patch: bytes) -> Iterator[Cell]:
-    """Lines of a patch in their colours."""
     in_hunk = False
     for line in patch.decode("utf-8", "backslashreplace").removesuffix("\n").split("\n"):
         in_hunk = line.startswith("@@") or (in_hunk and not line.startswith("diff --git "))

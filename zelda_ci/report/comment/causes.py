@@ -76,7 +76,6 @@ class Cause:
 
     @property
     def sentence(self) -> str:
-        """As plain text."""
         return " ".join(filter(None, map(plain, (self.words, self.why, self.note))))
 
 
@@ -161,10 +160,7 @@ def _criterion_of(reason: GateReason) -> str | None:
 
 
 def _judged(report: CiReport, suite: SuiteStanding, judgement: CriterionJudgement | None) -> Line:
-    """The judge's reason, and where it can be looked up.
-
-    A file that the session did not touch stands in the tested commit, all else in the report.
-    """
+    """The judge's reason, and where to look it up: an untouched file in the tested commit, all else in the report."""
     if judgement is None:
         return ()
     places, changes = [], [run.changes for run in suite.runs]

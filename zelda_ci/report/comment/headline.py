@@ -134,7 +134,6 @@ def headline(report: CiReport, suites: Sequence[SuiteStanding]) -> str:
 
 
 def _alone(report: CiReport, here: Sequence[SuiteStanding]) -> Iterator[str]:
-    """Without a comparison."""
     only_measured = of(here, V.MEASURED)
     if len(only_measured) == len(here):
         yield f"{numbers.format_count(len(here), 'suite')} measured"

@@ -281,10 +281,8 @@ class Annotation(NamedTuple):
 def annotations(report: CiReport, *, prefix: str = "", texts: Mapping[str, str] | None = None) -> Iterator[Annotation]:
     """Everything worth an annotation, in the comment's order and words; whoever prints decides how many.
 
-    Args:
-        report: What happened.
-        prefix: The project's folder, relative to the repository.
-        texts: The suites' files by `config.file`, for the lines of criteria; without them the first line is meant.
+    `prefix` is the project's folder in the repository. Without the suites' files by name, in `texts`, a criterion is
+    on the first line.
     """
     if report.is_cut_short:
         return
