@@ -20,7 +20,7 @@ from zelda_ci.domain.kinds import KINDS
 from zelda_ci.domain.manifest import ManifestEntry
 from zelda_ci.domain.measures import Metric, own_measure
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
-from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import ApiUsage, SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import IsolationReport
@@ -63,8 +63,8 @@ def cost(uses: Sequence[Used]) -> str:
     return numbers.money(total, exact=is_known) if uses else ""
 
 
-def wall_seconds(run: RunResult) -> float:
-    """From the start of the run to its result."""
+def wall_seconds(run: RunResult | BatchResult) -> float:
+    """From the start of a run or of several to the result."""
     return (run.finished_at - run.started_at).total_seconds()
 
 

@@ -216,7 +216,7 @@ def closing_line(batch: BatchResult, gate: GateResult) -> Iterator[Cell]:
     yield from (cell for cell in _tally(_suite_outcomes(batch), "suite") if cell.tone is not Tone.DIM)
     yield from _not_started(batch, f": {batch.ended}" if batch.ended else "")
     if batch.runs:
-        totals = cost(spent((*batch.runs, *batch.base_runs))), _elapsed(batch)
+        totals = cost(spent((*batch.runs, *batch.base_runs))), duration(wall_seconds(batch))
         yield from (Cell(total) for total in totals if total)
     yield from (Cell(gate_sentence(reason), Tone.BAD, whole=True) for reason in gate.reasons)
     yield Cell(f"exit code {closing_outcome(batch, gate).exit_code}", Tone.DIM)
@@ -240,7 +240,7 @@ def closing_rows(batch: BatchResult, gate: GateResult) -> Iterator[Row]:
             yield Row("Cost", (Cell(cost([*sessions, *judges])), *cells))
         if sessions:
             yield Row("Tokens", (Cell(whole(sum((use.usage for use in sessions), Usage()).total)),))
-        yield Row("Elapsed", (Cell(_elapsed(batch)),))
+        yield Row("Elapsed", (Cell(duration(wall_seconds(batch))),))
         yield _versions(batch.runs)
     if batch.unpaid:
         unpaid = (f"{it.suite} ({it.unpaid} trials)" if it.unpaid > 1 else it.suite for it in batch.unpaid)
@@ -270,10 +270,6 @@ def _tally(outcomes: Sequence[Outcome], noun: str) -> tuple[Cell, ...]:
 def _not_started(batch: BatchResult, why: str = "") -> Iterator[Cell]:
     if (missing := (batch.planned or 0) - len(batch.runs)) > 0:
         yield Cell(f"{format_count(missing, 'run')} not started{why}", Tone.WARN)
-
-
-def _elapsed(batch: BatchResult) -> str:
-    return duration((batch.finished_at - batch.started_at).total_seconds())
 
 
 def about_run(run: RunResult) -> Section:

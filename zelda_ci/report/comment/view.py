@@ -19,7 +19,7 @@ from zelda_ci.report.builders.comparison import KINDS, gate_sentence, uncounted_
 from zelda_ci.report.builders.correctness import failure_problem
 from zelda_ci.report.builders.phrases import age_words, capital, change_words, joined, line, pool_words, quoted
 from zelda_ci.report.builders.routing import routing_tables
-from zelda_ci.report.builders.run import cost, used
+from zelda_ci.report.builders.run import cost, used, wall_seconds
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, of, standings
 from zelda_ci.report.builders.steering import context_line, context_report, first_requests
 from zelda_ci.report.builders.summary import spending
@@ -251,7 +251,7 @@ def _run(report: CiReport) -> Iterator[Row]:
     exact = all(use.cost_known for run in runs if (use := used(run)))
     costs = [f"sessions {numbers.money(sum(run.api.cost_usd for run in runs), exact=exact)}"]
     costs += [f"judge {cost(judges)}"] * bool(judges)
-    costs.append(numbers.duration((batch.finished_at - batch.started_at).total_seconds()))
+    costs.append(numbers.duration(wall_seconds(batch)))
     yield Row("Cost of this run", tuple(map(Cell, costs)))
     made_with = (
         *sorted({f"Zelda {run.versions.zelda}, Claude Code {run.versions.cli or 'unknown'}" for run in batch.runs}),

@@ -117,7 +117,7 @@ class SuiteSessions:
 
     @cached_property
     def pair(self) -> tuple[SuiteSession, SuiteSession, str] | None:
-        """The two that tell most, and why: of the base one that passed, of the head one that failed; none without texts."""
+        """The two that tell most, and why: a base that passed, a head that failed; nothing without their texts."""
         base, head = ([one for one in side if one.outcome < Outcome.BROKEN] for side in (self.base, self.head))
         if not base or not head or not self.with_texts:
             return None
