@@ -120,3 +120,8 @@ def pool_words(pool: PoolSummary, now: datetime) -> str:
 def measured_words(runs: Iterable[RunResult]) -> str:
     """Words for runs that only measured: tests that were there before do not say that the task is done."""
     return "your tests pass" if Outcome.PASSED in map(correctness_outcome, runs) else "nothing was checked"
+
+
+def measured(runs: Iterable[RunResult]) -> str:
+    """What is known where no suite has criteria."""
+    return f"The suites are measured: none has criteria, and {measured_words(runs)}."

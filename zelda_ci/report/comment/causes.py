@@ -182,17 +182,12 @@ def _failing(report: CiReport, suite: SuiteStanding, known: set[str]) -> Iterato
     uncounted = (each.reason for each in suite.uncounted if each.because is not Uncounted.ON_BASE)
     for reason in (*suite.reasons, *uncounted):
         words, is_red = line("{}.", finding(reason)), reason in suite.reasons
-        match reason:
-            case CriterionFailed(criterion=criterion) if criterion not in known:
-                judged = (it for run in reversed(suite.valid) for it in failed_criteria(run))
-                newest = next((it for it in judged if it.criterion == criterion), None)
-                yield Cause(suite, words, _judged(report, suite, newest), is_red=is_red, criterion=criterion)
-            case BelowMinimum() if known:
-                pass
-            case BelowMinimum() | NotJudged() | NotRun() | EndedAtLimit():
-                yield Cause(suite, words, is_red=is_red)
-            case _:
-                pass
+        if isinstance(reason, CriterionFailed) and reason.criterion not in known:
+            judged = (it for run in reversed(suite.valid) for it in failed_criteria(run))
+            newest = next((it for it in judged if it.criterion == reason.criterion), None)
+            yield Cause(suite, words, _judged(report, suite, newest), is_red=is_red, criterion=reason.criterion)
+        elif isinstance(reason, NotJudged | NotRun | EndedAtLimit) or (isinstance(reason, BelowMinimum) and not known):
+            yield Cause(suite, words, is_red=is_red)
 
 
 def _commands(report: CiReport, suite: SuiteStanding) -> Iterator[Cause]:

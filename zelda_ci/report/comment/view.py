@@ -17,7 +17,16 @@ from zelda_ci.domain.trials import trials_alone
 from zelda_ci.report.builders.anchors import base_runs
 from zelda_ci.report.builders.comparison import KINDS, gate_sentence, uncounted_sentences, uncounted_words
 from zelda_ci.report.builders.correctness import failure_problem
-from zelda_ci.report.builders.phrases import age_words, capital, change_words, joined, line, pool_words, quoted
+from zelda_ci.report.builders.phrases import (
+    age_words,
+    capital,
+    change_words,
+    joined,
+    line,
+    measured,
+    pool_words,
+    quoted,
+)
 from zelda_ci.report.builders.routing import routing_tables
 from zelda_ci.report.builders.run import cost, used, wall_seconds
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, of, standings
@@ -25,7 +34,7 @@ from zelda_ci.report.builders.steering import context_line, context_report, firs
 from zelda_ci.report.builders.summary import spending
 from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.comment.causes import EXPLAINED, boxes, causes, steering_of
-from zelda_ci.report.comment.headline import headline, lead, measured
+from zelda_ci.report.comment.headline import headline, lead
 from zelda_ci.report.comment.table import moved_table, numbers_table, standing_words
 from zelda_ci.report.model import NO_FILES, Cell, CiView, Details, Line, Row, plain
 from zelda_ci.report.text import sentence, visible
