@@ -113,17 +113,17 @@ def _of_suite(report: CiReport, suite: SuiteStanding) -> Iterator[Cause]:
         # Each problem once, however many sessions have it.
         problems: dict[str, Problem] = {}
         for run in suite.runs:
-            if run_outcome(run) >= Outcome.INCOMPLETE and (found := run_problem(run, NO_FILES)):
-                problems.setdefault(found.sentence, found)
+            if run_outcome(run) >= Outcome.INCOMPLETE and (problem := run_problem(run, NO_FILES)):
+                problems.setdefault(problem.sentence, problem)
         for problem in [*problems.values()][:3]:
             yield Cause(suite, line("{}", problem.sentence), line("{}", problem.advice), is_red=True)
         if not problems:
             yield Cause(suite, line("no session of it could be counted."), is_red=True)
         return
-    causes = [*_criteria(report, suite), *_commands(report, suite)]
-    known = {cause.criterion for cause in causes} - {""}
-    causes += _failing(report, suite, known)
-    yield from causes or _measures(suite)
+    found = [*_criteria(report, suite), *_commands(report, suite)]
+    known = {cause.criterion for cause in found} - {""}
+    found += _failing(report, suite, known)
+    yield from found or _measures(suite)
     # What somebody has taken for what it is, and the comparison does not show.
     for criterion in dict.fromkeys(_criterion_of(each.reason) for each in suite.accepted):
         if criterion and criterion not in known:

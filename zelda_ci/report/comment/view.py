@@ -18,7 +18,7 @@ from zelda_ci.report.builders.gate import KINDS, gate_sentence, uncounted_words
 from zelda_ci.report.builders.phrases import age_words, capital, joined, line, pool_words, quoted
 from zelda_ci.report.builders.routing import routing_tables
 from zelda_ci.report.builders.run import cost, used
-from zelda_ci.report.builders.standings import GRAVE, SuiteStanding, standings
+from zelda_ci.report.builders.standings import SuiteStanding, standings
 from zelda_ci.report.builders.steering import context_line, context_report, first_requests
 from zelda_ci.report.builders.summary import spending
 from zelda_ci.report.ci_report import CiReport
@@ -50,7 +50,7 @@ def ci_view(report: CiReport) -> CiView:
     if comparison:
         verdicts = {comparison.verdict, *(suite.verdict for suite in comparison.suites)}
         missed = any(suite.tools.newly_missed or suite.tools.no_longer_missed for suite in comparison.suites)
-        broken = report.is_cut_short or any(run_outcome(run) in GRAVE for run in report.batch.runs)
+        broken = report.is_cut_short or any(run_outcome(run) > Outcome.FAILED for run in report.batch.runs)
         changed = missed or broken or not verdicts <= {Verdict.UNCHANGED, Verdict.INCONCLUSIVE}
     return CiView(
         title=sentence(report.title, 80) or "Zelda",
