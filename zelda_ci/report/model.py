@@ -17,10 +17,8 @@ class Tone(StrEnum):
 class Detail(StrEnum):
     """How much is printed of each suite as it finishes."""
 
-    QUIET = "quiet"
-    """A line, if it failed."""
-    LINES = "lines"
-    """A line; at the end, why and where to look of what failed."""
+    QUIET = "quiet"  # a line, if it failed
+    LINES = "lines"  # a line; at the end, why and where to look of what failed
     FULL = "full"
 
 
