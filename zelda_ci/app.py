@@ -15,15 +15,13 @@ from zelda_ci import metrics
 from zelda_ci.config import project
 from zelda_ci.config.environment import HOW, EnvironmentSettings
 from zelda_ci.config.project import LoadedProject
-from zelda_ci.domain.arms import Forecast
 from zelda_ci.domain.attribution import Attribution, CriterionWorth, WorthReport
-from zelda_ci.domain.check import CheckReport
+from zelda_ci.domain.check import CheckReport, ContextReport
 from zelda_ci.domain.comparison import Verdict
-from zelda_ci.domain.context_size import ContextReport
 from zelda_ci.domain.details import CriterionJudgement
-from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.run import BatchResult, StoredTrials
+from zelda_ci.domain.run import BatchResult, Fingerprint, StoredTrials
+from zelda_ci.domain.trials import Forecast
 from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.events import Emit, Warned
 from zelda_ci.execution import claude_code
@@ -32,8 +30,7 @@ from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.model_proxy.rate_limits import RateLimits, UpstreamPause
 from zelda_ci.model_proxy.upstream import API_URL, OAUTH_BETA, Bedrock, Upstream, Vertex, portkey
 from zelda_ci.overrides import apply
-from zelda_ci.pipeline import context, evaluation, planning
-from zelda_ci.pipeline.attribution import Investigation, Regressed, felt_change
+from zelda_ci.pipeline import attribution, context, evaluation, planning
 from zelda_ci.pipeline.batch import Batch
 from zelda_ci.pipeline.checking import Checker
 from zelda_ci.pipeline.comparing import compare_arms
@@ -41,7 +38,6 @@ from zelda_ci.pipeline.fingerprints import expected_fingerprints, stored_of_both
 from zelda_ci.pipeline.invocation import ACCEPTANCE, SETUP, Prepared, RunOrder
 from zelda_ci.pipeline.linting import idle
 from zelda_ci.pipeline.tools import Tools
-from zelda_ci.pipeline.worth import check_parts, order_whole, order_without, trials_missing, worth
 from zelda_ci.redact import Redactor
 from zelda_ci.storage import references
 
@@ -78,13 +74,13 @@ class Invocation(Prepared):
         known = planning.known_prices(self.store, order.stored)
         return planning.forecast(suites, known, sides=sides, budget_usd=order.budget_usd, stored=order.stored)
 
-    def why(self, worse: Regressed, emit: Emit, *, pays: bool = True) -> Attribution:
+    def why(self, worse: attribution.Regressed, emit: Emit, *, pays: bool = True) -> Attribution:
         """Which part of what differs from the base made a suite worse; what is found is stored beside the runs.
 
         No session runs where there is only one part, or nobody pays.
         """
-        change = anyio.run(felt_change, self, worse.suite, (*worse.bases, *worse.heads))
-        search = Investigation(worse, change, self.suites[0], self.redact, emit=emit)
+        change = anyio.run(attribution.felt_change, self, worse.suite, (*worse.bases, *worse.heads))
+        search = attribution.Investigation(worse, change, self.suites[0], self.redact, emit=emit)
         if len(change.units) > 1 and pays:
             batch = self.run(emit, search)
             self.store.keep_attribution(batch.batch_id, search.attribution)
@@ -107,18 +103,18 @@ class Invocation(Prepared):
                 raise KeyboardInterrupt
             return batch, varied.order.stored
 
-        anyio.run(check_parts, self, names)
+        anyio.run(attribution.check_parts, self, names)
         for part in dict.fromkeys(names):
-            without, inert = order_without(self.order, part), order_without(self.order, part, is_inert=True)
-            if missing := trials_missing(self.ordering(without).with_stored()):
-                run(order_whole(self.order, missing))
+            without, inert = (attribution.order_without(self.order, part, is_inert=it) for it in (False, True))
+            if missing := attribution.trials_missing(self.ordering(without).with_stored()):
+                run(attribution.order_whole(self.order, missing))
             gone = compare_arms(*run(without)).comparison
             # Where nothing is missed, nothing need say why.
             control = compare_arms(*run(inert)).comparison if gone.verdict is Verdict.REGRESSED else None
-            rows += worth(part, gone, control, self.redact)
+            rows += attribution.worth(part, gone, control, self.redact)
         return WorthReport(rows=tuple(rows), cost_usd=spent)
 
-    def run(self, emit: Emit, search: Investigation | None = None) -> BatchResult:
+    def run(self, emit: Emit, search: attribution.Investigation | None = None) -> BatchResult:
         """Run what was ordered, or what a search asks for; one `anyio.run` around the whole.
 
         What cannot be used is an error before it costs.

@@ -98,7 +98,7 @@ from click.testing import CliRunner
 from zelda_ci.cli.commands import zelda
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState
+from zelda_ci.domain.comparison import BaselineOrigin, BaselineState
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.report.comment.view import ci_view
 from zelda_ci.report.junit import render_junit
@@ -148,7 +148,7 @@ sys.path.insert(0, f"{root}/scripts")
 for script in ("scripts/schemas", "scripts/reference.py"):
     with suppress(SystemExit):
         runpy.run_path(f"{root}/{script}", run_name="__main__")
-from zelda_ci.ci.inputs import INPUTS
+from zelda_ci.ci.settings import INPUTS
 from zelda_ci.config.trust import DECISIONS
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.execution import claude_code

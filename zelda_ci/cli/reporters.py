@@ -29,9 +29,9 @@ from zelda_ci.imports import one_at_a_time
 from zelda_ci.pipeline.comparing import compare_arms, keep_comparison, report_of
 from zelda_ci.pipeline.invocation import WEAK
 from zelda_ci.report import terminal
-from zelda_ci.report.builders.arms import cut_short
 from zelda_ci.report.builders.comparison import changed_row, comparison_view
 from zelda_ci.report.builders.gate import gate_sentences, uncounted_sentences
+from zelda_ci.report.builders.summary import cut_short
 from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.comment.view import ci_view
 from zelda_ci.report.html.writer import write_report

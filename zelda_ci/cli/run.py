@@ -25,18 +25,15 @@ from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import containing, last_failed, select
 from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.outcome import Outcome, batch_outcome
-from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
-from zelda_ci.domain.shards import ShardOf, ShardPart, shard_of
+from zelda_ci.domain.run import BatchResult, RunResult, ShardOf, ShardPart, empty_batch, shard_of
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import EXIT_INTERRUPTED, ConfigError, StorageError, ZeldaError
 from zelda_ci.pipeline.attribution import asked_about
-from zelda_ci.pipeline.fingerprints import system_name
+from zelda_ci.pipeline.fingerprints import changed_since, system_name
 from zelda_ci.pipeline.invocation import RunOrder
-from zelda_ci.pipeline.selecting import changed_since
 from zelda_ci.pipeline.shards import check_parts, describe, import_parts, make_plan, order_of, parts_in, write_part
 from zelda_ci.redact import Redactor
-from zelda_ci.report.builders.attribution import attribution_line, details, subject_words
-from zelda_ci.report.builders.worth import worth_table
+from zelda_ci.report.builders.steering import attribution_details, attribution_line, subject_words, worth_table
 from zelda_ci.report.model import plain
 from zelda_ci.report.terminal.pages import print_forecast
 from zelda_ci.report.text import sentence
@@ -401,7 +398,7 @@ def why(order: RunOrder, *, run: str, project: Path, criterion: int | None, as_j
         reporters.print_json(found)
     else:
         echo(f"\n{sentence(f'{found.suite}: {subject_words(found)}')}\n{plain(attribution_line(found))}")
-        for each in details(found):
+        for each in attribution_details(found):
             echo(f"   {sentence(each)}")
     return 2 if found.verdict == "undecided" else 0
 

@@ -33,9 +33,8 @@ from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.redact import Redactor
 from zelda_ci.report import terminal
 from zelda_ci.report.builders.comparison import comparison_view
-from zelda_ci.report.builders.coverage import coverage_table
-from zelda_ci.report.builders.history import history_table
-from zelda_ci.report.builders.nights import nights_view
+from zelda_ci.report.builders.history import history_table, nights_view
+from zelda_ci.report.builders.steering import coverage_table
 from zelda_ci.report.builders.transcript import patch_lines, transcript_lines
 from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.html.writer import PageOptions, write_report

@@ -15,14 +15,13 @@ from zelda_ci.errors import JudgeError
 from zelda_ci.judge.characters import spelled
 from zelda_ci.judge.images import SessionImages
 from zelda_ci.judge.lookups import SessionLookups
-from zelda_ci.judge.prompts import fence, mark_of, render
+from zelda_ci.judge.rendering import fence, mark_of, render
 
 A = TypeVar("A", bound=BaseModel)
 T = TypeVar("T")
 
 # Measured on transcripts: 2.67 with current models, 2.9 with older ones. What is estimated must not be too small.
 CHARS_PER_TOKEN = 2.5
-
 # Code of the error that says: the answer was longer than the judge may answer.
 ANSWER_CUT = "JUDGE_ANSWER_CUT"
 MODEL_SEPARATOR = " + "
@@ -71,7 +70,6 @@ class JudgeQuestion:
 
     @property
     def tokens(self) -> int:
-        """Estimated size."""
         images = self.common.images.tokens if self.common.images else 0
         return images + estimated_tokens(self.common.system, self.system, *self.blocks, self.body)
 
@@ -92,7 +90,6 @@ class Judge(Protocol):
 
 
 def models_of(suite: ResolvedSuite) -> tuple[str, ...]:
-    """The models that judge a suite: a panel, or one."""
     return suite.judge.models or (suite.judge_model,)
 
 
@@ -118,7 +115,6 @@ class JudgePanel:
 
 
 def estimated_tokens(*texts: str) -> int:
-    """Size of texts, estimated from their length."""
     return math.ceil(sum(map(len, texts)) / CHARS_PER_TOKEN)
 
 

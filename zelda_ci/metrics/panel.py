@@ -12,25 +12,23 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar
 from pydantic import BaseModel, BeforeValidator
 
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import Citation, CriterionVerdict, JudgeIdentity
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import (
     ANSWER_CUT,
     MODEL_SEPARATOR,
-    CommonPrefix,
     JudgeQuestion,
     PromptTooLongError,
     all_of,
+    common_prefix,
     repeated,
 )
-from zelda_ci.judge.lookups import lookups_of
-from zelda_ci.judge.prompts import render
-from zelda_ci.judge.transcript import EarlierFindings, TranscriptQuery, query_transcript
+from zelda_ci.judge.lookups import SessionLookups
+from zelda_ci.judge.rendering import fence, render
+from zelda_ci.judge.transcript import EarlierFindings, TranscriptPart, TranscriptQuery, query_transcript
 from zelda_ci.metrics.base import JudgeServices, Unscored
-from zelda_ci.metrics.citations import CitedPlace, Number, Places, Text
-from zelda_ci.metrics.evidence import Citing
-from zelda_ci.metrics.gathering import gather
+from zelda_ci.metrics.evidence import CitedPlace, Citing, Number, Places, Text, gather
 from zelda_ci.redact import Redactor
 
 # Items in one question: the answers on them fit into an answer of usual length.
@@ -52,16 +50,11 @@ NO_VERDICT = "The judge gave no verdict on it."
 NO_REASON = "it needs a reason, and none was given."
 NO_MAJORITY = "The votes split without a majority."
 
-# Stands for findings where the size of a question is measured.
-NO_FINDINGS = EarlierFindings("", is_whole=False, outline="(none)")
 
-
-def _word(value: Any) -> Any:
-    """A verdict as it is called here: models write it in any case, with blanks or hyphens."""
-    return re.sub(r"[\s_-]+", "_", value.strip(" .*`\"'\n")).upper() if isinstance(value, str) else value
-
-
-Word = BeforeValidator(_word)
+# A verdict as it is called here: models write it in any case, with blanks or hyphens.
+Word = BeforeValidator(
+    lambda value: re.sub(r"[\s_-]+", "_", value.strip(" .*`\"'\n")).upper() if isinstance(value, str) else value
+)
 
 
 class ItemAnswer(BaseModel):
@@ -97,7 +90,6 @@ class Draft(Generic[V]):
     """How the votes differ."""
 
     def stored(self, redact: Redactor) -> dict[str, Any]:
-        """Reasoning, evidence and split, as results hold them."""
         split = {verdict or NOT_JUDGED: votes for verdict, votes in (self.split or {}).items()}
         reasoning = redact(shortened(self.reasoning, MAX_REASONING_LENGTH))
         evidence: list[Citation] = []
@@ -112,7 +104,6 @@ Vote = dict[int, Draft[V]]
 
 
 def shortened(text: str, length: int) -> str:
-    """A text of at most some length."""
     return text if len(text) <= length else f"{text[: length - 2].rstrip()} …"
 
 
@@ -125,12 +116,11 @@ def not_judged(why: str | JudgeError, *, again: bool = False) -> Draft[Any]:
 def unjudged(what: str, judged: Sequence[tuple[str, str | None]], details: Record) -> Unscored:
     """No score, because some items have no verdict: of each its name, and why, which is told once if all share it."""
     missing = [(shortened(" ".join(name.split()), MAX_NAME_LENGTH), why) for name, why in judged if why is not None]
-    is_shared = len({why for _, why in missing}) == 1
-    named = "; ".join(name if is_shared else f"{name} ({why})" for name, why in missing[:MAX_NAMED])
+    (shared, *others) = dict.fromkeys(f" {why}" for _, why in missing)
+    named = "; ".join(f"{name} ({why})" if others else name for name, why in missing[:MAX_NAMED])
     more = f"; and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
-    why = f" {missing[0][1]}" if is_shared else ""
-    reason = f"{len(missing)} of {len(judged)} {what} were not judged.{why} Not judged: {named}{more}"
-    return Unscored(reason, details, failed=True)
+    counted = f"{len(missing)} of {len(judged)} {what} were not judged."
+    return Unscored(f"{counted}{'' if others else shared} Not judged: {named}{more}", details, failed=True)
 
 
 class Panel(ABC, Generic[Item, V]):
@@ -155,10 +145,11 @@ class Panel(ABC, Generic[Item, V]):
 
     def __init__(self, context: EvalContext, services: JudgeServices, items: Mapping[int, Item]) -> None:
         self.judge, self.nonce, self.redact, self.items = services.judge, services.nonce, services.redact, items
-        judge = context.suite.judge
+        settings, root = context.suite.judge, context.workspace.root if context.workspace else None
         # Of different models, each judges at least once.
-        self._transcript, self._votes = context.transcript, max(judge.votes, len(judge.models))
-        self._lookups = lookups_of(context, self.nonce, self.redact)
+        self._transcript, self._votes = context.transcript, max(settings.votes, len(settings.models))
+        lookups = SessionLookups(context.transcript, root, self.nonce, self.redact)
+        self._lookups = lookups if settings.max_lookups else None
         self.evidence = gather(context, self.redact, nonce=self.nonce, context_tokens=self.judge.context_tokens)
         self._notes: list[str] = []
 
@@ -182,12 +173,11 @@ class Panel(ABC, Generic[Item, V]):
     async def judged(self) -> tuple[Mapping[int, Draft[V]], dict[str, Any]]:
         """What becomes of each item, and how it was judged, as results hold it."""
         how = {"judge": JudgeIdentity(model=self.judge.model, prompt_version=self.version), "votes": self._votes}
+        nothing = EarlierFindings("", is_whole=False, outline="(none)")
         query = TranscriptQuery(
             nonce=self.nonce,
-            fixed_tokens=max(self._concluding(NO_FINDINGS, numbers).tokens for numbers in _batched(self.items)),
-            question=lambda part: self._question(
-                f"{self.prompt}_part", tuple(self.items), self.evidence.before_part(part, self.nonce), part=part
-            ),
+            fixed_tokens=max(self._concluding(nothing, numbers).tokens for numbers in _batched(self.items)),
+            question=self._about_part,
             finding=self.form,
             finish=self._conclude,
             merge=self._merged,
@@ -201,13 +191,23 @@ class Panel(ABC, Generic[Item, V]):
         notes = (*self.evidence.notes, *self.evidence.images.notes(), *found.notes, *self._notes)
         return found.value, {**how, "parts": found.parts, "notes": tuple(map(self.redact, notes))}
 
+    def _about_part(self, part: TranscriptPart) -> JudgeQuestion:
+        # Every judge is shown the task, the patch and the part.
+        blocks = (*self.evidence.blocks[:2], fence("transcript", part.text, self.nonce))
+        return self._question(f"{self.prompt}_part", tuple(self.items), blocks, part=part)
+
     def _concluding(self, earlier: EarlierFindings, numbers: Sequence[int]) -> JudgeQuestion:
-        common, own = self.evidence.before(earlier, self.nonce)
-        question = self._question(self.prompt, numbers, common, part=None, is_whole=earlier.is_whole)
+        told = fence("transcript" if earlier.is_whole else "findings", earlier.text, self.nonce)
+        outline = (fence("outline", earlier.outline, self.nonce),) if earlier.outline else ()
+        # Every judge is shown the transcript; findings are for the one who asked for them.
+        blocks, own = ((told,), ()) if earlier.is_whole else ((), (*outline, told))
+        shown = (*self.evidence.blocks, *blocks)
+        question = self._question(self.prompt, numbers, shown, part=None, is_whole=earlier.is_whole)
         return replace(question, shared=(*self.shown, *own), lookups=self._lookups)
 
-    def _question(self, template: str, numbers: Sequence[int], common: CommonPrefix, **values: Any) -> JudgeQuestion:
+    def _question(self, template: str, numbers: Sequence[int], blocks: Sequence[str], **values: Any) -> JudgeQuestion:
         body = render(template, can_look_up=self._lookups is not None, **values, **self.asked(numbers))
+        common = common_prefix(blocks, self.nonce, self.evidence.images)
         return JudgeQuestion(render(f"{self.prompt}_system"), self.shown, body, common=common)
 
     async def _conclude(self, earlier: EarlierFindings) -> Mapping[int, Draft[V]]:
@@ -253,12 +253,12 @@ class Panel(ABC, Generic[Item, V]):
         return [(vote, answer) for (vote, _), answer in zip(orders, answers, strict=True)]
 
     async def _ask(
-        self, earlier: EarlierFindings, numbers: Sequence[int], problems: Mapping[int, str], vote: int
+        self, earlier: EarlierFindings, numbers: Sequence[int], why: Mapping[int, str], vote: int
     ) -> Vote[V]:
         """A vote on some items, in halves where the answer on all was too long; what could not be had is in it."""
         question = replace(self._concluding(earlier, numbers), vote=vote)
-        if any(problems.values()):
-            question = repeated(question, (f"{number}. {problems[number]}" for number in numbers), self.nonce)
+        if any(why.values()):
+            question = repeated(question, (f"{number}. {why[number]}" for number in numbers), self.nonce)
         try:
             entries = _entries(await self.judge.ask(question, self.form))
             return {number: self._vote([each for each in entries if each.number == number]) for number in numbers}
@@ -266,8 +266,8 @@ class Panel(ABC, Generic[Item, V]):
             if problem.code != ANSWER_CUT or len(numbers) == 1:
                 return dict.fromkeys(numbers, not_judged(problem))
             half = len(numbers) // 2
-            first = await self._ask(earlier, numbers[:half], problems, vote)
-            return first | await self._ask(earlier, numbers[half:], problems, vote)
+            first = await self._ask(earlier, numbers[:half], why, vote)
+            return first | await self._ask(earlier, numbers[half:], why, vote)
 
     def _vote(self, given: Sequence[ItemAnswer]) -> Draft[V]:
         """One vote on one item, checked; of verdicts that contradict each other, none."""
@@ -300,10 +300,9 @@ class Panel(ABC, Generic[Item, V]):
         return Draft(verdict, given.reasoning, holding, problems, given)
 
     def _decided(self, votes: Sequence[Draft[V]]) -> Draft[V]:
-        """What the votes on one item come to.
+        """What the votes on one item come to: more than half of all that were asked for must agree.
 
-        More than half of all votes that were asked for must agree, so that votes which do not count help no side. Where
-        they do not agree, votes that are missing might have decided, and the item is not judged.
+        So votes which do not count help no side; where they might have decided, the item is not judged.
         """
         counts = Counter(vote.verdict for vote in votes)
         ((ahead, most), *others) = counts.most_common()
@@ -312,13 +311,11 @@ class Panel(ABC, Generic[Item, V]):
             # The fullest evidence speaks; by text among equals, because the order in which votes arrive is chance.
             agreed = (vote for vote in votes if vote.verdict is ahead)
             found = max(agreed, key=lambda vote: (len(vote.evidence), vote.reasoning))
-        elif not others:
-            found = votes[0]
-        elif missing:
+        elif missing and others:
             count = f"{len(missing)} of {len(votes)} votes are missing"
             found = not_judged(f"{NO_MAJORITY[:-1]}, and {count}: {missing[0].reasoning}")
         else:
-            found = Draft(self.tie, NO_MAJORITY)
+            found = Draft(self.tie, NO_MAJORITY) if others else votes[0]
         return replace(found, split=counts if others else None)
 
     def _checked_part(self, findings: BaseModel) -> tuple[BaseModel, list[str]]:

@@ -2,42 +2,45 @@
 
 Nothing that the session could have configured is read: not its repository, hooks, filters or its own list of ignored
 files, only `.gitignore` and `.gitattributes` of the tree. Paths are relative to the top of the tree; bytes that are no
-UTF-8 are surrogates in them.
+UTF-8 are surrogates in them. Where git fails altogether, for instance for want of room, functions raise
+`WorkspaceError`.
 """
 
 import os
 import re
 import secrets
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import anyio.to_thread
 from pathspec import PathSpec
 
+from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Changes, IgnoredFiles, TreeChange
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import replacing
 from zelda_ci.redact import Redactor
+from zelda_ci.sandbox.confine import Needs
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace.git import ABSENT, NO_SPACE, Git, RawChange, create_repository, join_names, split_names
-from zelda_ci.workspace.history import is_below
-from zelda_ci.workspace.store import Start
+from zelda_ci.workspace.objects import is_below
+from zelda_ci.workspace.source import Project
+from zelda_ci.workspace.store import Store
 
 READ_BY_GIT = frozenset({".gitignore", ".gitattributes", ".gitmodules"})
 MAX_SETTINGS_BYTES = 1 << 20
 MAX_FILE_BYTES = 10 << 20
 MAX_INDEX_BYTES = 64 << 20
 DEADLINE_SECONDS = 120.0
+MAX_LISTED = 50
 
 # Nothing of the repository is kept.
 CONFIGURATION = {"core.compression": "1", "core.fsync": "none"}
-
-MAX_LISTED = 50
 
 # Inode, mode, owner, group, links, size and times of an entry.
 Stamp = tuple[int, ...]
@@ -46,8 +49,6 @@ Stamps = Mapping[str, Stamp]
 
 # What setup commands install dependencies into. Programs write caches there later, which are nobody's work.
 INSTALLED = frozenset({".venv", "node_modules"})
-# What git takes for something else in a pattern.
-GLOB_SIGNS = re.compile(r"[\\*?\[\]! #]")
 
 # Git decides by content what is text: a tree's own opinion could hide readable changes.
 ATTRIBUTES = "* !diff\n"
@@ -67,9 +68,11 @@ MAX_EXCLUDED = 500
 BORDER = b"diff --git "
 # Lines of a file's own begin with a sign.
 BINARY = b"\nGIT binary patch\n"
-DIFF = ("diff-index", "--cached", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all", "-M", "-l1000")
 # First the counts of all files, then, behind an empty field, the patch.
-PATCH = (*DIFF, "--numstat", "-z", "--patch", "--binary", "--no-color")
+PATCH = (
+    "diff-index", "--cached", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all", "-M", "-l1000",
+    "--numstat", "-z", "--patch", "--binary", "--no-color",
+)  # fmt: skip
 
 
 def scan_tree(root: Path) -> tuple[list[str], list[str], list[str]]:
@@ -87,23 +90,21 @@ def scan_tree(root: Path) -> tuple[list[str], list[str], list[str]]:
             with os.scandir(root / folder) as entries:
                 for entry in entries:
                     path = os.path.join(folder, entry.name)  # noqa: PTH118  # there may be many thousand
-                    if entry.is_dir(follow_symlinks=False) and entry.name != ".git":
+                    is_repository = entry.name == ".git"
+                    if entry.is_dir(follow_symlinks=False) and not is_repository:
                         waiting.append(path)
-                    elif must_go_aside(entry) and path != ".git":
+                        continue
+                    size = entry.stat(follow_symlinks=False).st_size
+                    is_huge = entry.name in READ_BY_GIT and size > MAX_SETTINGS_BYTES
+                    # Git follows a link only from `.gitmodules`.
+                    is_trap = entry.name == ".gitmodules" if entry.is_symlink() else is_huge or not entry.is_file()
+                    if (is_repository or is_trap) and path != ".git":
                         aside.append(path)
-                    elif entry.stat(follow_symlinks=False).st_size > MAX_FILE_BYTES:
+                    elif size > MAX_FILE_BYTES:
                         large.append(path)
         except OSError:
             closed.append(folder)
     return aside, large, closed
-
-
-def must_go_aside(entry: os.DirEntry[str]) -> bool:
-    """Whether git must not meet an entry that is no folder; it follows a link only from `.gitmodules`."""
-    if entry.is_symlink():
-        return entry.name in {".git", ".gitmodules"}
-    is_huge = entry.name in READ_BY_GIT and entry.stat().st_size > MAX_SETTINGS_BYTES
-    return entry.name == ".git" or is_huge or not entry.is_file()
 
 
 @contextmanager
@@ -160,36 +161,60 @@ class StagedTree:
         self.left_out = {name: _objection(root, name) for name in names}
 
 
-async def stage_tree(folder: WorkspaceFolder, start: Start, before: Stamps, scratch: Path, git: Git) -> StagedTree:
-    """Stage the state of a run's work tree; `scratch` is an empty folder to work in.
+@dataclass
+class OpenRun:
+    """A run whose workspace is open, with the state before its session, beyond that one's reach."""
 
-    What setup made and the session left alone is no change of the session's: `before` are the stamps of the tree's
-    files after setup, or none where there was no setup.
+    folder: WorkspaceFolder
+    project: Project
+    suite: ResolvedSuite
+    needs: Needs
+    stack: AsyncExitStack
+    """Ends with the run."""
+    store: Store
+    whole: Store | None
+    """With what the session does not see, where build and test commands do."""
+    index: bytes
+    """Git index of the fresh work tree. It tells unchanged files by their times, so that only the others are read."""
+    index_written_ns: int
+    """Git trusts a file's own times only where they are older than its index."""
+    before: Stamps = field(default_factory=dict)
+    """The files of the work tree before the session, where setup made some."""
+    staged: StagedTree | None = None
+    """The state of the work tree, once it was measured."""
+    kept: tuple[str, ...] = ()
+    """Ignored files of the session that build and tests are to find."""
+    restore: Callable[[], list[str]] | None = None
+    """In a fresh checkout, puts protected files back that are different; returns their names."""
 
-    Raises:
-        WorkspaceError: Git failed altogether, for instance for want of room.
-    """
-    repository, nowhere = scratch / "git", scratch / "nowhere"
+
+async def stage_tree(run: OpenRun, scratch: Path, git: Git) -> StagedTree:
+    """Stage a run's work tree, without what setup made and the session left alone; `scratch` is an empty folder."""
+    repository, nowhere, index = scratch / "git", scratch / "nowhere", scratch / "git" / "index"
     nowhere.mkdir()
-    settings, commit = {**start.project.repository.settings, **CONFIGURATION}, start.store.commit
-    create_repository(repository, commit, settings=settings, borrow=start.store.objects)
+    settings, commit = {**run.project.repository.settings, **CONFIGURATION}, run.store.commit
+    create_repository(repository, commit, settings=settings, borrow=run.store.objects)
     (repository / "HEAD").write_text(f"{commit}\n")
-    await anyio.to_thread.run_sync(start.write_index, repository / "index")
-    root = folder.root if folder.is_intact() else nowhere
+    await anyio.to_thread.run_sync(index.write_bytes, run.index)
+    os.utime(index, ns=(run.index_written_ns, run.index_written_ns))
+    root = run.folder.root if run.folder.is_intact() else nowhere
     git = replace(git, timeout_seconds=DEADLINE_SECONDS).within(root, GIT_DIR=str(repository), GIT_WORK_TREE=str(root))
     staged = StagedTree(git, repository)
     aside, large, closed = await anyio.to_thread.run_sync(scan_tree, root)
     with set_aside(root, aside, scratch / "aside") as unmoved:
-        await _exclude(staged, root, before)
+        await _exclude(staged, root, run.before)
         await _add(staged, large)
         await staged.read_status(root)
-        if forced := await _forced(staged, root, start.index, folder.session_index, before):
+        if forced := await _forced(staged, root, run):
             await staged.git.attempt(*UPDATE, stdin=join_names(forced))
             await staged.read_status(root)
     traps = (path for path in aside if path.rpartition("/")[2] in READ_BY_GIT)
     staged.left_out |= dict.fromkeys(traps, "not a plain file") | dict.fromkeys(closed, "cannot be listed")
     staged.left_out |= {path.removesuffix("/.git"): "a repository" for path in unmoved if path.endswith("/.git")}
-    staged.left_out |= {name: "a submodule" for name in start.project.empty_submodules if _holds_something(root / name)}
+    for name in run.project.empty_submodules:
+        with suppress(OSError):
+            if not (root / name).is_symlink() and any((root / name).iterdir()):
+                staged.left_out[name] = "a submodule"
     # From here on nothing of the work tree is read, where the traps are back.
     staged.git = staged.git.within(nowhere, GIT_WORK_TREE=str(nowhere))
     return staged
@@ -197,8 +222,8 @@ async def stage_tree(folder: WorkspaceFolder, start: Start, before: Stamps, scra
 
 async def _exclude(staged: StagedTree, root: Path, before: Stamps) -> None:
     """Have git ignore the dependencies that setup installed, and what else it made and the session left alone."""
+    exclude = staged.repository / "info" / "exclude"
     if before:
-        exclude = staged.repository / "info" / "exclude"
         exclude.write_bytes(exclude_patterns(installed(before)))
         others = split_names(await staged.git("ls-files", "--others", "--exclude-standard", "-z"))
         now = await anyio.to_thread.run_sync(read_stamps, root, others)
@@ -222,20 +247,20 @@ async def _add(staged: StagedTree, large: Iterable[str]) -> None:
             raise problem
 
 
-async def _forced(staged: StagedTree, root: Path, index: bytes, session_index: Path, before: Stamps) -> list[str]:
+async def _forced(staged: StagedTree, root: Path, run: OpenRun) -> list[str]:
     """Ignored files that the session made git track all the same, by what its index says."""
     content = None
     if staged.ignored:
         with suppress(OSError):  # a session may have put anything there
-            content = await anyio.to_thread.run_sync(untrusted.read, session_index, MAX_INDEX_BYTES)
-    if content is None or content == index:
+            content = await anyio.to_thread.run_sync(untrusted.read, run.folder.session_index, MAX_INDEX_BYTES)
+    if content is None or content == run.index:
         return []
     copy = staged.repository / "session-index"
     copy.write_bytes(content)
     outcome = await staged.git.within(root, GIT_INDEX_FILE=str(copy)).attempt(*ADDED)
     names = split_names(outcome.stdout) if outcome.exit_code == 0 else []
     now = read_stamps(root, [name for name in names if is_below(name, staged.ignored)])
-    return [path for path, stamp in now.items() if before.get(path) != stamp]
+    return [path for path, stamp in now.items() if run.before.get(path) != stamp]
 
 
 def _objection(root: Path, path: str) -> str:
@@ -251,19 +276,13 @@ def _objection(root: Path, path: str) -> str:
     return "not accepted by Git"
 
 
-def _holds_something(submodule: Path) -> bool:
-    with suppress(OSError):
-        return not submodule.is_symlink() and any(submodule.iterdir())
-    return False
-
-
 async def write_patch(staged: StagedTree, target: Path, redact: Redactor) -> Changes:
-    """Write the masked patch from the start commit to a staged tree, and count what is in it.
-
-    Raises:
-        WorkspaceError: Git failed altogether, for instance for want of room.
-    """
-    large = await _large_before(staged.git, staged.changed)
+    """Write the masked patch from the start commit to a staged tree, and count what is in it."""
+    old = {path: change.old_content for path, change in staged.changed.items() if change.old_mode != ABSENT}
+    blobs = "".join(f"{blob}\n" for blob in old.values()).encode()
+    sizes = await staged.git("cat-file", "--batch-check=%(objectsize)", stdin=blobs) if old else b""
+    known = ((path, int(size)) for path, size in zip(old, sizes.splitlines(), strict=True) if size.isdigit())
+    large = dict(islice((file for file in known if file[1] > MAX_FILE_BYTES), MAX_EXCLUDED))
     left_out = staged.left_out | {path: f"{size} bytes before" for path, size in large.items()}
     # Git would print all of a large file that is gone, and what comes after it would not fit any more.
     places = ("--", ":(top)", *(f":(top,exclude,literal){path}" for path in large))
@@ -272,9 +291,13 @@ async def write_patch(staged: StagedTree, target: Path, redact: Redactor) -> Cha
     if outcome.exit_code and not outcome.truncated:
         raise staged.git.failure(PATCH, outcome)
 
+    # Lines for people, which `git apply` skips.
+    preface = [f"not in this patch: {name!r} ({why})" for name, why in sorted(left_out.items())[:MAX_NAMED]]
+    preface += [f"and {len(left_out) - MAX_NAMED} more"] if len(left_out) > MAX_NAMED else []
+
     def write() -> tuple[dict[str, tuple[int, int]], int, bool]:
         with raw.open("rb") as source, replacing(target) as file:
-            file.write(redact("".join(f"# {line}\n" for line in _preface(left_out))).encode())
+            file.write(redact("".join(f"# {line}\n" for line in preface)).encode())
             counts = read_counts(source)
             cut = copy_sections(source, file, redact, complete=not outcome.truncated)
             return counts, file.tell(), cut
@@ -290,29 +313,9 @@ async def write_patch(staged: StagedTree, target: Path, redact: Redactor) -> Cha
     )
 
 
-async def _large_before(git: Git, changed: Mapping[str, RawChange]) -> dict[str, int]:
-    """Files that are changed or gone and were large at the start, with their sizes then."""
-    old = {path: change.old_content for path, change in changed.items() if change.old_mode != ABSENT}
-    if not old:
-        return {}
-    blobs = "".join(f"{blob}\n" for blob in old.values())
-    sizes = await git("cat-file", "--batch-check=%(objectsize)", stdin=blobs.encode())
-    known = [(path, int(size)) for path, size in zip(old, sizes.splitlines(), strict=True) if size.isdigit()]
-    return dict([(path, size) for path, size in known if size > MAX_FILE_BYTES][:MAX_EXCLUDED])
-
-
-def _preface(left_out: Mapping[str, str]) -> list[str]:
-    """Lines for people, which `git apply` skips."""
-    lines = [f"not in this patch: {name!r} ({why})" for name, why in sorted(left_out.items())]
-    more = len(lines) - MAX_NAMED
-    return [*lines[:MAX_NAMED], *([f"and {more} more"] if more > 0 else [])]
-
-
 def read_counts(source: BinaryIO) -> dict[str, tuple[int, int]]:
-    """Read git's counts of added and removed lines by file, up to the patch behind them.
-
-    A renamed file stands by its new name, and a binary one has no lines.
-    """
+    """Read git's counts of added and removed lines by file, up to the patch behind them."""
+    # A renamed file stands by its new name, and a binary one has no lines.
     head = b""
     while (end := head.find(b"\0\0")) < 0 and (chunk := source.read(1 << 20)):
         head += chunk
@@ -330,10 +333,8 @@ def read_counts(source: BinaryIO) -> dict[str, tuple[int, int]]:
 
 
 def copy_sections(source: BinaryIO, file: BinaryIO, redact: Redactor, *, complete: bool) -> bool:
-    """Append git's patch to a file, masked, as far as there is room; returns whether a file's section was left out.
-
-    Bytes that are not UTF-8 are replaced. The last section is dropped where git's output broke off.
-    """
+    """Append git's patch to a file, masked, as far as there is room; returns whether a file's section was left out."""
+    # The last section is dropped where git's output broke off.
     is_cut, section = not complete, bytearray()
     for line in chain(source, [BORDER] if complete else []):
         if line.startswith(BORDER) and section:
@@ -352,10 +353,8 @@ def copy_sections(source: BinaryIO, file: BinaryIO, redact: Redactor, *, complet
 
 
 def read_stamps(root: Path, places: Iterable[str] = ("",)) -> dict[str, Stamp]:
-    """Read the stamps of all files and links at places of a tree or below them, without its `.git`; blocks.
-
-    Links are not followed, and what cannot be read is passed over.
-    """
+    """Read the stamps of all files and links at places of a tree or below them, without its `.git`; blocks."""
+    # Links are not followed, and what cannot be read is passed over.
     top = f"{root}/"
     found: dict[str, Stamp] = {}
     # Without recursion: a tree may be deeper than the stack.
@@ -388,20 +387,18 @@ def installed(paths: Iterable[str]) -> set[str]:
 
 def exclude_patterns(paths: Iterable[str]) -> bytes:
     """Lines for git's list of ignored files; a name with a line break cannot be written as one."""
-    names = (GLOB_SIGNS.sub(r"\\\g<0>", path) for path in sorted(paths) if "\n" not in path)
-    return os.fsencode("".join(f"/{name}\n" for name in names))
+    return os.fsencode("".join(f"/{escaped(path)}\n" for path in sorted(paths) if "\n" not in path))
+
+
+def escaped(name: str) -> str:
+    """A name as a pattern of git's: without what it takes for something else."""
+    return re.sub(r"[\\*?\[\]! #]", r"\\\g<0>", name)
 
 
 def find_changes(
     staged: StagedTree, root: Path, before: Stamps, keep: PathSpec[Any], redact: Redactor
 ) -> tuple[IgnoredFiles, tuple[str, ...]]:
-    """Find what of the ignored files of a work tree is not as it was before the session; blocks.
-
-    Before it are the files after setup, or none where there was no setup; build and tests are to find those to `keep`.
-
-    Returns:
-        The record for the result, in which a new folder stands for all that is in it; and the files to keep.
-    """
+    """Find what of the ignored files of a work tree is not as before the session, and which of it to `keep`; blocks."""
     now = read_stamps(root, staged.ignored)
     kinds = {path: "changed" if path in before else "added" for path, stamp in now.items() if before.get(path) != stamp}
     kept = dict.fromkeys(path for path in kinds if keep.match_file(path))
@@ -412,11 +409,6 @@ def find_changes(
     new = {place for place in staged.ignored if place.endswith("/") and place not in old}
     shown = {path: next((folder for folder in folders_above(path) if folder in new), path) for path in kinds}
     changes = sorted({(shown[path], kind) for path, kind in kinds.items() if path not in kept})
-    record = IgnoredFiles(
-        changes=tuple(
-            TreeChange.model_validate({"path": redact(path), "kind": kind}) for path, kind in changes[:MAX_LISTED]
-        ),
-        more=max(0, len(changes) - MAX_LISTED),
-        kept=tuple(map(redact, sorted({shown[path] for path in kept})[:MAX_LISTED])),
-    )
-    return record, tuple(kept)
+    listed = [TreeChange.model_validate({"path": redact(path), "kind": kind}) for path, kind in changes[:MAX_LISTED]]
+    names, more = sorted({shown[path] for path in kept})[:MAX_LISTED], max(0, len(changes) - MAX_LISTED)
+    return IgnoredFiles(changes=tuple(listed), more=more, kept=tuple(map(redact, names))), tuple(kept)

@@ -16,7 +16,7 @@ import secrets
 import shlex
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -33,10 +33,9 @@ from zelda_ci.files import untrusted
 from zelda_ci.redact import SafeText
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import store
-from zelda_ci.workspace.changes import GLOB_SIGNS, StagedTree, folders_above
+from zelda_ci.workspace.changes import OpenRun, StagedTree, escaped, folders_above
 from zelda_ci.workspace.git import ABSENT, SUBMODULE, Git, split_names, tree_files
-from zelda_ci.workspace.history import is_below
-from zelda_ci.workspace.store import Start
+from zelda_ci.workspace.objects import is_below
 
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
@@ -127,36 +126,31 @@ class CheckedOut:
     """The command that brings the session's changes into it after setup; it runs confined, without a network."""
 
 
-async def check_out(
-    workspace: Workspace, run: WorkspaceFolder, start: Start, suite: ResolvedSuite, staged: StagedTree, git: Git
-) -> CheckedOut:
+async def check_out(workspace: Workspace, run: OpenRun, staged: StagedTree, git: Git) -> CheckedOut:
     """Make the checkout inside the folder of a session's run, where it could not reach; it is not confined yet.
 
-    The index of what was staged after the session becomes that of the checkout.
-
-    Raises:
-        WorkspaceError: It cannot be made, for instance because a changed file has an impossible name.
+    The index of what was staged after the session becomes that of the checkout. Raises `WorkspaceError` where it cannot
+    be made, for instance because a changed file has an impossible name.
     """
-    folder = WorkspaceFolder(run.path / NAME, run.number)
+    folder, suite, start = WorkspaceFolder(run.folder.path / NAME, run.folder.number), run.suite, run.store.commit
     prefix = workspace.path.relative_to(workspace.root)
     for place in (folder.path, folder.home, folder.tmp):
         place.mkdir(mode=0o700)
-    await store.add_worktree(folder, start.project, start.store, git)
+    await store.add_worktree(folder, run.project, run.store, git)
     if not folder.is_intact():
         raise WorkspaceError("The fresh checkout is not where it should be.")
     protected = protection(suite, prefix.as_posix(), lambda path: (folder.root / path).is_file())
-    restored = {
-        path: (it.old_mode, it.old_content) for path, it in staged.changed.items() if protected.match_file(path)
-    }
-    uncovered = await _shown(start, staged.repository, git)
+    changed = staged.changed.items()
+    restored = {path: (it.old_mode, it.old_content) for path, it in changed if protected.match_file(path)}
+    uncovered = await _uncovered(run, staged.repository, git)
     above = {*uncovered, *(place[:-1] for path in uncovered for place in folders_above(path))}
-    forged = {
-        path
-        for path, change in staged.changed.items()
-        if path in above and uncovered.get(path) != (change.mode, change.content)
-    }
-    # The uncovered win: what the session has put in the place of a suite or criterion must not be run.
-    await _restore(staged.git, restored | uncovered)
+    forged = {path for path, it in changed if path in above and uncovered.get(path) != (it.mode, it.content)}
+    # The uncovered win: what the session has put in the place of a suite or criterion must not be run. Removals come
+    # first, and a file or link that has taken the place of a folder gives way.
+    entries = sorted((restored | uncovered).items(), key=lambda entry: entry[1][0] != ABSENT)
+    lines = [f"{0 if mode == ABSENT else mode} {blob}\t{path}\0" for path, (mode, blob) in entries]
+    if lines:
+        await staged.git("update-index", "-z", "--replace", "--index-info", stdin=os.fsencode("".join(lines)))
     tree = (await staged.git("write-tree")).decode().strip()
     copy = partial(shutil.copytree, dirs_exist_ok=True, ignore=shutil.ignore_patterns("info", "tmp_*"))
     await anyio.to_thread.run_sync(copy, staged.repository / "objects", folder.git_dir / "objects")
@@ -164,7 +158,7 @@ async def check_out(
     inside = git.within(folder.root, GIT_DIR=str(folder.session_index.parent), GIT_WORK_TREE=str(folder.root))
     # What is the same in both is not written again, and so keeps the bytes that the committed attributes give it,
     # whatever the session's own say.
-    await inside("read-tree", "-m", "-u", start.store.commit, tree, inherit=(folder.number,))
+    await inside("read-tree", "-m", "-u", start, tree, inherit=(folder.number,))
     store.make_folder(folder.root, prefix)
     tracked = split_names(await staged.git("ls-files", "-z"))
     names = [path for path in tracked if path in uncovered or protected.match_file(path)]
@@ -172,7 +166,7 @@ async def check_out(
     update, network = None, suite.isolation.network
     # Setup with a network must not run what a session without one wrote: the session's changes come after it.
     if suite.setup_command is not None and network.setup == "open" and network.session == "none":
-        await inside("read-tree", "-m", "-u", tree, start.store.commit, inherit=(folder.number,))
+        await inside("read-tree", "-m", "-u", tree, start, inherit=(folder.number,))
         update = ("git", "read-tree", "--reset", "-u", tree)
     base, root, home, tmp = folder.path, folder.root, folder.home, folder.tmp
     checked = replace(workspace, base=base, root=root, path=root / prefix, home=home, tmp=tmp, git_dir=folder.git_dir)
@@ -180,32 +174,19 @@ async def check_out(
     return CheckedOut(checked, back, left_out, protected, copies, update)
 
 
-async def _shown(start: Start, repository: Path, git: Git) -> dict[str, tuple[str, str]]:
+async def _uncovered(run: OpenRun, repository: Path, git: Git) -> dict[str, tuple[str, str]]:
     """Mode and blob, by path, of what the session did not see and commands shall; copies the objects."""
-    if start.whole is None or not start.store.withheld.paths:
+    hidden = run.store.withheld.paths
+    if run.whole is None or not hidden:
         return {}
-    whole = git.within(start.whole.folder, GIT_DIR=str(start.whole.folder))
-    entries = {
-        file.path: (file.mode, file.content)
-        for file in tree_files(await whole("ls-tree", "-r", "-z", "--full-tree", start.whole.commit))
-        if file.mode != SUBMODULE and is_below(file.path, start.store.withheld.paths)
-    }
+    whole = git.within(run.whole.folder, GIT_DIR=str(run.whole.folder))
+    files = tree_files(await whole("ls-tree", "-r", "-z", "--full-tree", run.whole.commit))
+    entries = {it.path: (it.mode, it.content) for it in files if it.mode != SUBMODULE and is_below(it.path, hidden)}
     packs = repository / "objects" / "pack"
     packs.mkdir(exist_ok=True)
     blobs = "".join(f"{blob}\n" for _, blob in entries.values())
     await whole("pack-objects", "-q", str(packs / "pack"), stdin=blobs.encode())
     return entries
-
-
-async def _restore(git: Git, entries: Mapping[str, tuple[str, str]]) -> None:
-    """Put index entries back; a file or link that has taken the place of a folder gives way."""
-    # Removals first.
-    lines = [
-        f"{0 if mode == ABSENT else mode} {blob}\t{path}\0"
-        for path, (mode, blob) in sorted(entries.items(), key=lambda entry: entry[1][0] != ABSENT)
-    ]
-    if lines:
-        await git("update-index", "-z", "--replace", "--index-info", stdin=os.fsencode("".join(lines)))
 
 
 # What runners, and Python itself, read without being told.
@@ -233,9 +214,6 @@ RUNNERS = frozenset({
     "phpunit", "bats", "prove", "playwright", "cypress", "karma", "--test",
 })  # fmt: skip
 
-# It says how something is installed, not whether it works.
-INSTALLER = "setup.py"
-
 # Between commands, also those that a shell in a shell is given in quotes.
 SEPARATORS = re.compile(r"""[;&|()\n'"`]+""")
 QUOTED_WORD = re.compile(r"""(['"])([^\s'"]*)\1""")
@@ -244,10 +222,8 @@ PREFIX = re.compile(r"\w+=.*|env|exec|time|command|nice|!|if")
 
 
 def protection(suite: ResolvedSuite, prefix: str, is_committed: Callable[[str], bool]) -> PathSpec[Any]:
-    """The files, there or not, that are as they were committed when build and tests run, by paths from the top.
-
-    A suite's own list protects nothing where it is empty; `prefix` is the project's folder.
-    """
+    """The files, there or not, that are as they were committed when build and tests run, by paths from the top."""
+    # A suite's own list protects nothing where it is empty; the prefix is the project's folder.
     own = suite.protected_paths
     if own == ():
         return spec((), prefix)
@@ -264,17 +240,11 @@ def protection(suite: ResolvedSuite, prefix: str, is_committed: Callable[[str], 
 
 
 def spec(globs: Sequence[str], prefix: str, names: Iterable[str] = ()) -> PathSpec[Any]:
-    """Globs in the folder `prefix`, and names from the top of the tree: the last that fits a path decides.
-
-    Without a slash in front, gitignore takes a name to fit in every folder.
-    """
-    above = "" if prefix == "." else f"{_escaped(prefix)}/"
+    """Globs in the folder `prefix`, and names from the top of the tree: the last that fits a path decides."""
+    # Without a slash in front, gitignore takes a name to fit in every folder.
+    above = "" if prefix == "." else f"{escaped(prefix)}/"
     lines = (f"!/{above}{glob[1:]}" if glob.startswith("!") else f"/{above}{glob}" for glob in globs)
-    return PathSpec.from_lines("gitignore", [*(f"/{_escaped(name)}" for name in names), *lines], backend="simple")
-
-
-def _escaped(name: str) -> str:
-    return GLOB_SIGNS.sub(r"\\\g<0>", name)
+    return PathSpec.from_lines("gitignore", [*(f"/{escaped(name)}" for name in names), *lines], backend="simple")
 
 
 def named_files(command: Command, prefix: str, is_committed: Callable[[str], bool]) -> Iterator[str]:
@@ -289,23 +259,21 @@ def named_files(command: Command, prefix: str, is_committed: Callable[[str], boo
             folder = posixpath.join(folder, words[1])
         elif words:
             is_runner = any(PurePosixPath(word).name in RUNNERS for word in words)
-            candidates = _given_to_runner(words) if is_runner else _scripts(words)
+            # Also what an option has after its sign: --config=FILE; and one test of a file: FILE::NAME.
+            given = [it.rpartition("=")[2] if it.startswith("-") else it.partition("::")[0] for it in words[1:]]
+            # Files, or modules; and the runner itself.
+            of_runner = [words[0], *(name for it in given for name in (it, f"{it.replace('.', '/')}.py"))]
+            candidates = of_runner if is_runner else _scripts(words)
             paths = (posixpath.normpath(posixpath.join(folder, word)) for word in candidates)
             committed = [path for path in paths if not path.startswith(("/", "../")) and is_committed(path)]
             yield from committed if is_runner else committed[:1]
 
 
-def _given_to_runner(words: Sequence[str]) -> Iterator[str]:
-    """All that a test runner gets, and the runner itself: files, or modules."""
-    yield words[0]
-    for word in words[1:]:
-        # Also what an option has after its sign: --config=FILE; and one test of a file: FILE::NAME.
-        name = word.rpartition("=")[2] if word.startswith("-") else word.partition("::")[0]
-        yield from (name, f"{name.replace('.', '/')}.py")
-
-
 def _scripts(words: Sequence[str]) -> Iterator[str]:
-    """Words that may name a script: the program itself, and what an interpreter runs."""
+    """Words that may name a script: the program itself, and what an interpreter runs.
+
+    Not `setup.py`, which says how something is installed, not whether it works.
+    """
     if "/" in words[0]:
         yield words[0]
     for number, word in enumerate(words):
@@ -314,5 +282,5 @@ def _scripts(words: Sequence[str]) -> Iterator[str]:
         if without is not None:
             rest = words[number + 1 :]
             if not without & set(rest):
-                yield from (word for word in rest if not word.startswith("-") and word != INSTALLER)
+                yield from (word for word in rest if not word.startswith("-") and word != "setup.py")
             return

@@ -18,11 +18,10 @@ import anyio.to_thread
 
 from zelda_ci.domain.workspace import NamedContents, Parts, SuiteFinder
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.workspace import history, large_files, snapshot, source
+from zelda_ci.workspace import large_files, snapshot, source
 from zelda_ci.workspace.git import SUBMODULE, Git, TreeFile, borrowing, create_repository
-from zelda_ci.workspace.history import Replacement, modify
 from zelda_ci.workspace.large_files import LargeFile
-from zelda_ci.workspace.objects import Objects
+from zelda_ci.workspace.objects import Objects, Replacement, put, read_files
 from zelda_ci.workspace.source import Project, Submodule
 
 LFS = "lfs"
@@ -30,11 +29,7 @@ FILTER = re.compile(r"^[^#\n].*\sfilter=(\S+)", re.MULTILINE)
 
 
 async def replacements(git: Git, parts: Sequence[Submodule | LargeFile]) -> dict[str, Replacement]:
-    """Put contents into a repository of Zelda's own; returns what they take the place of, by path.
-
-    Raises:
-        WorkspaceError: Something has vanished or is damaged, or there is no room.
-    """
+    """Put contents into a repository of Zelda's own; returns what they take the place of, by path."""
     names = await large_files.store(git, (part for part in parts if isinstance(part, LargeFile)))
     found = dict[str, Replacement]()
     for part in parts:
@@ -42,11 +37,11 @@ async def replacements(git: Git, parts: Sequence[Submodule | LargeFile]) -> dict
         outermost = next((folder for folder in above if folder in found), part.path)
         if isinstance(part, LargeFile):
             entry = found.setdefault(outermost, Replacement(part.name))
-            entry.lines.append(modify(part.mode, names[part.content], part.path))
+            entry.lines.append(put(part.path, part.mode, names[part.content]))
         # Git has no place in a tree for an empty folder; a submodule without files stays what it is.
         elif part.files:
             entry = found.setdefault(outermost, Replacement(part.name))
-            entry.lines.append(modify("040000", part.tree, part.path))
+            entry.lines.append(put(part.path, "040000", part.tree))
             entry.files.extend(replace(file, path=f"{part.path}/{file.path}") for file in part.files)
     return found
 
@@ -81,11 +76,7 @@ class ContentsFinder:
     """Files that git calls changed only because no filter is run."""
 
     async def find(self, project: Project) -> Project:
-        """The project with its files, and with what its checkout has of submodules and files of Git LFS.
-
-        Raises:
-            WorkspaceError: Git refuses the tested commit, or there is no room.
-        """
+        """The project with its files, and with what its checkout has of submodules and files of Git LFS."""
         _, files = await self._find(project, "")
         parts = tuple(sorted(self.parts, key=lambda part: part.path))
         submodules, large = [{part.path for part in parts if isinstance(part, it)} for it in (Submodule, LargeFile)]
@@ -117,7 +108,7 @@ class ContentsFinder:
             attributes = [file.content for file in files if file.path.rpartition("/")[2] == ".gitattributes"]
             texts = await objects.read(attributes)
             if self.suites:
-                await objects.read(file.content for file in history.read_files(files, self.suites.reads))
+                await objects.read(file.content for file in read_files(files, self.suites.reads))
         filters = {name for text in texts.values() for name in FILTER.findall(text.decode("utf-8", "surrogateescape"))}
         self.filters |= filters
         if LFS in filters:

@@ -20,7 +20,7 @@ from pathlib import Path
 import anyio
 
 from zelda_ci.domain.kinds import KINDS, ItemKind
-from zelda_ci.domain.variables import MARKER
+from zelda_ci.domain.workspace import MARKER
 from zelda_ci.errors import LockError, WorkspaceError
 from zelda_ci.files import locks
 from zelda_ci.process import removal
@@ -30,7 +30,6 @@ from zelda_ci.sandbox.run_folder import WorkspaceFolder, read_json_object
 TIMEOUT_SECONDS = 2.0
 # Longer than any run lives.
 DOUBTFUL_SECONDS = 86_400.0
-
 # Folders of runs; repositories of Zelda's own, which hold what is tested and what is measured.
 RUNS, TREES = "runs", "trees"
 
@@ -42,14 +41,11 @@ STEERING = (*KINDS[ItemKind.MEMORY].files, *KINDS[ItemKind.MCP_SERVER].files, ".
 def choose_location(project: Path, environ: Mapping[str, str], *, passable: bool = False) -> Path:
     """The base folder of all workspaces of this user, created; the first candidate that is suitable.
 
-    Runs that are other users' must be able to pass through to it.
-
-    Raises:
-        WorkspaceError: ZELDA_WORKSPACES names an unsuitable folder, or none is suitable.
+    Runs that are other users' must be able to pass through to it. Raises `WorkspaceError` where none is suitable, or
+    not the one that ZELDA_WORKSPACES names.
     """
     explicit, problems = environ.get("ZELDA_WORKSPACES"), list[str]()
-    candidates = [project / Path(explicit).expanduser()] if explicit else _candidates(environ)
-    for candidate in candidates:
+    for candidate in [project / Path(explicit).expanduser()] if explicit else _candidates(environ):
         # Of a shared folder, a link that anybody could have put there is refused.
         base = Path(os.path.realpath(candidate if explicit else candidate.parent), "" if explicit else candidate.name)
         problem = _problem(base, project, passable=passable)
@@ -152,15 +148,12 @@ def _signal(number: int, is_meant: Callable[[Path], bool]) -> int:
 
 @asynccontextmanager
 async def claimed(project_home: Path, run_id: str | None = None) -> AsyncIterator[WorkspaceFolder]:
-    """Make a folder that no session has seen, of a run or for a short while; on leaving it is removed.
-
-    Every process that bears the mark of a run ends with its folder.
-    """
+    """Make a folder that no session has seen, of a run or for a short while; it ends with its processes on leaving."""
     path, number = claim(project_home, RUNS if run_id else TREES)
     try:
         if run_id:
-            (path / "home").mkdir(mode=0o700)
-            (path / "tmp").mkdir(mode=0o700)
+            for name in ("home", "tmp"):
+                (path / name).mkdir(mode=0o700)
             # For people: who holds a run is told by its lock alone.
             started = datetime.now(UTC).isoformat(timespec="seconds")
             (path / "meta.json").write_text(json.dumps({"runId": run_id, "pid": os.getpid(), "startedAt": started}))

@@ -20,9 +20,6 @@ from zelda_ci.redact import Redactor
 
 log = logging.getLogger(__name__)
 
-# The first that takes its global configuration from a file of our choice.
-MIN_VERSION = (2, 32)
-
 # Of what a command prints.
 MAX_BYTES = 256 << 20
 # Of what is asked about a repository of the user's.
@@ -32,18 +29,12 @@ NO_SPACE = "NO_SPACE"
 MAKE_ROOM = "Make room, or set ZELDA_WORKSPACES to a folder of your own on another disk."
 # Git does not always say why it could not write.
 DISK_FULL = (
-    *map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)),
-    "Out of diskspace",
-    "unable to write",
-    "write error",
-    "failed to write",
-    "could not write",
-    "unable to create temporary file",
-)
+    *map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)), "Out of diskspace", "unable to write", "write error",
+    "failed to write", "could not write", "unable to create temporary file",
+)  # fmt: skip
 
 # Objects, and nothing beside them.
 FETCH = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance")
-
 # In place of the user's configuration, and of the system's where the user's own counts.
 INTERNAL, STATUS = (Path(__file__).with_name(f"{name}.gitconfig") for name in ("internal", "status"))
 
@@ -52,6 +43,7 @@ REPOSITORY = {
     "core.repositoryformatversion": "0", "core.filemode": "true", "core.logallrefupdates": "true",
     "core.hookspath": "/dev/null", "core.bare": "true", "gc.auto": "0", "maintenance.auto": "false",
 }  # fmt: skip
+NONE: Mapping[str, str] = {}
 SHA256 = {"core.repositoryformatversion": "1", "extensions.objectformat": "sha256"}
 
 
@@ -70,11 +62,7 @@ class Git:
         return replace(self, cwd=cwd, environment={**self.environment, **variables})
 
     async def __call__(self, *arguments: str, stdin: bytes = b"", inherit: Sequence[int] = ()) -> bytes:
-        """Run a command that must succeed, and return what it printed.
-
-        Raises:
-            WorkspaceError: It failed; the message is git's own last words.
-        """
+        """Run a command that must succeed, and return what it printed; of one that fails, raise its last words."""
         outcome = await self.attempt(*arguments, stdin=stdin, inherit=inherit)
         if outcome.exit_code != 0 or outcome.truncated:
             raise self.failure(arguments, outcome)
@@ -83,21 +71,11 @@ class Git:
     async def attempt(
         self, *arguments: str, stdin: bytes = b"", inherit: Sequence[int] = (), to: Path | None = None
     ) -> process.Captured:
-        """Run a command that may fail; what it prints goes into the file `to` where one is given.
-
-        Raises:
-            WorkspaceError: It could not be started, did not end in time, or there is no room for the file.
-        """
+        """Run a command that may fail, but must end in time; what it prints goes into the file `to`, if given."""
+        argv, limit = [self.program, *arguments], self.timeout_seconds
         try:
             return await process.capture(
-                [self.program, *arguments],
-                cwd=self.cwd,
-                environment=self.environment,
-                input=stdin,
-                timeout_seconds=self.timeout_seconds,
-                max_bytes=MAX_BYTES,
-                inherit=inherit,
-                to=to,
+                argv, self.cwd, self.environment, limit, max_bytes=MAX_BYTES, input=stdin, inherit=inherit, to=to
             )
         except TimeoutError as error:
             raise WorkspaceError(f"git {_verb(arguments)} did not end in {self.timeout_seconds:.0f} s.") from error
@@ -117,11 +95,7 @@ class Git:
 
 
 def prepare(folder: Path, environ: Mapping[str, str], redact: Redactor) -> Git:
-    """Make the git of Zelda's own work in a folder: it knows the user's PATH and nothing else of the user.
-
-    Raises:
-        WorkspaceError: There is no git.
-    """
+    """Make the git of Zelda's own work in a folder: it knows the user's PATH and nothing else of the user."""
     path = environ.get("PATH", os.defpath)
     program = shutil.which("git", path=path)
     if program is None:
@@ -175,24 +149,18 @@ def _alternate(objects: Path) -> bytes:
 
 
 def create_repository(
-    folder: Path,
-    commit: str,
-    *,
-    settings: Mapping[str, str] | None = None,
-    borrow: Path | None = None,
-    shallow: bytes = b"",
+    folder: Path, commit: str, *, settings: Mapping[str, str] = NONE, borrow: Path | None = None, shallow: bytes = b""
 ) -> None:
     """Make an empty bare repository in a new folder: no remotes, no hooks, nothing of the user's but checkout settings.
 
     A commit that it will hold tells the format of names. It may borrow from another, which is never written, and its
     history be cut.
     """
-    (folder / "refs" / "heads").mkdir(parents=True)
-    (folder / "objects" / "info").mkdir(parents=True)
-    (folder / "info").mkdir()
+    for place in ("refs/heads", "objects/info", "info"):
+        (folder / place).mkdir(parents=True)
     (folder / "HEAD").write_text("ref: refs/heads/main\n")
     format_of_names = SHA256 if len(commit) == 64 else {}
-    (folder / "config").write_text(configuration({**REPOSITORY, **(settings or {}), **format_of_names}))
+    (folder / "config").write_text(configuration({**REPOSITORY, **settings, **format_of_names}))
     if borrow is not None:
         borrow_from(folder, borrow)
     if shallow:
@@ -209,17 +177,6 @@ def borrowing(git: Git, *repositories: Path) -> Git:
     """Git on a repository of ours that also finds the objects of others: their settings and hooks are nothing to it."""
     folders = dict.fromkeys(_alternate(repository / "objects") for repository in repositories)
     return git.within(git.cwd, GIT_ALTERNATE_OBJECT_DIRECTORIES=os.fsdecode(b":".join(folders)))
-
-
-def check_version(printed: bytes) -> None:
-    """Refuse a git that is too old for what Zelda asks of it."""
-    version = re.match(rb"git version (\d+)\.(\d+)", printed)
-    if version and (int(version[1]), int(version[2])) < MIN_VERSION:
-        min_version = ".".join(map(str, MIN_VERSION))
-        raise WorkspaceError(
-            f"git {version[1].decode()}.{version[2].decode()} is too old: Zelda needs {min_version} or newer.",
-            code="GIT_TOO_OLD",
-        )
 
 
 def _verb(arguments: Sequence[str]) -> str:
@@ -292,15 +249,6 @@ class RawChange(NamedTuple):
     content: str
 
 
-ELSEWHERE = "or set ZELDA_WORKSPACES to another folder of your own."
-IN_THE_WAY = "Something else lies there or in place of a folder above: move it away and start again,"
-HINTS = {
-    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), MAKE_ROOM),
-    **dict.fromkeys((errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ELOOP, errno.ENXIO), f"{IN_THE_WAY} {ELSEWHERE}"),
-    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), f"Make it writable, {ELSEWHERE}"),
-}
-
-
 @contextmanager
 def explained() -> Iterator[None]:
     """Raise WorkspaceError, with a hint, for a full disk, a missing permission or what lies in the way."""
@@ -309,5 +257,16 @@ def explained() -> Iterator[None]:
     except OSError as error:
         path = error.filename2 or error.filename
         where = f"{os.fsdecode(path)}: " if isinstance(path, (str, bytes)) else ""
-        hint = HINTS.get(error.errno or 0)
+        elsewhere = "or set ZELDA_WORKSPACES to another folder of your own."
+        hint: str | None = None
+        match error.errno:
+            case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
+                hint = MAKE_ROOM
+            case errno.EEXIST | errno.EISDIR | errno.ENOTDIR | errno.ELOOP | errno.ENXIO:
+                in_the_way = "Something else lies there or in place of a folder above: move it away and start again,"
+                hint = f"{in_the_way} {elsewhere}"
+            case errno.EACCES | errno.EPERM | errno.EROFS:
+                hint = f"Make it writable, {elsewhere}"
+            case _:
+                pass
         raise WorkspaceError(f"The workspace cannot be used: {where}{error.strerror or error}.", hint=hint) from error

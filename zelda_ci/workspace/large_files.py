@@ -85,20 +85,14 @@ def is_content(file: LargeFile, top: Path, path: str) -> bool:
 
 
 async def store(git: Git, files: Iterable[LargeFile]) -> Mapping[str, str]:
-    """Put contents into a repository of ours; returns git's names for them, by SHA-256.
-
-    Raises:
-        WorkspaceError: A content has vanished or is damaged, or there is no room.
-    """
+    """Put contents into a repository of ours, unless one is damaged; returns git's names for them, by SHA-256."""
     distinct = {file.content: file for file in files}
     places = [file.repository / file.place for file in distinct.values()]
     for file, place in zip(distinct.values(), places, strict=True):
         if not await anyio.to_thread.run_sync(is_content, file, file.repository, file.place):
-            raise WorkspaceError(
-                f"{file.path!r} is a file of Git LFS, and {place} is not its content.",
-                hint="`git lfs fsck` says what is damaged, `git lfs fetch` brings it anew.",
-                code="LFS_DAMAGED",
-            )
+            message = f"{file.path!r} is a file of Git LFS, and {place} is not its content."
+            hint = "`git lfs fsck` says what is damaged, `git lfs fetch` brings it anew."
+            raise WorkspaceError(message, hint=hint, code="LFS_DAMAGED")
     # As packs, and without compressing what mostly is compressed.
     settings = ("-c", "core.bigFileThreshold=1", "-c", "core.compression=0")
     stdin = b"".join(os.fsencode(place) + b"\n" for place in places)

@@ -18,18 +18,16 @@ MAX_DEPTH = 32
 # Folders that are not searched, unless a pattern names them.
 SKIPPED = frozenset({".git", "node_modules"})
 
-# Globs by kind of report, relative to the folder where commands work.
-Patterns = Mapping[str, Sequence[str]]
-
 
 class Watch:
     """Knows the reports that were there before, so that a stale or committed one never counts.
 
-    A file counts when its content was written after the watch began, by the clock of the file system that holds it,
-    and when it is not as it was then: a clock that is wrong, or a forged time, makes nothing new.
+    Their globs, by kind of report, are relative to the folder where commands work. A file counts when its content was
+    written after the watch began, by the clock of the file system that holds it, and when it is not as it was then: a
+    clock that is wrong, or a forged time, makes nothing new.
     """
 
-    def __init__(self, workspace: Workspace, patterns: Patterns) -> None:
+    def __init__(self, workspace: Workspace, patterns: Mapping[str, Sequence[str]]) -> None:
         self._base = workspace.base
         self._place = workspace.path.relative_to(workspace.base)
         # A leading slash: without one, gitignore takes a name for a pattern that fits in every folder.
@@ -39,7 +37,7 @@ class Watch:
             if globs
         }
         self._skipped = SKIPPED - {part for globs in patterns.values() for glob in globs for part in glob.split("/")}
-        self._before = {path: _stamp(status) for path, status in self._reports()}
+        self._before = dict(self._stamps())
         # By the clock of the file system that holds them: it may differ from ours, and be coarser.
         with tempfile.TemporaryFile(dir=workspace.base) as probe:
             self._since = os.fstat(probe.fileno()).st_mtime_ns
@@ -47,13 +45,9 @@ class Watch:
     def written(self) -> tuple[dict[str, tuple[ReportFile, ...]], tuple[str, ...]]:
         """Read the reports that a command wrote, by kind; of a kind beyond a limit none, and a note that says so."""
         # Both: a clock may be coarse, and a command may touch an old file without writing it.
-        fresh = sorted(
-            path
-            for path, status in self._reports()
-            if status.st_mtime_ns >= self._since and self._before.get(path) != _stamp(status)
-        )
-        files: dict[str, tuple[ReportFile, ...]] = {}
-        notes: list[str] = []
+        stamps = self._stamps()
+        fresh = sorted(it for it, stamp in stamps if stamp[0] >= self._since and self._before.get(it) != stamp)
+        files, notes = dict[str, tuple[ReportFile, ...]](), list[str]()
         for kind, spec in self._specs.items():
             found = self._read([path for path in fresh if spec.match_file(path)])
             if isinstance(found, str):
@@ -62,8 +56,8 @@ class Watch:
                 files[kind] = found
         return files, tuple(notes)
 
-    def _reports(self) -> Iterator[tuple[str, os.stat_result]]:
-        """Files that a pattern names; no link is followed, and a folder that cannot be read is passed over."""
+    def _stamps(self) -> Iterator[tuple[str, tuple[int, int, int]]]:
+        """Yield files that a pattern names, with time, number and size; what cannot be read is passed over."""
         if not self._specs:
             return
         with suppress(OSError), untrusted.entered(self._base, self._place.parts) as top:
@@ -74,7 +68,8 @@ class Watch:
                     path = f"{above}/{name}".removeprefix("./")
                     if any(spec.match_file(path) for spec in self._specs.values()):
                         with suppress(OSError):
-                            yield path, os.stat(name, dir_fd=number, follow_symlinks=False)
+                            status = os.stat(name, dir_fd=number, follow_symlinks=False)
+                            yield path, (status.st_mtime_ns, status.st_ino, status.st_size)
 
     def _read(self, paths: Sequence[str]) -> tuple[ReportFile, ...] | str:
         """Read reports; where they are more, or larger, than is read, return what is too much of them."""
@@ -93,7 +88,3 @@ class Watch:
                 return f"together they are larger than {MAX_TOTAL_BYTES >> 20} MB"
             found.append(ReportFile(path, content))
         return tuple(found)
-
-
-def _stamp(status: os.stat_result) -> tuple[int, int, int]:
-    return status.st_ino, status.st_size, status.st_mtime_ns

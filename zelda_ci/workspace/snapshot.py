@@ -87,8 +87,7 @@ async def of_files(
     Of a folder without Git, repositories inside count as the files that they hold. The commit is made in a repository
     in a new folder. Zelda's results are no part of it, and `own` files, which no session sees, stay as committed.
 
-    Raises:
-        WorkspaceError: A file cannot be read, there are too many, or there is no room.
+    Raises `WorkspaceError` where a file cannot be read, there are too many, or there is no room.
     """
     repository, head, changed = project.repository, project.source.commit, project.source.changed
     if head and not changed:
@@ -118,8 +117,11 @@ async def of_files(
     if head and not (gone or there or chosen):
         return replace(project, source=project.source.replace(dirty=False, changed=(), left_out=left_out))
     staging = git.within(top, GIT_OBJECT_DIRECTORY=str(folder / "objects"))
-    await _update(staging, gone, "--force-remove")
-    await _update(staging, [*there, *chosen])
+    # Of a submodule only the commit is noted: `git add` would ask it what it holds.
+    words = ("update-index", "--add", "--remove", "--replace", "-z")
+    for names, options in ((gone, ["--force-remove"]), ([*there, *chosen], [])):
+        if names:
+            await staging(*words, *options, "--stdin", stdin=join_names(names))
     ours = internal_git.within(folder, GIT_DIR=str(folder), **IDENTITY)
     tree = (await ours("write-tree", "--missing-ok")).decode().strip()
     if head:
@@ -153,10 +155,8 @@ def _is_gone(top: Path, name: str) -> bool:
 
 
 async def _kept(git: Git, names: Sequence[str], repository: Repository) -> tuple[set[str], list[str]]:
-    """Find changed files that stay as they are in the index, and which of them a filter has decrypted.
-
-    The others are those of Git LFS that differ only because no filter was run.
-    """
+    """Find changed files that stay as they are in the index, and which of them a filter has decrypted."""
+    # The others are those of Git LFS that differ only because no filter was run.
     if not names or not any(setting.startswith("filter.") for setting in repository.overrides):
         return set(), []
     fields = (await git("check-attr", "-z", "--stdin", "filter", stdin=join_names(names))).split(b"\0")
@@ -172,32 +172,19 @@ async def _kept(git: Git, names: Sequence[str], repository: Repository) -> tuple
 
 
 def _chosen(top: Path, names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Files that no commit has and that belong into one, and what of the others may hold credentials.
-
-    Raises:
-        WorkspaceError: There are too many: nobody would commit them.
-    """
-    private = {name: part for name in names if (part := private_part(top, Path(name)))}
-    chosen = [name for name in names if name not in private and not is_report(top / name)]
+    """Files that no commit has and that belong into one, and what of the others may hold credentials."""
+    private = {name: part for name in names if (part := _private_part(top, Path(name)))}
+    chosen = [name for name in names if name not in private and not _is_report(top / name)]
     size = sum((top / name).lstat().st_size for name in chosen)
     if len(chosen) > MAX_FILES or size > MAX_BYTES:
-        raise WorkspaceError(
-            f"{len(chosen)} uncommitted files with {size >> 20} MB are too large to be copied.",
-            hint="Name in .gitignore what does not belong to the project, and commit the rest (first `git init`).",
-            code="TOO_LARGE",
-        )
+        # Nobody would commit them.
+        message = f"{len(chosen)} uncommitted files with {size >> 20} MB are too large to be copied."
+        hint = "Name in .gitignore what does not belong to the project, and commit the rest (first `git init`)."
+        raise WorkspaceError(message, hint=hint, code="TOO_LARGE")
     return chosen, sorted({str(part) for part in private.values()})
 
 
-async def _update(git: Git, names: Collection[str], *options: str) -> None:
-    """Stage files as they lie there. Of a submodule only the commit is noted: `git add` would ask it what it holds."""
-    if names:
-        words = ("update-index", "--add", "--remove", "--replace", *options, "-z", "--stdin")
-        await git(*words, stdin=join_names(names))
-
-
-def is_report(place: Path) -> bool:
-    """Whether a file is a report of Zelda's, by how it begins."""
+def _is_report(place: Path) -> bool:
     return place.suffix in {".html", ".json", ".xml"} and bool(REPORT.search(_head(place)))
 
 
@@ -211,7 +198,7 @@ def is_private(place: Path, *, is_folder: bool) -> bool:
     return bool(NAMES.fullmatch(name) or (TELLING.fullmatch(name) and PRIVATE.search(_head(place))))
 
 
-def private_part(top: Path, path: Path) -> Path | None:
+def _private_part(top: Path, path: Path) -> Path | None:
     """The outermost folder on the way to a file, or the file itself, that may hold credentials."""
     parts = (*list(reversed(path.parents))[1:], path)
     return next((part for part in parts if is_private(top / part, is_folder=part != path)), None)

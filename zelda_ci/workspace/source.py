@@ -1,4 +1,7 @@
-"""What the user's project is: a commit in a repository, or a plain folder. Nothing of it is ever written."""
+"""What the user's project is: a commit in a repository, or a plain folder. Nothing of it is ever written.
+
+Functions raise `WorkspaceError` where it cannot be tested.
+"""
 
 import os
 import re
@@ -16,6 +19,8 @@ from zelda_ci.workspace import git
 from zelda_ci.workspace.git import Git, TreeFile
 from zelda_ci.workspace.large_files import LargeFile
 
+# The first git that takes its global configuration from a file of our choice.
+MIN_VERSION = (2, 32)
 # Settings on which the bytes of a checkout depend.
 CHECKOUT_SETTINGS = r"core\.(autocrlf|eol|symlinks|filemode|ignorecase|precomposeunicode|longpaths)"
 # Each repository has one of the second group, and git says where it was found.
@@ -25,9 +30,6 @@ FIELDS = {b"1": 8, b"u": 10, b"?": 1}
 RESULTS = ".zelda"
 UNAVAILABLE = "BASE_UNAVAILABLE"
 COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-
-# Fetches a commit with its files into an empty bare repository, to which the given git is set.
-Fetch = Callable[[Git, str], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -106,11 +108,7 @@ class Project:
 async def inspect(
     project: Path, results_dir: Path, internal_git: Git, environ: Mapping[str, str], *, own: Collection[str] = ()
 ) -> Project:
-    """Find out what is tested, which `check_folder` is to confirm; `own` files of the project are no part of it.
-
-    Raises:
-        WorkspaceError: It cannot be: no commit, a bare repository, a folder that is not committed, …
-    """
+    """Find out what is tested, which `check_folder` is to confirm; `own` files of the project are no part of it."""
     folder = _real(project)
     if not folder.is_dir():
         raise WorkspaceError(f"{project} is not a folder.")
@@ -131,15 +129,15 @@ def _real(path: Path) -> Path:
 
 
 async def _repository(folder: Path, status: Git) -> Repository | None:
-    """The repository that git finds around a folder, with its own checkout settings.
-
-    Raises:
-        WorkspaceError: Git is too old, or the files of the repository lie elsewhere.
-    """
+    """The repository that git finds around a folder, with its own checkout settings."""
     options = ("-z", "--show-scope", "--show-origin", "--get-regexp", SETTINGS)
     fields = os.fsdecode((await status.attempt("config", *options)).stdout).split("\0")[:-1]
     if "zelda.configured\ntrue" not in fields:
-        git.check_version(await status("version"))
+        version = re.match(rb"git version ((\d+)\.(\d+))", await status("version"))
+        if version and (int(version[2]), int(version[3])) < MIN_VERSION:
+            needed = ".".join(map(str, MIN_VERSION))
+            message = f"git {version[1].decode()} is too old: Zelda needs {needed} or newer."
+            raise WorkspaceError(message, code="GIT_TOO_OLD")
     settings, overrides, files = dict[str, str](), dict(git_settings.SETTINGS), set[str]()
     for scope, origin, entry in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
         name, equals, value = entry.partition("\n")
@@ -165,20 +163,16 @@ def _check_plain(folder: Path, internal_git: Git, outcome: Captured) -> None:
     """Refuse to copy what is a repository, only a bare or damaged one, by what `git rev-parse` says."""
     # Before 2.38, git takes any folder for a repository that looks like one.
     if outcome.stdout == b"true\n" or b"cannot use bare repository" in outcome.stderr:
-        raise WorkspaceError(
-            f"{folder} is a repository without files, or lies in one (with HEAD, objects and refs): the commit in "
-            "there would be tested, and not the files around it.",
-            hint="Run Zelda in a checkout. If your project holds HEAD, objects and refs as ordinary files, remove "
-            "them.",
-            code="BARE_REPOSITORY",
-        )
+        where = f"{folder} is a repository without files, or lies in one (with HEAD, objects and refs)"
+        message = f"{where}: the commit in there would be tested, and not the files around it."
+        hint = "Run Zelda in a checkout. If your project holds HEAD, objects and refs as ordinary files, remove them."
+        raise WorkspaceError(message, hint=hint, code="BARE_REPOSITORY")
     if outcome.exit_code != 0 and b"not a git repository (or any" not in outcome.stderr:
         raise internal_git.failure(("rev-parse",), outcome)
     for place in untrusted.repositories(folder):
         if outcome.exit_code == 0 or os.path.lexists(place / ".git" / "HEAD"):
-            raise WorkspaceError(
-                f"{place / '.git'} is not a repository that git can read.", hint="Try git status there."
-            )
+            message = f"{place / '.git'} is not a repository that git can read."
+            raise WorkspaceError(message, hint="Try git status there.")
 
 
 async def _state_of(repository: Repository, results_dir: Path, status: Git, own: Collection[str]) -> WorkspaceSource:
@@ -194,22 +188,15 @@ async def _state_of(repository: Repository, results_dir: Path, status: Git, own:
     quiet = status.within(status.cwd, **places, **git_settings.variables(repository.overrides))
     lines = (await quiet("status", *options, "--", *pathspecs)).split(b"\0")
     headers = dict(line[2:].split(b" ", 1) for line in lines if line.startswith(b"# "))
-    commit, branch = headers[b"branch.oid"].decode(), headers[b"branch.head"].decode("utf-8", "replace")
+    commit, head = headers[b"branch.oid"].decode(), headers[b"branch.head"].decode("utf-8", "replace")
     if commit == "(initial)":
-        raise WorkspaceError(
-            "The repository has no commit yet, and what is tested is a commit.",
-            hint="Commit the project first: it needs one commit.",
-            code="NO_COMMIT",
-        )
+        hint = "Commit the project first: it needs one commit."
+        message = "The repository has no commit yet, and what is tested is a commit."
+        raise WorkspaceError(message, hint=hint, code="NO_COMMIT")
     named = ((line, FIELDS.get(line[:1])) for line in lines)
     changed = tuple(os.fsdecode(line.split(b" ", number)[number]) for line, number in named if number)
-    return WorkspaceSource(
-        kind="worktree",
-        commit=commit,
-        branch=None if branch == "(detached)" else branch,
-        dirty=bool(changed),
-        changed=changed,
-    )
+    branch = None if head == "(detached)" else head
+    return WorkspaceSource(kind="worktree", commit=commit, branch=branch, dirty=bool(changed), changed=changed)
 
 
 def all_but(results_dir: Path, top: Path) -> list[str]:
@@ -220,21 +207,15 @@ def all_but(results_dir: Path, top: Path) -> list[str]:
 
 
 def check_folder(project: Project, *, is_base: bool) -> None:
-    """Refuse to test a folder that the tested commit does not have.
-
-    Raises:
-        WorkspaceError: It is not in it.
-    """
+    """Refuse to test a folder that the tested commit does not have."""
     prefix = f"{project.prefix.as_posix()}/"
     if project.prefix == Path() or any(file.path.startswith(prefix) for file in project.files):
         return
     if is_base:
         raise WorkspaceError(f"The folder {prefix} is not in {(project.source.commit or '')[:12]}.", code=UNAVAILABLE)
-    raise WorkspaceError(
-        f"The folder {prefix} is not in the last commit, and what is tested is a commit.",
-        hint="Commit the folder, or let `zelda run` without --commit test it as it is.",
-        code="NOT_COMMITTED",
-    )
+    message = f"The folder {prefix} is not in the last commit, and what is tested is a commit."
+    hint = "Commit the folder, or let `zelda run` without --commit test it as it is."
+    raise WorkspaceError(message, hint=hint, code="NOT_COMMITTED")
 
 
 @dataclass(frozen=True)
@@ -242,18 +223,13 @@ class BaseOrder:
     """Which commit is wanted: a branch, a tag, a commit, or an expression like `HEAD~1`."""
 
     ref: str
-    fetch: Fetch | None = None
-    """Asked where the repository does not hold all of it; raises `WorkspaceError` with the reason."""
+    fetch: Callable[[Git, str], Awaitable[None]] | None = None
+    """Fetches a commit that is not whole here into an empty bare repository, to which git is set; or raises why not."""
 
 
 async def at_commit(project: Project, order: BaseOrder, folder: Path, internal_git: Git) -> Project:
-    """The project as it is in another commit: found where it lies, or else fetched into a repository in a new folder.
-
-    A commit is named by its hash, so git checks what it is handed.
-
-    Raises:
-        WorkspaceError: The commit cannot be had; the message says why.
-    """
+    """The project as it is in another commit: found where it lies, or fetched into a repository in a new folder."""
+    # A commit is named by its hash, so git checks what it is handed.
     if project.source.commit is None:
         message = f"{project.folder} is no git repository, so there is no {order.ref} to compare with."
         raise WorkspaceError(message, hint="Make it one with git init, and commit.", code=UNAVAILABLE)

@@ -7,7 +7,7 @@ other. It is renamed into place when it is whole.
 import json
 import os
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -24,11 +24,11 @@ from zelda_ci.errors import LockError, WorkspaceError
 from zelda_ci.files import locks, untrusted
 from zelda_ci.process import removal
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
-from zelda_ci.workspace import contents, history
+from zelda_ci.workspace import contents
 from zelda_ci.workspace.folder import claimed
 from zelda_ci.workspace.git import Git, TreeFile, borrowing, create_repository
 from zelda_ci.workspace.large_files import LargeFile
-from zelda_ci.workspace.objects import Objects
+from zelda_ci.workspace.objects import Objects, is_below, newest_commits, rewrite
 from zelda_ci.workspace.source import Project, Submodule
 
 # Stores kept per project, beside those in use, and for how long. Systems that tidy temporary folders remove single
@@ -56,12 +56,6 @@ class Store:
         return self.folder / "objects"
 
     @property
-    def shallow(self) -> bytes:
-        """Where history was cut."""
-        file = self.folder / "shallow"
-        return file.read_bytes() if file.exists() else b""
-
-    @property
     def notes(self) -> Sequence[str]:
         """What nobody may expect to be gone, in sentences; that suites are is no news."""
         beside = self.withheld.beside
@@ -72,13 +66,7 @@ class Store:
 async def borrowed(
     project_home: Path, project: Project, git: Git, depth: int = 1, finder: SuiteFinder | None = None
 ) -> AsyncIterator[Store]:
-    """The store of a project's commit and those before it, `depth` in all, kept from removal while in use.
-
-    Without a finder nothing is withheld.
-
-    Raises:
-        WorkspaceError: The user's repository lacks objects of the commit, or there is no room.
-    """
+    """The store of a commit and those before it, `depth` in all, kept while in use; whole without a finder."""
     stores, name = project_home / "stores", [project.commit, str(depth), project.source.contents.key]
     if finder:
         identity = f"{finder.key} {project.prefix}".encode("utf-8", "surrogateescape")
@@ -144,9 +132,9 @@ async def _make(folder: Path, git: Git, project: Project, depth: int, finder: Su
     prefix = "" if project.prefix == Path() else project.prefix.as_posix()
     try:
         async with Objects(git, project.known) as objects:
-            commits, cut = await history.newest_commits(objects, project.commit, depth)
+            commits, cut = await newest_commits(objects, project.commit, depth)
             replacements = await contents.replacements(git, project.parts)
-            withheld = await history.rewrite(git, START, objects, commits, replacements, finder, prefix)
+            withheld = await rewrite(git, START, objects, commits, replacements, finder, prefix)
         if not (folder / START).exists():
             (folder / START).parent.mkdir()
             (folder / START).write_text(f"{project.commit}\n")
@@ -156,14 +144,11 @@ async def _make(folder: Path, git: Git, project: Project, depth: int, finder: Su
         await git("-c", "repack.writeBitmaps=false", "repack", "-a", "-d", "-q", inherit=(number,))
     except WorkspaceError as error:
         if error.code == "GIT_FAILED" and [*(project.objects / "objects/pack").glob("*.promisor")]:
-            raise WorkspaceError(
-                "This is a partial clone, and files of the tested commit are not in it.",
-                hint="Clone without --filter (in a workflow: no `filter` for the checkout action).",
-                code="PARTIAL_CLONE",
-            ) from error
+            hint = "Clone without --filter (in a workflow: no `filter` for the checkout action)."
+            message = "This is a partial clone, and files of the tested commit are not in it."
+            raise WorkspaceError(message, hint=hint, code="PARTIAL_CLONE") from error
         raise
-    about = {"paths": sorted(withheld.paths), "beside": withheld.beside}
-    (folder / "about.json").write_text(json.dumps(about))
+    (folder / "about.json").write_text(json.dumps({"paths": sorted(withheld.paths), "beside": withheld.beside}))
     (folder / "used").touch(mode=0o600)
 
 
@@ -201,11 +186,9 @@ class TestedFiles:
     """The project's, from the top; empty at the top."""
 
 
-def tested_files(project: Project, withheld: Withheld) -> Iterator[TreeFile]:
-    """The files of the tested commit and of its submodules, without those withheld.
-
-    Of a file of Git LFS that is there, the content is the hash by which Git LFS knows it.
-    """
+def tested_files(project: Project, withheld: Collection[str]) -> Iterator[TreeFile]:
+    """The files of the tested commit and of its submodules, without paths that are withheld."""
+    # Of a file of Git LFS that is there, the content is the hash by which Git LFS knows it.
     parts = {part.path: part for part in project.parts}
     inside = (
         replace(file, path=f"{part.path}/{file.path}")
@@ -215,34 +198,17 @@ def tested_files(project: Project, withheld: Withheld) -> Iterator[TreeFile]:
     )
     for file in chain(project.files, inside):
         part = parts.get(file.path)
-        if history.is_below(file.path, withheld.paths) or (isinstance(part, Submodule) and part.files):
+        if is_below(file.path, withheld) or (isinstance(part, Submodule) and part.files):
             continue
         yield replace(file, content=part.content) if isinstance(part, LargeFile) else file
 
 
-@dataclass(frozen=True)
-class Start:
-    """The state before the session, beyond its reach."""
-
-    project: Project
-    index: bytes
-    """Git index of the fresh work tree. It tells unchanged files by their times, so that only the others are read."""
-    index_written_ns: int
-    """Git trusts a file's own times only where they are older than its index."""
-    store: Store
-    whole: Store | None = None
-    """With what the session does not see, where build and test commands do."""
-
-    def write_index(self, file: Path) -> None:
-        """Write the index to a file, with its time."""
-        file.write_bytes(self.index)
-        os.utime(file, ns=(self.index_written_ns, self.index_written_ns))
-
-
 async def add_worktree(folder: WorkspaceFolder, project: Project, store: Store, git: Git) -> None:
     """Make a repository that borrows from a store, and check out the store's commit in a worktree of it."""
-    settings, shallow = project.repository.settings, store.shallow
-    create_repository(folder.git_dir, store.commit, settings=settings, borrow=store.objects, shallow=shallow)
+    settings, shallow = project.repository.settings, store.folder / "shallow"
+    # Where history was cut.
+    cut = shallow.read_bytes() if shallow.exists() else b""
+    create_repository(folder.git_dir, store.commit, settings=settings, borrow=store.objects, shallow=cut)
     inside = git.within(folder.git_dir, GIT_DIR=str(folder.git_dir))
     await inside("worktree", "add", "-q", "--detach", str(folder.root), store.commit, inherit=(folder.number,))
 

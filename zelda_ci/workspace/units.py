@@ -1,33 +1,74 @@
-"""The units of a change in git, and commits without some of them, made in a repository of Zelda's own.
+"""Variants of the tested tree, as commits in repositories of Zelda's own: without units of a change, or a part of it.
 
-Lines of a file are taken back by putting those of the base in their place, so each hunk can be without any other.
+Lines of a file are taken back by putting those of the base in their place, so each hunk can be without any other. Where
+git fails, for instance for want of room, functions raise `WorkspaceError`.
 """
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import cycle, groupby, islice
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from zelda_ci.domain.attribution import ChangeUnit
 from zelda_ci.domain.kinds import may_steer
-from zelda_ci.workspace import history
 from zelda_ci.workspace.git import ABSENT, LINK, SUBMODULE, Git, RawChange, borrow_from, create_repository
-from zelda_ci.workspace.objects import Objects
+from zelda_ci.workspace.objects import IMPORT, Objects, commit_stream, put
+from zelda_ci.workspace.source import Project
 
 # A line between two changes joins them.
 HUNKS = ("diff", "-U0", "--inter-hunk-context=1", "--no-ext-diff", "--no-textconv", "--no-color")
 CHANGED = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--find-renames", "-l0")
 HUNK = re.compile(rb"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
-MADE = b"refs/zelda/made"
+MADE = "refs/zelda/made"
 # The folder of a skill: what comes and goes in it does so together.
 SKILL_FOLDER = re.compile(r"(?:^|.*/)skills/[^/]+/")
 
 
 @dataclass(frozen=True)
-class Lines:
+class Variant:
+    """What is changed of the tested tree, and how."""
+
+    name: str
+    """In words that follow "the tested files"."""
+    edit: Callable[[Git, str], Awaitable[str]]
+    """Makes a commit of another, in the repository to which the given git is set; raises `WorkspaceError`."""
+    borrow: tuple[Path, ...] = ()
+    """Further repositories with objects that it needs."""
+
+
+def prepare(folder: Path, git: Git, head: str, *repositories_of: Path) -> Git:
+    """Make a repository in a new folder that finds the objects of others, for commits that are made of theirs."""
+    create_repository(folder, head)
+    borrow_from(folder, *(repository / "objects" for repository in repositories_of))
+    return git.within(folder, GIT_DIR=str(folder))
+
+
+async def vary(project: Project, variant: Variant, folder: Path, git: Git) -> Project:
+    """The project as the variant has it; its commit lies in a new repository `folder`."""
+    commit = await variant.edit(prepare(folder, git, project.commit, project.objects, *variant.borrow), project.commit)
+    before = project.source
+    source = before.replace(commit=commit, parent=before.parent or before.commit) if before.commit else before
+    return replace(project, source=source, objects=folder, commit=commit)
+
+
+async def commit_with(git: Git, head: str, files: Mapping[str, tuple[str, str | bytes]]) -> str:
+    """Make a commit like the head, with other files: of each its mode, zeros where it goes, and content or its name."""
+    if not files:
+        return head
+    async with Objects(git) as objects:
+        commit = await objects.commit(head)
+        await objects.read(commit.parents)
+    parents = [parent for parent in commit.parents if parent not in objects.missing]
+    # What goes makes room for what comes: a folder may take the place of a file.
+    order = sorted(files.items(), key=lambda file: (file[1][0] != ABSENT, file[0]))
+    await git(*IMPORT, stdin=commit_stream(MADE, commit, parents, (put(path, *entry) for path, entry in order)))
+    return (await git("rev-parse", MADE)).decode().strip()
+
+
+class Lines(NamedTuple):
     """Lines of a file of the head, from 0 and without the last, and what the base has in their place."""
 
     path: str
@@ -37,6 +78,13 @@ class Lines:
     start: int
     end: int
     old: bytes
+    new: bytes
+
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """The first line and the last, counted from 1; where the head has none, the one before."""
+        first = max(self.start + (self.end > self.start), 1)
+        return first, max(self.end, first)
 
 
 @dataclass(frozen=True)
@@ -60,101 +108,58 @@ class ChangeUnits:
     parts: tuple[Part, ...]
 
     async def without(self, reverted: Collection[int]) -> str:
-        """Make the commit of the head with parts taken back: always the same one for the same parts.
-
-        Raises:
-            WorkspaceError: Git failed, for instance for want of room.
-        """
+        """Make the commit of the head with parts taken back: always the same one for the same parts."""
         parts = [part for index, part in enumerate(self.parts) if index in reverted]
         files = {path: change for part in parts for path, change in (part.files or {}).items()}
-        lines = sorted((it for part in parts for it in part.lines), key=lambda it: it.path)
-        texts = dict[str, tuple[str, bytes]]()
+        lines = sorted((it for part in parts for it in part.lines), key=lambda it: (it.path, -it.start))
+        entries: dict[str, tuple[str, str | bytes]] = {
+            path: (change.old_mode, change.old_content) for path, change in files.items()
+        }
         for path, edits in groupby(lines, key=lambda it: it.path):
-            *_, last = backwards = sorted(edits, key=lambda it: -it.start)
-            content = _split(await self.git("cat-file", "blob", last.content))
+            first, *_ = backwards = [*edits]
+            content = _split(await self.git("cat-file", "blob", first.content))
             for edit in backwards:
                 content[edit.start : edit.end] = [edit.old]
-            texts[path] = last.mode, b"".join(content)
-        old = {path: (change.old_mode, change.old_content) for path, change in files.items()}
-        return await commit_with(self.git, self.head, {**old, **texts})
-
-
-def prepare(folder: Path, git: Git, head: str, *repositories_of: Path) -> Git:
-    """Make a repository in a new folder that finds the objects of others, for commits that are made of theirs."""
-    create_repository(folder, head)
-    borrow_from(folder, *(repository / "objects" for repository in repositories_of))
-    return git.within(folder, GIT_DIR=str(folder))
-
-
-async def commit_with(git: Git, head: str, files: Mapping[str, tuple[str, str | bytes]]) -> str:
-    """Make a commit like the head, with other files: of each its mode, zeros where it goes, and content or its name.
-
-    Raises:
-        WorkspaceError: Git failed, for instance for want of room.
-    """
-    if not files:
-        return head
-    async with Objects(git) as objects:
-        commit = await objects.commit(head)
-        await objects.read(commit.parents)
-    # What goes makes room for what comes: a folder may take the place of a file.
-    stream = [b"commit %b\n%bdata %d\n%b\n" % (MADE, commit.head, len(commit.message), commit.message)]
-    parents = [parent for parent in commit.parents if parent not in objects.missing]
-    stream += [b"%b %b\n" % (b"merge" if number else b"from", it.encode()) for number, it in enumerate(parents)]
-    stream += [b'M 040000 %b ""\n' % commit.tree.encode()]
-    stream += [history.remove(path) for path, (mode, _) in sorted(files.items()) if mode == ABSENT]
-    for path, (mode, content) in sorted(files.items()):
-        if isinstance(content, bytes):
-            stream.append(history.insert(mode, content, path))
-        elif mode != ABSENT:
-            stream.append(history.modify(mode, content, path))
-    await git(*history.IMPORT, stdin=b"reset %b\n" % MADE + b"".join(stream))
-    return (await git("rev-parse", MADE.decode())).decode().strip()
+            entries[path] = first.mode, b"".join(content)
+        return await commit_with(self.git, self.head, entries)
 
 
 async def read_units(git: Git, base: str, head: str, is_felt: Callable[[str], bool]) -> ChangeUnits:
     """Read what a head has changed since its base; files that are not felt are one unit together.
 
-    Submodules stay as the head has them: the commit that the base names need not be there.
-
-    Args:
-        git: Set to a repository made by `prepare`.
-        base: A commit.
-        head: Another one.
-        is_felt: Whether a file, by its path from the top, can steer what is tested.
-
-    Raises:
-        WorkspaceError: Git failed.
+    `git` is set to a repository made by `prepare`, and `is_felt` says whether a file, by its path from the top, can
+    steer what is tested. Submodules stay as the head has them: the commit that the base names need not be there.
     """
-    hunks, whole, code = list[Lines](), dict[str, dict[str, RawChange]](), dict[str, RawChange]()
-    counts, renamed = dict[Lines, tuple[tuple[int, int], bytes]](), dict[str, list[tuple[bytes, bytes]]]()
+    hunks, code = list[Lines](), dict[str, RawChange]()
+    whole, renamed = dict[str, dict[str, RawChange]](), dict[str, list[tuple[bytes, bytes]]]()
     for old, path, change in _changes(await git(*CHANGED, base, head)):
-        places = {path: change} if old is None else _renamed(old, path, change)
+        nothing, places = "0" * len(change.content), {path: change}
+        if old is not None:
+            places = {
+                path: change._replace(old_mode=ABSENT, old_content=nothing),
+                old: change._replace(mode=ABSENT, content=nothing),
+            }
         if SUBMODULE in (change.old_mode, change.mode):
             continue
         if not any(map(is_felt, places)):
             code |= places
         elif old is None and change.old_mode == change.mode != LINK and (found := await _hunks(git, path, change)):
-            counts |= found
             hunks += found
         else:
             folder = SKILL_FOLDER.match(path)
             key = folder[0] if folder else path
-            whole[key] = whole.get(key, {}) | places
+            whole.setdefault(key, {}).update(places)
             if old is not None:
                 renamed.setdefault(key, []).append(_names(old, path))
     parts = []
     for key, places in whole.items():
         # A hunk that only follows a rename belongs to it.
-        own = [it for it in hunks if any(a in it.old and b in counts[it][1] for a, b in renamed.get(key, ()))]
+        own = [it for it in hunks if any(a in it.old and b in it.new for a, b in renamed.get(key, ()))]
         hunks = [it for it in hunks if it not in own]
-        files = (*places, *(it.path for it in own))
         sizes = [await _size(git, it.content) - await _size(git, it.old_content) for it in places.values()]
-        added = sum(sizes) + sum(_length(counts[it][1]) - _length(it.old) for it in own)
-        parts.append(Part(_unit(git, "file", files), added, tuple(own), places))
-    for it in hunks:
-        lines, new = counts[it]
-        parts.append(Part(_unit(git, "hunk", [it.path], lines), _length(new) - _length(it.old), (it,)))
+        files = (*places, *(it.path for it in own))
+        parts.append(Part(_unit(git, "file", files), sum(sizes) + sum(map(_added, own)), tuple(own), places))
+    parts += [Part(_unit(git, "hunk", [it.path], it.numbers), _added(it), (it,)) for it in hunks]
     parts.sort(key=lambda part: (part.unit.files[0], part.unit.lines or (0, 0)))
     if code:
         parts.append(Part(_unit(git, "code", sorted(code)), files=code))
@@ -165,17 +170,8 @@ def _changes(listing: bytes) -> Iterator[tuple[str | None, str, RawChange]]:
     """Of each changed file its old path where it was renamed, its path, and how it changed."""
     fields = iter(os.fsdecode(listing).split("\0")[:-1])
     for about in fields:
-        old_mode, mode, old_content, content, status = about.removeprefix(":").split(" ")
-        old = next(fields) if status[0] == "R" else None
-        yield old, next(fields), RawChange(old_mode, mode, old_content, content)
-
-
-def _renamed(old: str, path: str, change: RawChange) -> dict[str, RawChange]:
-    nothing = "0" * len(change.content)
-    return {
-        path: change._replace(old_mode=ABSENT, old_content=nothing),
-        old: change._replace(mode=ABSENT, content=nothing),
-    }
+        *change, status = about.removeprefix(":").split(" ")
+        yield next(fields) if status[0] == "R" else None, next(fields), RawChange(*change)
 
 
 def _names(old: str, path: str) -> tuple[bytes, bytes]:
@@ -185,17 +181,16 @@ def _names(old: str, path: str) -> tuple[bytes, bytes]:
     return os.fsencode(before.removesuffix(".md")), os.fsencode(after.removesuffix(".md"))
 
 
-async def _hunks(git: Git, path: str, change: RawChange) -> dict[Lines, tuple[tuple[int, int], bytes]]:
-    """The hunks of a text, each with its lines in the head, from 1 to the last, and what they say."""
+async def _hunks(git: Git, path: str, change: RawChange) -> list[Lines]:
     diff = await git(*HUNKS, change.old_content, change.content)
     old, new = [_split(await git("cat-file", "blob", it)) for it in (change.old_content, change.content)]
-    found = {}
+    found = []
     for hunk in HUNK.finditer(diff):
         (was, had), (start, has) = [(int(hunk[it]), int(hunk[it + 1] or 1)) for it in (1, 3)]
         # Of nothing, git names the line before.
         first, begin = was - (had > 0), start - (has > 0)
-        lines = Lines(path, change.mode, change.content, begin, begin + has, b"".join(old[first : first + had]))
-        found[lines] = (max(start, 1), max(start + has - 1, start, 1)), b"".join(new[begin : begin + has])
+        end, texts = begin + has, (b"".join(old[first : first + had]), b"".join(new[begin : begin + has]))
+        found.append(Lines(path, change.mode, change.content, begin, end, *texts))
     return found
 
 
@@ -204,12 +199,13 @@ def _split(content: bytes) -> list[bytes]:
     return re.findall(rb"[^\n]*\n|[^\n]+", content)
 
 
-def _length(text: bytes) -> int:
-    return len(text.decode("utf-8", "replace"))
+def _added(lines: Lines) -> int:
+    return len(lines.new.decode("utf-8", "replace")) - len(lines.old.decode("utf-8", "replace"))
 
 
 async def _size(git: Git, content: str) -> int:
-    return 0 if not content.strip("0") else _length(await git("cat-file", "blob", content))
+    """How many characters a content has; zeros for one that is not there."""
+    return len((await git("cat-file", "blob", content)).decode("utf-8", "replace")) if content.strip("0") else 0
 
 
 def _unit(
@@ -227,8 +223,7 @@ FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 INERT = "This text has no bearing on what is done here. "
 
 
-@dataclass(frozen=True)
-class Removed:
+class Removed(NamedTuple):
     """A skill, rule, agent, file or section that is taken out of a head: two commits."""
 
     files: tuple[str, ...]
@@ -238,11 +233,7 @@ class Removed:
 
 
 async def without(git: Git, head: str, name: str) -> Removed | None:
-    """Take out what has a name or a path, with `:SECTION` a section of it by its heading; nothing where there is none.
-
-    Raises:
-        WorkspaceError: Git failed.
-    """
+    """Take out what has a name or a path, with `:SECTION` a section of it by its heading; None where nothing has."""
     async with Objects(git) as objects:
         tree = {file.path: file for file in await objects.files((await objects.commit(head)).tree)}
         (files, heading) = (_named(name, tree), "")
@@ -254,9 +245,12 @@ async def without(git: Git, head: str, name: str) -> Removed | None:
     for file in (tree[path] for path in files):
         text = _text(contents.get(file.content))
         if not heading:
-            gone[file.path] = ABSENT, "0" * len(file.content)
+            gone[file.path] = ABSENT, ""
             if text is not None:
-                inert[file.path] = file.mode, _without_meaning(text).encode()
+                front = FRONT_MATTER.match(text)
+                end = front.end() if front else 0
+                head_of_it = DESCRIPTION.sub(lambda it: it[1] + _filled(it[2]), text[:end])
+                inert[file.path] = file.mode, (head_of_it + _filled(text[end:])).encode()
         elif text is not None and (found := _section(text, heading)):
             before, section, after = text[: found[0]], text[slice(*found)], text[found[1] :]
             gone[file.path] = file.mode, (before + after).encode()
@@ -297,13 +291,6 @@ def _section(text: str, heading: str) -> tuple[int, int] | None:
                 start, level = place, len(found[1])
         place += len(line)
     return (start, place) if start >= 0 else None
-
-
-def _without_meaning(text: str) -> str:
-    """A file that is loaded and offered as before, and says nothing."""
-    front = FRONT_MATTER.match(text)
-    end = front.end() if front else 0
-    return DESCRIPTION.sub(lambda it: it[1] + _filled(it[2]), text[:end]) + _filled(text[end:])
 
 
 def _filled(text: str) -> str:

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -16,16 +16,15 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci import process
+from zelda_ci.domain.details import CommandResult
 from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.suite import Command, ResolvedSuite
-from zelda_ci.domain.test_run import CommandResult
-from zelda_ci.domain.variables import MARKER
 from zelda_ci.domain.workspace import (
+    MARKER,
     Changes,
     CommandPhase,
     Confinement,
     SuiteFinder,
-    Withheld,
     Workspace,
     WorkspaceSource,
 )
@@ -36,51 +35,29 @@ from zelda_ci.sandbox import confine, levels, readable_paths, run_folder, users
 from zelda_ci.sandbox.confine import Isolation, Needs
 from zelda_ci.sandbox.readable_paths import PrivateFolders
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
-from zelda_ci.workspace import clean_checkout, folder, git, snapshot, source, store, variants
-from zelda_ci.workspace.changes import StagedTree, Stamps, find_changes, read_stamps, stage_tree, write_patch
-from zelda_ci.workspace.clean_checkout import CheckedOut, ProtectedFiles, spec
+from zelda_ci.workspace import clean_checkout, folder, git, snapshot, source, store, units
+from zelda_ci.workspace.changes import OpenRun, StagedTree, find_changes, read_stamps, stage_tree, write_patch
+from zelda_ci.workspace.clean_checkout import CheckedOut, spec
 from zelda_ci.workspace.contents import ContentsFinder
 from zelda_ci.workspace.environment import build_environment
 from zelda_ci.workspace.folder import choose_location, project_folder, project_folders
 from zelda_ci.workspace.git import Git, TreeFile, explained
 from zelda_ci.workspace.source import BaseOrder, Project
-from zelda_ci.workspace.store import Start
-from zelda_ci.workspace.variants import Variant
+from zelda_ci.workspace.units import Variant
 
 # Of a command's output, what its result and its log keep: half from its head, half from its tail.
 KEPT_BYTES = 400_000
-
 MAX_NAMED = 20
 MAX_REASON_LENGTH = 500
-
 RESTORED = "Protected files that an earlier command had changed were restored before this one"
 NOWHERE = "The working folder is gone, or something else stands in its place."
-
-
-@dataclass
-class OpenRun:
-    """A run whose workspace is open."""
-
-    folder: WorkspaceFolder
-    start: Start
-    suite: ResolvedSuite
-    needs: Needs
-    stack: AsyncExitStack
-    """Ends with the run."""
-    before: Stamps = field(default_factory=dict)
-    """The files of the work tree before the session, where setup made some."""
-    staged: StagedTree | None = None
-    """The state of the work tree, once it was measured."""
-    kept: tuple[str, ...] = ()
-    """Ignored files of the session that build and tests are to find."""
-    protected: ProtectedFiles | None = None
-    """The protected files, in a fresh checkout."""
 
 
 class Workspaces:
     """The workspaces of one project, as the first look found it.
 
-    They hold the last commit; another one, where it is given as `base`; or the files as they are.
+    They hold the last commit; another one, where it is given as `base`; or the files as they are. Methods raise
+    `WorkspaceError` where it cannot be tested, or where something could not be made.
     """
 
     def __init__(
@@ -95,16 +72,12 @@ class Workspaces:
         working_tree: bool = False,
         base: BaseOrder | None = None,
     ) -> None:
-        self._working_tree = working_tree
-        self._commit = base
+        self._working_tree, self._base, self._environ, self._redact = working_tree, base, environ, redact
         self._of: tuple[Workspaces, Variant] | None = None
         self.project = Path(os.path.realpath(project))
         results = self.project / results_dir
         self._results = Path(os.path.realpath(results.parent)) / results.name
-        self._environ = environ
-        self._redact = redact
-        self._finder = finder
-        self._own = finder.from_disk if finder else ()
+        self._finder, self._own = finder, finder.from_disk if finder else ()
         self._isolation = isolation or Isolation(levels.probe(environ))
         self._lock = anyio.Lock()
         self._inspected: Project | None = None
@@ -113,8 +86,7 @@ class Workspaces:
     @cached_property
     def location(self) -> Path:
         """The folder below which workspaces are made."""
-        uid = self._isolation.offered.level == "uid"
-        return choose_location(self.project, self._environ, passable=uid)
+        return choose_location(self.project, self._environ, passable=self._isolation.offered.level == "uid")
 
     @cached_property
     def _git(self) -> Git:
@@ -127,11 +99,7 @@ class Workspaces:
         return other
 
     async def inspect(self) -> WorkspaceSource:
-        """What is tested: settled by the first call.
-
-        Raises:
-            WorkspaceError: Why it cannot be tested.
-        """
+        """What is tested: settled by the first call."""
         return (await self._inspect()).source
 
     async def _inspect(self) -> Project:
@@ -142,51 +110,41 @@ class Workspaces:
         return self._inspected
 
     async def _found(self) -> Project:
-        own, is_base = self._own, self._commit is not None
         whole, variant = self._of or (None, None)
         if whole:
             project = await whole._inspect()  # noqa: SLF001
         else:
-            project = await source.inspect(self.project, self._results, self._git, self._environ, own=own)
+            project = await source.inspect(self.project, self._results, self._git, self._environ, own=self._own)
         place, number = folder.claim(self._home(project), folder.TREES)
         weakref.finalize(self, _release, place, number)
         if variant:
-            project = await variants.at(project, variant, place / "variant", self._git)
-        elif self._commit:
-            project = await source.at_commit(project, self._commit, place / "base", self._git)
+            project = await units.vary(project, variant, place / "variant", self._git)
+        elif self._base:
+            project = await source.at_commit(project, self._base, place / "base", self._git)
         elif self._working_tree or project.source.commit is None:
             places = self._results, place / "tree"
-            project = await snapshot.of_files(project, *places, self._git, self._environ, own)
+            project = await snapshot.of_files(project, *places, self._git, self._environ, self._own)
+        is_base = self._base is not None
         finder = ContentsFinder(place, self._git, self._environ, self._finder, self._working_tree, is_base)
         project = await finder.find(project)
         source.check_folder(project, is_base=is_base)
         return project
 
     async def tested(self) -> tuple[Project, Git]:
-        """What is tested, and git that reads it; raises `WorkspaceError` with why it cannot be."""
+        """What is tested, and git that reads it."""
         project = await self._inspect()
         return project, git.borrowing(self._git, project.objects)
 
     async def session_files(self) -> frozenset[TreeFile]:
-        """The files that sessions find: two states of one repository with equal ones are the same to them.
-
-        Raises:
-            WorkspaceError: Why it cannot be tested.
-        """
+        """The files that sessions find: two states of one repository with equal ones are the same to them."""
         project, finder = await self._inspect(), self._finder
-        own = Withheld(frozenset((project.prefix / name).as_posix() for name in self._own))
-        files = store.tested_files(project, own)
+        files = store.tested_files(project, {(project.prefix / name).as_posix() for name in self._own})
         return frozenset(file for file in files if not (finder and finder.reads(file.path.rpartition("/")[2])))
 
     @asynccontextmanager
     async def open(self, run_id: str, suite: ResolvedSuite, socket: Path | None = None) -> AsyncIterator[Workspace]:
-        """A workspace of the tested state; on leaving it is gone, with every process that was started in it.
-
-        The socket is the model proxy's, for sandboxes without a network.
-
-        Raises:
-            WorkspaceError: It could not be made; nothing of it is left then.
-        """
+        """A workspace of the tested state; on leaving it is gone, with every process that was started in it."""
+        # The socket is the model proxy's, for sandboxes without a network.
         self._isolation.of(suite)
         project = await self._inspect()
         async with AsyncExitStack() as stack:
@@ -201,23 +159,23 @@ class Workspaces:
     async def _make(
         self, run_id: str, suite: ResolvedSuite, project: Project, socket: Path | None, stack: AsyncExitStack
     ) -> Workspace:
-        home = self._home(project)
+        home, whole = self._home(project), None
         run = await stack.enter_async_context(folder.claimed(home, run_id))
         visible = store.borrowed(home, project, self._git, suite.history_depth, self._finder)
-        stores = [await stack.enter_async_context(visible)]
+        start = await stack.enter_async_context(visible)
         if suite.commands_see_suites:
-            stores.append(await stack.enter_async_context(store.borrowed(home, project, self._git)))
-        await store.add_worktree(run, project, stores[0], self._git)
+            whole = await stack.enter_async_context(store.borrowed(home, project, self._git))
+        await store.add_worktree(run, project, start, self._git)
         store.make_folder(run.root, project.prefix)
         index = run.session_index
-        start = Start(project, index.read_bytes(), index.stat().st_mtime_ns, *stores)
-        needs = await anyio.to_thread.run_sync(self._needs, suite, start.store.objects, socket)
+        needs = await anyio.to_thread.run_sync(self._needs, suite, start.objects, socket)
         if needs.level == "uid":
             needs = replace(needs, uid=await stack.enter_async_context(users.borrowed(self.location)))
-        opened = OpenRun(run, start, suite, needs, stack)
+        index_written = index.stat().st_mtime_ns
+        opened = OpenRun(run, project, suite, needs, stack, start, whole, index.read_bytes(), index_written)
         confinement = await self._confine(opened, run, needs)
         self._open[run.path] = opened
-        notes = [*project.notes, *start.store.notes, *confine.notes(suite, confinement.environment)]
+        notes = [*project.notes, *start.notes, *confine.notes(suite, confinement.environment)]
         return Workspace(
             run_id=run_id,
             base=run.path,
@@ -226,7 +184,7 @@ class Workspaces:
             home=run.home,
             tmp=run.tmp,
             git_dir=run.git_dir,
-            start=start.store.commit,
+            start=start.commit,
             source=project.source,
             confinement=confinement,
             notes=tuple(map(self._redact, notes)),
@@ -247,7 +205,7 @@ class Workspaces:
 
     async def _confine(self, run: OpenRun, place: WorkspaceFolder, needs: Needs) -> Confinement:
         """Say how programs are started in a folder of the run, and hand it to the run's user."""
-        tested, execution = place.root / run.start.project.prefix, run.suite.execution
+        tested, execution = place.root / run.project.prefix, run.suite.execution
         variables = build_environment(place, self.project, self._environ, execution, tested, needs.reaches)
         # Strays are found by the folder of the run.
         variables[MARKER] = str(run.folder.path)
@@ -262,11 +220,11 @@ class Workspaces:
 
     def tested_files(self, workspace: Workspace) -> store.TestedFiles:
         """The tested tree as it was before anything ran."""
-        start = self._open[workspace.base].start
-        folder, prefix = start.store.folder, start.project.prefix
-        files = [*store.tested_files(start.project, start.store.withheld)]
-        whole = [*store.tested_files(start.project, Withheld())] if start.whole else []
-        git = self._git.within(folder, GIT_DIR=str(folder))
+        run = self._open[workspace.base]
+        place, prefix = run.store.folder, run.project.prefix
+        files = [*store.tested_files(run.project, run.store.withheld.paths)]
+        whole = [*store.tested_files(run.project, ())] if run.whole else []
+        git = self._git.within(place, GIT_DIR=str(place))
         return store.TestedFiles(files, whole, git, "" if prefix == Path() else prefix.as_posix())
 
     async def remember(self, workspace: Workspace) -> None:
@@ -276,52 +234,40 @@ class Workspaces:
 
     async def _stage(self, run: OpenRun) -> StagedTree:
         # In a folder that no session has ever seen.
-        scratch = await run.stack.enter_async_context(folder.claimed(self._home(run.start.project)))
-        return await stage_tree(run.folder, run.start, run.before, scratch.path, self._git)
+        scratch = await run.stack.enter_async_context(folder.claimed(self._home(run.project)))
+        return await stage_tree(run, scratch.path, self._git)
 
     async def changes(self, workspace: Workspace, patch: Path) -> Changes:
-        """Write to `patch` what the session changed, committed or not.
-
-        The state of the work tree counts: what lies only in a stash or on a branch that is not checked out does not.
-
-        Raises:
-            WorkspaceError: It cannot be computed.
-        """
+        """Write to `patch` what the session changed, committed or not."""
+        # The work tree counts: what lies only in a stash or on a branch that is not checked out does not.
         run = self._open[workspace.base]
         with explained():
             run.staged = await self._stage(run)
             summary = await write_patch(run.staged, patch, self._redact)
-            keep = spec(run.suite.keep_ignored, run.start.project.prefix.as_posix())
+            keep = spec(run.suite.keep_ignored, run.project.prefix.as_posix())
             ignored, run.kept = await anyio.to_thread.run_sync(
                 find_changes, run.staged, run.folder.root, run.before, keep, self._redact
             )
         return summary.replace(ignored=ignored)
 
     async def check_out_again(self, workspace: Workspace) -> CheckedOut:
-        """A fresh checkout of what the session changed, with the suite's protected files as they were committed.
-
-        It is of the state of which `changes` wrote the patch, where it did, and it is gone with the workspace itself.
-
-        Raises:
-            WorkspaceError: It cannot be made.
-        """
+        """A fresh checkout of what the session changed, but of protected files; it is gone with the workspace."""
+        # It is of the state of which `changes` wrote the patch, where it did.
         run = self._open[workspace.base]
         if run.needs.uid is not None:
             # Elsewhere the system's temporary folders are the checkout's own, or closed.
             await anyio.to_thread.run_sync(users.remove_leftovers, run.needs.uid)
         with explained():
-            staged = run.staged or await self._stage(run)
-            checked = await clean_checkout.check_out(workspace, run.folder, run.start, run.suite, staged, self._git)
+            checked = await clean_checkout.check_out(workspace, run, run.staged or await self._stage(run), self._git)
             place = WorkspaceFolder(checked.workspace.base, run.folder.number)
             confinement = await self._confine(run, place, replace(run.needs, socket=None))
-        self._open[place.path] = replace(run, folder=place, protected=checked.protected)
+        self._open[place.path] = replace(run, folder=place, restore=checked.protected.restore)
         return replace(checked, workspace=replace(checked.workspace, confinement=confinement))
 
     async def bring_ignored(self, workspace: Workspace, checked: CheckedOut) -> None:
         """Move ignored files that the suite wants build and tests to find from the session's tree to the fresh one."""
         kept = [path for path in self._open[workspace.base].kept if not checked.protection.match_file(path)]
-        if kept:
-            await anyio.to_thread.run_sync(checked.protected.bring, workspace.root, kept)
+        await anyio.to_thread.run_sync(checked.protected.bring, workspace.root, kept)
 
     async def run_command(
         self,
@@ -336,23 +282,20 @@ class Workspaces:
         """Run a command of the suite in the workspace, without input, to its end or its deadline.
 
         The result has head and tail of what it printed; a larger `buffer` keeps more of it. It is given to `keep` in a
-        thread, and on cancellation what is known of it.
-
-        Raises:
-            WorkspaceError: It could not be started as it must be, or nobody saw its end: that says nothing of the code.
-            ZeldaError: As `keep` does, where it was not cancelled.
+        thread, and on cancellation what is known of it. An error that is not of `keep` says nothing of the code: the
+        command could not be started as it must be, or nobody saw its end.
         """
+        run = self._open[workspace.base]
         label = self._redact(command if isinstance(command, str) else shlex.join(command))
         if not run_folder.is_there(workspace.path):
             notice = self._redact(NOWHERE)
             done = CommandResult(command=label, exit_code=1, seconds=0, output=notice, output_bytes=len(notice))
             keep(done)
             return done
-        argv = confine.arguments(command, self._open[workspace.base].suite, workspace.confinement.environment)
+        argv = confine.arguments(command, run.suite, workspace.confinement.environment)
         status_file = workspace.status_file(phase)
         with explained(), followed(status_file) as read_status:
-            protected = self._open[workspace.base].protected
-            restored = await anyio.to_thread.run_sync(protected.restore) if protected else []
+            restored = await anyio.to_thread.run_sync(run.restore) if run.restore else []
             printed, started = buffer or OutputBuffer(KEPT_BYTES), time.monotonic()
 
             def result(exit_code: int | None, *, timed_out: bool = False) -> CommandResult:
@@ -367,14 +310,10 @@ class Workspaces:
                     truncated=truncated,
                 )
 
+            words = workspace.confinement.command(argv, phase=phase, status_file=status_file)
+            place, environment = workspace.path, workspace.confinement.environment
             try:
-                exit_code = await process.run(
-                    workspace.confinement.command(argv, phase=phase, status_file=status_file),
-                    cwd=workspace.path,
-                    environment=workspace.confinement.environment,
-                    timeout_seconds=timeout_seconds,
-                    sink=printed.feed,
-                )
+                exit_code = await process.run(words, place, environment, timeout_seconds, printed.feed)
             except anyio.get_cancelled_exc_class():
                 with suppress(ZeldaError):
                     keep(result(None))
@@ -384,8 +323,7 @@ class Workspaces:
         done = await anyio.to_thread.run_sync(lambda: result(exit_code, timed_out=exit_code is None))
         limit = self.limit(workspace)
         _check_launch(launch, done, phase, limit)
-        notes = [f"{RESTORED}: {some_of(restored, MAX_NAMED)}"] if restored else []
-        notes += filter(None, [limit])
+        notes = [*([f"{RESTORED}: {some_of(restored, MAX_NAMED)}"] if restored else ()), *([limit] if limit else ())]
         if notes:
             done = done.replace(output=self._redact("\n".join([done.output.rstrip(), *notes, ""])))
         await anyio.to_thread.run_sync(keep, done)
@@ -397,11 +335,7 @@ class Workspaces:
         return self._redact(sentence) if sentence else None
 
     async def sweep(self) -> tuple[str, ...]:
-        """Remove what dead Zelda processes left, of this project and of others; returns the ids of those runs.
-
-        Raises:
-            WorkspaceError: There is no place for workspaces.
-        """
+        """Remove what dead Zelda processes left, of this project and of others; returns the ids of those runs."""
         with explained():
             swept = list[str]()
             for home in project_folders(self.location):
@@ -416,17 +350,14 @@ def _check_launch(launch: Launch, result: CommandResult, phase: CommandPhase, li
     note = limit or " ".join(result.output.split())[:MAX_REASON_LENGTH]
     if not launch.begun:
         how = "in time" if result.timed_out else f"(exit code {result.exit_code})"
-        raise WorkspaceError(
-            f"The {phase} command did not run, because it could not be confined {how}: {note or 'no reason was given'}",
-            hint="This is no failure of the code. `zelda check` says which isolation there is, and what is missing.",
-            code="COMMAND_NOT_CONFINED",
-        )
+        why = f"because it could not be confined {how}: {note or 'no reason was given'}"
+        hint = "This is no failure of the code. `zelda check` says which isolation there is, and what is missing."
+        raise WorkspaceError(f"The {phase} command did not run, {why}", hint=hint, code="COMMAND_NOT_CONFINED")
     if not result.timed_out and launch.exit_code != result.exit_code:
-        raise WorkspaceError(
-            f"How the {phase} command ended is not known: its supervisor was ended (code {result.exit_code}). {note}",
-            hint="See whether memory ran out, or whether the command kills processes that are not its own.",
-            code="SUPERVISOR_LOST",
-        )
+        why = f"its supervisor was ended (code {result.exit_code}). {note}"
+        hint = "See whether memory ran out, or whether the command kills processes that are not its own."
+        message = f"How the {phase} command ended is not known: {why}"
+        raise WorkspaceError(message, hint=hint, code="SUPERVISOR_LOST")
 
 
 def _release(place: Path, number: int) -> None:
