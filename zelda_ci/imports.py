@@ -1,4 +1,4 @@
-"""Slow packages are imported late, one after the other: two threads that import parts of one would get half a module."""
+"""Slow packages are imported late, one after the other: two threads in parts of one would get half a module."""
 
 import threading
 from collections.abc import Iterator

@@ -22,9 +22,8 @@ from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.numbers import format_count, whole
 from zelda_ci.report.builders.gate import KINDS, TESTS, gate_sentence, uncounted_sentences
 from zelda_ci.report.builders.phrases import interval_words, passed, points
-from zelda_ci.report.model import Cell, Column, ComparisonView, Row, Section, SuiteComparisonView, Table, TableRow, Tone
+from zelda_ci.report.model import ENDINGS, Cell, Column, ComparisonView, Row, Section, SuiteView, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible, written
-from zelda_ci.report.words import ENDINGS
 
 VERDICTS = {
     Verdict.REGRESSED: Tone.BAD,
@@ -193,7 +192,7 @@ def comparison_view(
     )
 
 
-def _suite(suite: SuiteComparison) -> SuiteComparisonView:
+def _suite(suite: SuiteComparison) -> SuiteView:
     rows = (*suite.measures, *suite.criteria) if suite.reasons else ()
     shown_reasons = frozenset({*SHOWN_ONCE, *suite.reasons, *(reason for row in rows for reason in row.reasons)})
     facts = []
@@ -203,7 +202,7 @@ def _suite(suite: SuiteComparison) -> SuiteComparisonView:
         facts.append(Cell(f"{side} {', '.join(counts)}" if trials else f"not in the {side}", Tone.DIM))
         if trials and trials.incomplete:
             facts.append(Cell(f"{whole(trials.incomplete)} of them INCOMPLETE", Tone.BAD))
-    return SuiteComparisonView(
+    return SuiteView(
         visible(suite.suite),
         verdict(suite.verdict),
         tuple(facts),

@@ -45,9 +45,8 @@ from zelda_ci.report.comment.headline import headline, lead
 from zelda_ci.report.comment.table import SHOWN, TONES, means, outcome_cell, standing_words, trial_table
 from zelda_ci.report.comment.view import basis
 from zelda_ci.report.html.conversation import ShownConversation, Span, compared_lines, spans, target, written_lines
-from zelda_ci.report.model import Cell, Section, Table, Tone, plain
+from zelda_ci.report.model import OUTCOMES, Cell, Section, Table, Tone, plain
 from zelda_ci.report.text import sentence, visible, written
-from zelda_ci.report.words import OUTCOMES
 
 WORST_FIRST = (Tone.BAD, Tone.WARN, Tone.NEUTRAL, Tone.DIM, Tone.GOOD)
 MAX_CHOICES = 40

@@ -8,9 +8,8 @@ from rich.console import Console
 from rich.text import Text
 
 from zelda_ci.domain.outcome import Outcome
-from zelda_ci.report.model import Cell, Row, Table, TableRow, Tone
+from zelda_ci.report.model import OUTCOMES, Cell, Row, Table, TableRow, Tone
 from zelda_ci.report.text import one_line
-from zelda_ci.report.words import OUTCOMES
 
 LABEL, TITLE, DIM = "cyan", "bold", "dim"
 STYLES = {Tone.GOOD: "green", Tone.BAD: "red", Tone.WARN: "yellow", Tone.NEUTRAL: "", Tone.DIM: DIM}

@@ -30,11 +30,11 @@ from zelda_ci.report.model import (
     Section,
     Table,
     Tone,
+    first,
     plain,
 )
 from zelda_ci.report.terminal.page import LABEL, TITLE, Page
 from zelda_ci.report.text import sentence, visible
-from zelda_ci.report.words import first
 
 # --- reports on runs --------------------------------------------------------------------------------------------
 
