@@ -177,13 +177,14 @@ class ComparisonView:
 
 @dataclass(frozen=True)
 class Words:
-    """An outcome as a badge, as a word in a sentence, for several, and what an exit code with it means."""
+    """An outcome as a badge, a character, a word in a sentence, and what an exit code with it means."""
 
     badge: str
+    mark: str
     word: str
-    several: str
     tone: Tone
     meaning: str = ""
+    several: str = ""  # the word for several, where it is another one
 
     @property
     def verdict(self) -> Cell:
@@ -198,12 +199,12 @@ class Words:
 
 # The gravest first.
 OUTCOMES: Mapping[Outcome, Words] = {
-    Outcome.INTERRUPTED: Words("STOP", "interrupted", "interrupted", Tone.WARN, "interrupted"),
-    Outcome.BROKEN: Words("ERROR", "error", "errors", Tone.BAD, "Zelda could not do its work"),
-    Outcome.INCOMPLETE: Words("INCOMPLETE", "INCOMPLETE", "INCOMPLETE", Tone.BAD, "not everything could be judged"),
-    Outcome.FAILED: Words("FAIL", "failed", "failed", Tone.BAD, "evaluations ran and something failed"),
-    Outcome.PASSED: Words("PASS", "passed", "passed", Tone.GOOD, "all well"),
-    Outcome.MEASURED: Words("MEASURED", "measured", "measured", Tone.NEUTRAL),
+    Outcome.INTERRUPTED: Words("STOP", "!", "interrupted", Tone.WARN, "interrupted"),
+    Outcome.BROKEN: Words("ERROR", "✗", "error", Tone.BAD, "Zelda could not do its work", "errors"),
+    Outcome.INCOMPLETE: Words("INCOMPLETE", "?", "INCOMPLETE", Tone.BAD, "not everything could be judged"),
+    Outcome.FAILED: Words("FAIL", "✗", "failed", Tone.BAD, "evaluations ran and something failed"),
+    Outcome.PASSED: Words("PASS", "✓", "passed", Tone.GOOD, "all well"),
+    Outcome.MEASURED: Words("MEASURED", "·", "measured", Tone.NEUTRAL),
 }
 
 # How a session ended.

@@ -267,7 +267,7 @@ def _tally(outcomes: Sequence[Outcome], noun: str) -> tuple[Cell, ...]:
     if not outcomes:
         return (Cell(f"no {noun} was run", Tone.BAD),)
     counted = ((outcomes.count(outcome), words) for outcome, words in OUTCOMES.items())
-    cells = [Cell(format_count(count, it.word, it.several), it.tone) for count, it in counted if count]
+    cells = [Cell(format_count(count, it.word, it.several or it.word), it.tone) for count, it in counted if count]
     return (*cells, *[Cell(f"{len(outcomes)} in all", Tone.DIM)] * (len(cells) > 1))
 
 

@@ -292,7 +292,8 @@ def _worst(
         bad = [session for session in suite.head if session.outcome > Outcome.PASSED]
         if bad and suite.name not in {cause.suite.suite for cause in told}:
             worst = OUTCOMES[max(session.outcome for session in bad)]
-            counted = f"{len(bad)} of {len(suite.head)} sessions {worst.several}" if len(suite.head) > 1 else worst.word
+            all_of = f"{len(bad)} of {len(suite.head)} sessions {worst.several or worst.word}"
+            counted = all_of if len(suite.head) > 1 else worst.word
             yield Cell(f"{suite.text}: {counted}", Tone.WARN), bad[0].anchor, bad[0].text
         elif suite.head and not bad and (found := hidden_findings(suite.runs)):
             hiding.append((Cell(f"{suite.text}: passes, but {found}", Tone.WARN), suite.anchor, suite.text))
