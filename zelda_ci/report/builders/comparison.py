@@ -21,9 +21,8 @@ from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.numbers import format_count, whole
 from zelda_ci.report.builders.gate import KINDS, TESTS, gate_sentence, uncounted_sentences
 from zelda_ci.report.builders.phrases import interval_words, passed, points
-from zelda_ci.report.model import Cell, Column, ComparisonView, Row, Section, SuiteComparisonView, Table, TableRow, Tone
+from zelda_ci.report.model import ENDINGS, Cell, Column, ComparisonView, Row, Section, SuiteView, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible, written
-from zelda_ci.report.words import ENDINGS
 
 VERDICTS = {
     Verdict.REGRESSED: Tone.BAD,
@@ -180,7 +179,7 @@ def comparison_view(
     )
 
 
-def _suite(suite: SuiteComparison) -> SuiteComparisonView:
+def _suite(suite: SuiteComparison) -> SuiteView:
     rows = (*suite.measures, *suite.criteria) if suite.reasons else ()
     shown_reasons = frozenset({*SHOWN_ONCE, *suite.reasons, *(reason for row in rows for reason in row.reasons)})
     facts = []
@@ -201,7 +200,7 @@ def _suite(suite: SuiteComparison) -> SuiteComparisonView:
         counted = ((it.tool, format_count(it.baseline_trials or it.candidate_trials, "trial")) for it in changes)
         if cells := tuple(Cell(f"{visible(tool, 80)} (in {trials})", tone) for tool, trials in counted):
             tools.append(Row(label, cells))
-    return SuiteComparisonView(
+    return SuiteView(
         visible(suite.suite),
         verdict(suite.verdict),
         tuple(facts),

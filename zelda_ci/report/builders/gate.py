@@ -23,9 +23,8 @@ from zelda_ci.domain.comparison import (
 from zelda_ci.domain.measures import MEASURES
 from zelda_ci.domain.numbers import format_count, whole
 from zelda_ci.report.builders.phrases import change_words, interval_words, line, passed, points, quoted
-from zelda_ci.report.model import Cell, Line, plain
+from zelda_ci.report.model import ENDINGS, Cell, Line, plain
 from zelda_ci.report.text import sentence, written
-from zelda_ci.report.words import ENDINGS
 
 TESTS = {"fisherExact": "Fisher's exact test", "permutation": "permutation test"}
 # Kinds of findings as people call them.

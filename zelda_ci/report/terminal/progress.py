@@ -25,8 +25,7 @@ from zelda_ci.report.builders.run import run_facts
 from zelda_ci.report.builders.steering import round_words
 from zelda_ci.report.builders.summary import FilesOf, by_name, forecast_lines, more_trials, suite_done, suite_facts
 from zelda_ci.report.model import NO_FILES, Cell, Detail, Tone
-from zelda_ci.report.terminal.page import DIM, LABEL, STYLES, Page, is_plain
-from zelda_ci.report.terminal.pages import print_head, print_suite
+from zelda_ci.report.terminal.pages import DIM, LABEL, STYLES, Page, is_plain, print_head, print_suite
 from zelda_ci.report.text import clock, in_workspace, sentence, visible
 
 # --- what runs are at -------------------------------------------------------------------------------------------
