@@ -10,9 +10,9 @@ from zelda_ci.ci.conversation import (
     Command,
     RunAgain,
     RunCommit,
-    is_command,
     parse_command,
 )
+from zelda_ci.ci.event import is_command
 
 COMMIT = "0123456789abcdef" * 2 + "01234567"
 
