@@ -25,12 +25,11 @@ from zelda_ci.config.selection import select
 from zelda_ci.config.trust import SettledProject
 from zelda_ci.domain.comparison import NotLoaded
 from zelda_ci.domain.kinds import PLUGIN_PARTS, may_steer
+from zelda_ci.domain.manifest import SteeringChange
 from zelda_ci.domain.numbers import some_of
-from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.domain.workspace import SettingFinding
 from zelda_ci.errors import ConfigError, WorkspaceError, ZeldaError
-from zelda_ci.pipeline.changed_files import read_changes
-from zelda_ci.pipeline.selecting import evidence, project_files
+from zelda_ci.pipeline.fingerprints import evidence, project_files, read_changes
 from zelda_ci.process import git_settings
 from zelda_ci.redact import Redactor
 from zelda_ci.selection.choice import SuiteChoice, choose, run_if_either, steering_changes, trials_may_tell

@@ -15,10 +15,9 @@ from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.stored import Claims, Evidence, StoredResults, read_stored, results_of_run, runs_of
 from zelda_ci.compare.drift import merged
 from zelda_ci.compare.pool import by_age, is_beside, is_usable, is_valid, pool_of, same_as
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState
-from zelda_ci.domain.fingerprint import Fingerprint
+from zelda_ci.domain.comparison import BaselineOrigin, BaselineState
 from zelda_ci.domain.numbers import format_count
-from zelda_ci.domain.run import RunResult, batch_of
+from zelda_ci.domain.run import Fingerprint, RunResult, batch_of
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ArtifactError, ConfigError, GitHubError, StorageError, ZeldaError
 from zelda_ci.github.api import Api

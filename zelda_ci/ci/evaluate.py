@@ -17,7 +17,7 @@ from zelda_ci.ci.event import BaselineTarget
 from zelda_ci.ci.stored import RESULTS, Evidence, read_stored, results_by_job, with_pool
 from zelda_ci.compare.drift import night_of, watch, with_night
 from zelda_ci.compare.pool import summarize_pool
-from zelda_ci.domain.ci import BaselineState
+from zelda_ci.domain.comparison import BaselineState
 from zelda_ci.domain.nights import Drift, NightlyHistory
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.run import BatchResult, batch_of

@@ -17,8 +17,7 @@ from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.settings import DEFAULT_ARTIFACT
 from zelda_ci.ci.stored import MAX_FILE_BYTES, NIGHTS, POOL, PROVENANCE, RESULTS, results_by_job
 from zelda_ci.compare.pool import is_usable
-from zelda_ci.domain.ci import Provenance
-from zelda_ci.domain.comparison import Verdict
+from zelda_ci.domain.comparison import Provenance, Verdict
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, Pool

@@ -19,7 +19,7 @@ from zelda_ci.config.files import lies_in, listed
 from zelda_ci.config.messages import shown
 from zelda_ci.config.schema import CONFIG_FILE, kinds
 from zelda_ci.domain.base import Record, checked
-from zelda_ci.domain.shards import MAX_SHARDS, ShardOf, shard_of
+from zelda_ci.domain.run import MAX_SHARDS, ShardOf, shard_of
 from zelda_ci.errors import ConfigError
 from zelda_ci.github.archives import artifact_name
 from zelda_ci.github.kept_text import Comment

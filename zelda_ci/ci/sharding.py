@@ -21,8 +21,7 @@ from zelda_ci.compare.pool import is_usable
 from zelda_ci.compare.shards import difference, digest_of
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.outcome import Outcome, batch_outcome
-from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
-from zelda_ci.domain.shards import ShardOf, ShardPart, ShardPlan
+from zelda_ci.domain.run import BatchResult, RunResult, ShardOf, ShardPart, ShardPlan, empty_batch
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.errors import StorageError, ZeldaError
 from zelda_ci.files.atomic import write_whole

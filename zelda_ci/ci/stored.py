@@ -19,12 +19,10 @@ from zelda_ci.compare.pool import (
     summarize_pool,
 )
 from zelda_ci.domain.base import Document
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState, PoolSummary, Provenance
-from zelda_ci.domain.fingerprint import Fingerprint
+from zelda_ci.domain.comparison import BaselineOrigin, BaselineState, PoolSummary, Provenance
 from zelda_ci.domain.nights import NightlyHistory
 from zelda_ci.domain.numbers import format_count, some_of
-from zelda_ci.domain.run import BatchResult, Pool, RunResult, StoredTrials
-from zelda_ci.domain.shards import ShardPlan
+from zelda_ci.domain.run import BatchResult, Fingerprint, Pool, RunResult, ShardPlan, StoredTrials
 from zelda_ci.domain.trials import PoolSettings, Side
 from zelda_ci.errors import ArtifactError, StorageError
 from zelda_ci.github.api import Api
