@@ -15,15 +15,13 @@ from zelda_ci import metrics
 from zelda_ci.config import project
 from zelda_ci.config.environment import HOW, EnvironmentSettings
 from zelda_ci.config.project import LoadedProject
-from zelda_ci.domain.arms import Forecast
 from zelda_ci.domain.attribution import Attribution, CriterionWorth, WorthReport
-from zelda_ci.domain.check import CheckReport
+from zelda_ci.domain.check import CheckReport, ContextReport
 from zelda_ci.domain.comparison import Verdict
-from zelda_ci.domain.context_size import ContextReport
 from zelda_ci.domain.details import CriterionJudgement
-from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.run import BatchResult, StoredTrials
+from zelda_ci.domain.run import BatchResult, Fingerprint, StoredTrials
+from zelda_ci.domain.trials import Forecast
 from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.events import Emit, Warned
 from zelda_ci.execution import claude_code

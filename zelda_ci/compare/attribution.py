@@ -62,9 +62,8 @@ def fit_rates(trials: Sequence[Trial], *, is_equal: bool) -> Fit:
 @lru_cache(maxsize=10_000)
 def _fit_counts(without: tuple[int, int], having: tuple[int, int], *, is_equal: bool) -> Fit:
     """Fit as `fit_rates`, by how many passed of how many; many hypotheses say the same."""
-    healthy, broken = (
-        [rate**passed * (1 - rate) ** (trials - passed) for rate in _RATES] for passed, trials in (without, having)
-    )
+    sides = (without, having)
+    healthy, broken = ([rate**passed * (1 - rate) ** (of - passed) for rate in _RATES] for passed, of in sides)
     # Of each rate without the change, those with it that are lower.
     partners = list(map(mul, broken, _MOSTLY)) if is_equal else [0.0, *accumulate(broken[:-1])]
     likely = list(map(mul, healthy, partners))
@@ -129,10 +128,9 @@ class Search:
     def __init__(
         self, units: int, *, base: Sequence[float], head: Sequence[float], lengths: Sequence[int] | None = None
     ) -> None:
-        """Begin with the outcomes of the comparison.
+        """Begin with the outcomes of the comparison: of a criterion 100 or 0, of a measure positive numbers.
 
-        Of a criterion they are 100 or 0. Of a measure they are positive numbers, and `lengths` says how many characters
-        each unit adds.
+        Of a measure, `lengths` says how many characters each unit adds.
         """
         self.units = units
         self._compared: list[Trial] = [*((0.0, it) for it in base), *((1.0, it) for it in head)]
@@ -203,12 +201,10 @@ class Search:
 
     def _weigh(self) -> None:
         """Fit each hypothesis to all outcomes, and say how likely it is by them."""
-        fits = [
-            self._fit(
-                [*self._compared, *((it.felt(arm), outcome) for arm, outcome in self._sessions)], is_equal=it.is_equal
-            )
-            for it in self._hypotheses
-        ]
+        seen = (
+            [*self._compared, *((it.felt(arm), outcome) for arm, outcome in self._sessions)] for it in self._hypotheses
+        )
+        fits = [self._fit(each, is_equal=it.is_equal) for it, each in zip(self._hypotheses, seen, strict=True)]
         gained = [fit.evidence - self._before[it.is_equal] for it, fit in zip(self._hypotheses, fits, strict=True)]
         weights = [it.prior * exp(gain - max(gained)) for it, gain in zip(self._hypotheses, gained, strict=True)]
         total, enough = fsum(weights), [0.0] * self.units
@@ -216,21 +212,16 @@ class Search:
             for unit in it.enough:
                 enough[unit] += weight
         # Of two that act together, the likelier one is enough.
+        blamed = (it.both or tuple(sorted(it.enough, key=enough.__getitem__)[-1:]) for it in self._hypotheses)
         self._weighed = [
-            _Weighed(
-                (it.kind, it.both or tuple(sorted(it.enough, key=enough.__getitem__)[-1:])),
-                fit,
-                it.felt,
-                weight / total,
-            )
-            for it, fit, weight in zip(self._hypotheses, fits, weights, strict=True)
+            _Weighed((it.kind, units), fit, it.felt, weight / total)
+            for it, units, fit, weight in zip(self._hypotheses, blamed, fits, weights, strict=True)
         ]
 
     def _plan(self, sessions: int) -> Iterator[Arm]:
         """Choose arms one after the other, each so that all of them together leave the least uncertainty."""
-        likely = sorted(
-            (it for it in self._weighed if it.probability * self.units >= NEGLIGIBLE), key=attrgetter("answer")
-        )
+        counted = (it for it in self._weighed if it.probability * self.units >= NEGLIGIBLE)
+        likely = sorted(counted, key=attrgetter("answer"))
         ends = [*accumulate((len([*group]) for _, group in groupby(likely, key=attrgetter("answer"))), initial=0)]
         outlook = [[it.probability for it in likely]]
         ordered = [it.unit for it in self.suspicions() if it.unit is not None]

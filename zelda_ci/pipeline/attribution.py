@@ -13,13 +13,12 @@ from typing import Literal
 from zelda_ci.compare.attribution import Arm, Search
 from zelda_ci.compare.inference import of_pass_rates
 from zelda_ci.compare.sides import RunMetrics
-from zelda_ci.domain.arms import SuiteArms
 from zelda_ci.domain.attribution import Attribution, ChangeUnit, CriterionWorth, PassCount, Round, unit_words
 from zelda_ci.domain.comparison import Comparison, Delta, SuiteComparison, TrialStatistics, Verdict
 from zelda_ci.domain.measures import Measure
 from zelda_ci.domain.run import RunResult, StoredTrials
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.trials import TrialPlan
+from zelda_ci.domain.trials import SuiteArms, TrialPlan
 from zelda_ci.errors import ConfigError
 from zelda_ci.events import Emit
 from zelda_ci.overrides import Given, Overrides

@@ -13,12 +13,10 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
-from zelda_ci.domain.arms import BaseSide
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.outcome import Outcome, run_outcome
-from zelda_ci.domain.run import BatchResult, RunResult
-from zelda_ci.domain.trials import Side
+from zelda_ci.domain.run import BatchResult, EvalContext, RunResult
+from zelda_ci.domain.trials import BaseSide, Side
 from zelda_ci.domain.workspace import WorkspaceSource
 from zelda_ci.errors import EXIT_INTERRUPTED, StorageError, WorkspaceError
 from zelda_ci.events import RunsPlanned, Warned
@@ -88,8 +86,7 @@ class Batch:
         self._is_stopped, self._stoppable = False, anyio.CancelScope()
         self._base: BaseSide | None = None
         self._notes: tuple[SafeText, ...] = ()
-        self._runs: list[SuiteRun] = []
-        self._failures, self._failing = 0, dict[str, SafeText]()
+        self._runs, self._failures, self._failing = list[SuiteRun](), 0, dict[str, SafeText]()
 
     async def run(self, preload: threading.Thread) -> BatchResult:
         """From the first look at what is tested to the last result."""

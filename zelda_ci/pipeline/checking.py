@@ -19,12 +19,12 @@ import anyio
 from pydantic import ValidationError
 
 from zelda_ci import __version__, metrics, process
-from zelda_ci.config.merge import LoadedSuite
+from zelda_ci.config.suite_file import LoadedSuite
 from zelda_ci.domain.check import Check, CheckReport, Status
+from zelda_ci.domain.details import CommandResult
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.numbers import format_count, some_of
 from zelda_ci.domain.suite import Command, ResolvedSuite
-from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.workspace import NamedContents, WorkspaceSource
 from zelda_ci.errors import ConfigError, StorageError, WorkspaceError, ZeldaError
 from zelda_ci.events import Checking, Emit, Warned, ignore
@@ -42,8 +42,8 @@ from zelda_ci.pipeline.invocation import SETUP, Prepared
 from zelda_ci.process import removal
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox import levels
-from zelda_ci.sandbox.closed_folders import is_within_reach, unreachable
 from zelda_ci.sandbox.confine import STRICT
+from zelda_ci.sandbox.readable_paths import is_within_reach, unreachable
 from zelda_ci.storage import codec
 from zelda_ci.survey.folder import refused_settings
 from zelda_ci.workspace import environment

@@ -10,11 +10,10 @@ from zelda_ci.compare.comparison import compare, compare_trials
 from zelda_ci.compare.gate import failures, gate, recorded_settings
 from zelda_ci.compare.pool import TrialPool, is_valid, pool_of
 from zelda_ci.compare.schedule import of_stored
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState
-from zelda_ci.domain.comparison import SAME_FILES, Comparison, GateResult
+from zelda_ci.domain.comparison import SAME_FILES, BaselineOrigin, BaselineState, Comparison, GateResult
+from zelda_ci.domain.manifest import SteeringChange
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult, StoredComparison, StoredTrials, batch_of
-from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.domain.suite import GateSettings
 from zelda_ci.domain.trials import PoolSettings
 from zelda_ci.errors import StorageError

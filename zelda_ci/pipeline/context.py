@@ -18,7 +18,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from zelda_ci.domain.context_size import ContextFinding, ContextItem, ContextListing, ContextReport
+from zelda_ci.domain.check import ContextFinding, ContextItem, ContextListing, ContextReport
 from zelda_ci.domain.kinds import CALLED, FOLLOWED, KINDS, ItemKind, Shown
 from zelda_ci.domain.manifest import ManifestItem, ToolsManifest
 from zelda_ci.domain.numbers import whole
@@ -26,14 +26,12 @@ from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import ExecutionError
 from zelda_ci.events import Checking, Emit, Warned
 from zelda_ci.execution import claude_code
-from zelda_ci.execution.manifest.findings import MAX_DESCRIPTION_LENGTH
 from zelda_ci.execution.manifest.folders import SAME_NAME
-from zelda_ci.execution.manifest.front_matter import COMMENT, MarkdownDocument, parse
+from zelda_ci.execution.manifest.front_matter import COMMENT, MarkdownDocument, mentioned, parse
 from zelda_ci.execution.manifest.loading import listed_as
-from zelda_ci.execution.manifest.memory import IMPORTED_BY, mentioned
 from zelda_ci.execution.manifest.pins import find_pins
-from zelda_ci.execution.manifest.scan import scan
-from zelda_ci.execution.manifest.tree import Tree, Unfit
+from zelda_ci.execution.manifest.scan import IMPORTED_BY, scan
+from zelda_ci.execution.manifest.tree import MAX_DESCRIPTION_LENGTH, Tree, Unfit
 from zelda_ci.files import globs
 from zelda_ci.model_proxy.policy import Allowed
 from zelda_ci.model_proxy.pricing import estimate_request, estimate_text

@@ -11,14 +11,12 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci import metrics
-from zelda_ci.domain.context import EvalContext
-from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails
+from zelda_ci.domain.details import CommandResult, CorrectnessDetails, CriterionJudgement, FulfillmentDetails
 from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.numbers import some_of
-from zelda_ci.domain.run import BatchResult, JudgeUsage, RunResult
+from zelda_ci.domain.run import BatchResult, EvalContext, JudgeUsage, RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails
 from zelda_ci.domain.workspace import Changes, SettingFinding, Workspace
 from zelda_ci.errors import JudgeError, ProxyError, ZeldaError
 from zelda_ci.events import Emit, Phase, PhaseStarted, Warned
@@ -27,7 +25,7 @@ from zelda_ci.imports import one_at_a_time
 from zelda_ci.judge.base import Judge, JudgePanel, models_of
 from zelda_ci.judge.rendering import mark_of, new_nonce
 from zelda_ci.metrics.base import CommandRequest, Evaluator, JudgeServices, Ran, Services, run_evaluator
-from zelda_ci.metrics.checks import FAIL, PASS, CheckDecision, commands_of_checks, judgement
+from zelda_ci.metrics.checks import FAIL, NOT_JUDGED, PASS, commands_of_checks, judgement
 from zelda_ci.metrics.functional_correctness import check_usable, ending
 from zelda_ci.model_proxy import pricing
 from zelda_ci.model_proxy.meter import Meter
@@ -251,8 +249,9 @@ async def _checks_by_command(context: EvalContext, tools: Tools) -> dict[str, Cr
     if workspace is None or not context.transcript.status.is_valid:
         return found
     for number, check in commands_of_checks(suite):
-        limit, verdict, why = suite.command_timeout_seconds, FAIL, str(context.unready)
+        verdict, why = FAIL, context.unready or ""
         if not context.unready:
+            limit = suite.command_timeout_seconds
             order = CommandRequest("test", check.command or (), limit, log=f"check-{number}")
             try:
                 done = (await tools.commands.run(workspace, order)).result.in_brief(tools.redact)
@@ -261,8 +260,8 @@ async def _checks_by_command(context: EvalContext, tools: Tools) -> dict[str, Cr
                 why = f"The command {ending(suite, done)}. {done.output}".strip()
             except ZeldaError as problem:
                 # Nobody could run it: that says nothing of the session.
-                verdict, why = CriterionVerdict.NOT_JUDGED, problem.message
-        found[tools.redact(check.text)] = judgement(check, CheckDecision(verdict, why), tools.redact)
+                verdict, why = NOT_JUDGED, problem.message
+        found[tools.redact(check.text)] = judgement(check, tools.redact, verdict, why)
     return found
 
 

@@ -22,16 +22,14 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci import metrics
-from zelda_ci.config.merge import LoadedSuite
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.schema import CONFIG_FILE
-from zelda_ci.domain import fingerprint as names
+from zelda_ci.config.suite_file import LoadedSuite
+from zelda_ci.domain import run as names
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.fingerprint import PLATFORM, Fingerprint, Steers
 from zelda_ci.domain.kinds import ItemKind, may_steer
-from zelda_ci.domain.manifest import ToolsManifest
-from zelda_ci.domain.run import RunResult, StoredTrials
-from zelda_ci.domain.steering import SteeringChange
+from zelda_ci.domain.manifest import SteeringChange, ToolsManifest
+from zelda_ci.domain.run import PLATFORM, Fingerprint, RunResult, Steers, StoredTrials
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import ConfigError, StorageError, WorkspaceError

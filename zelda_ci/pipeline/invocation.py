@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Self
 
 from zelda_ci.compare.shards import trial_seconds
+from zelda_ci.config.document import DEFAULT, Origin
 from zelda_ci.config.environment import EnvironmentSettings, accepted_isolation
-from zelda_ci.config.merge import DEFAULT, LoadedSuite, Origin
 from zelda_ci.config.own_files import OwnFiles
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
+from zelda_ci.config.suite_file import LoadedSuite
 from zelda_ci.domain.run import StoredTrials
 from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
 from zelda_ci.domain.trials import TrialPlan, plan_of
@@ -24,7 +25,7 @@ from zelda_ci.execution import launch
 from zelda_ci.files.secret_files import FoundSecrets, find_secrets
 from zelda_ci.overrides import Overrides, apply, read
 from zelda_ci.redact import Redactor
-from zelda_ci.sandbox import daemons, levels
+from zelda_ci.sandbox import levels
 from zelda_ci.sandbox.confine import Isolation
 from zelda_ci.sandbox.readable_paths import NARROW, PrivateFolders, refusals
 from zelda_ci.storage.result_store import ResultStore
@@ -147,7 +148,7 @@ class Prepared:
             levels.probe(self.environ, cli),
             unsafe=self._is_unsafe,
             programs=[cli] if cli else [],
-            sockets=daemons.container_sockets(self.environ),
+            sockets=levels.container_sockets(self.environ),
         )
         for suite in self.suites:
             isolation.of(suite)

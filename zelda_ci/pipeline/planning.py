@@ -10,11 +10,21 @@ from statistics import median
 from zelda_ci.compare import schedule
 from zelda_ci.compare.schedule import SuiteTrials, Wanted
 from zelda_ci.compare.sides import RunMetrics
-from zelda_ci.domain.arms import Forecast, MoreTrials, SuiteArms, SuiteForecast, TrialPrice
 from zelda_ci.domain.outcome import at_a_glance
 from zelda_ci.domain.run import RunResult, StoredTrials
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.trials import DoneReason, Side, TrialPlan, plan_of, trials_alone
+from zelda_ci.domain.trials import (
+    DoneReason,
+    Forecast,
+    MoreTrials,
+    Side,
+    SuiteArms,
+    SuiteForecast,
+    TrialPlan,
+    TrialPrice,
+    plan_of,
+    trials_alone,
+)
 from zelda_ci.errors import StorageError
 from zelda_ci.events import Emit
 from zelda_ci.storage.result_store import ResultStore

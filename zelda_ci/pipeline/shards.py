@@ -18,8 +18,7 @@ from typing import IO, Final
 from zelda_ci import __version__
 from zelda_ci.compare import shards as dealing
 from zelda_ci.domain.numbers import some_of
-from zelda_ci.domain.run import BatchResult, RunResult, StoredTrials
-from zelda_ci.domain.shards import PlannedSuite, ShardOf, ShardPart, ShardPlan
+from zelda_ci.domain.run import BatchResult, PlannedSuite, RunResult, ShardOf, ShardPart, ShardPlan, StoredTrials
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ArtifactError, StorageError
