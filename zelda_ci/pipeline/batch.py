@@ -86,8 +86,7 @@ class Batch:
         self._is_stopped, self._stoppable = False, anyio.CancelScope()
         self._base: BaseSide | None = None
         self._notes: tuple[SafeText, ...] = ()
-        self._runs: list[SuiteRun] = []
-        self._failures, self._failing = 0, dict[str, SafeText]()
+        self._runs, self._failures, self._failing = list[SuiteRun](), 0, dict[str, SafeText]()
 
     async def run(self, preload: threading.Thread) -> BatchResult:
         """From the first look at what is tested to the last result."""

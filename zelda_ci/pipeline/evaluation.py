@@ -15,7 +15,6 @@ from zelda_ci.domain.details import (
     CommandResult,
     CorrectnessDetails,
     CriterionJudgement,
-    CriterionVerdict,
     FulfillmentDetails,
 )
 from zelda_ci.domain.measures import EvalResult, Metric
@@ -31,7 +30,7 @@ from zelda_ci.imports import one_at_a_time
 from zelda_ci.judge.base import Judge, JudgePanel, models_of
 from zelda_ci.judge.rendering import mark_of, new_nonce
 from zelda_ci.metrics.base import CommandRequest, Evaluator, JudgeServices, Ran, Services, run_evaluator
-from zelda_ci.metrics.checks import commands_of_checks, judgement
+from zelda_ci.metrics.checks import FAIL, NOT_JUDGED, PASS, commands_of_checks, judgement
 from zelda_ci.metrics.functional_correctness import check_usable, ending
 from zelda_ci.model_proxy import pricing
 from zelda_ci.model_proxy.meter import Meter
@@ -255,18 +254,18 @@ async def _checks_by_command(context: EvalContext, tools: Tools) -> dict[str, Cr
     if workspace is None or not context.transcript.status.is_valid:
         return found
     for number, check in commands_of_checks(suite):
-        verdict, why = CriterionVerdict.FAIL, context.unready or ""
+        verdict, why = FAIL, context.unready or ""
         if not context.unready:
             limit = suite.command_timeout_seconds
             order = CommandRequest("test", check.command or (), limit, log=f"check-{number}")
             try:
                 done = (await tools.commands.run(workspace, order)).result.in_brief(tools.redact)
                 check_usable(f"checks: {check.text}", done, workspace.confinement.environment)
-                verdict = CriterionVerdict.PASS if done.exit_code == 0 else CriterionVerdict.FAIL
+                verdict = PASS if done.exit_code == 0 else FAIL
                 why = f"The command {ending(suite, done)}. {done.output}".strip()
             except ZeldaError as problem:
                 # Nobody could run it: that says nothing of the session.
-                verdict, why = CriterionVerdict.NOT_JUDGED, problem.message
+                verdict, why = NOT_JUDGED, problem.message
         found[tools.redact(check.text)] = judgement(check, tools.redact, verdict, why)
     return found
 
