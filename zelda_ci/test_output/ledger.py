@@ -8,8 +8,7 @@ from itertools import accumulate, islice
 
 import re2
 
-from zelda_ci.test_output.labels import bare
-from zelda_ci.test_output.tally import Lines, Tally, matches, same_run
+from zelda_ci.test_output.tally import Lines, Tally, matches, same_run, without_label
 
 # Runners that print what other runners said inside of their own output.
 _QUOTING = frozenset({"CTest", "nextest", "prove"})
@@ -117,7 +116,7 @@ def uncounted(lines: Lines) -> tuple[str, ...]:
 def _printed(lines: Lines, pattern: "re2._Regexp[str]") -> Iterator[tuple[int, bool]]:
     """Lines that say something, and whether they say it without a label before it."""
     yield from ((index, True) for index, _ in matches(lines, pattern))
-    yield from ((index, False) for index, _ in matches([bare(line) for line in lines], pattern))
+    yield from ((index, False) for index, _ in matches([without_label(line) for line in lines], pattern))
 
 
 def _told(lines: Lines, doubts: Iterable[tuple[str, int]]) -> tuple[str, ...]:
