@@ -154,8 +154,7 @@ def unjudged(what: str, judged: Sequence[tuple[str, str | None]], details: Recor
     return Unscored(f"{counted}{'' if others else shared} Not judged: {named}{more}", details, failed=True)
 
 
-@dataclass(frozen=True)
-class EarlierFindings:
+class EarlierFindings(NamedTuple):
     """What is known of the session, as text for a concluding question; not fenced."""
 
     text: str

@@ -4,7 +4,6 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
@@ -27,8 +26,7 @@ _BLOCK = re2.compile(r"(\S+:\d+\.\d+,\d+\.\d+) (\d+) (\d+)$")
 HOW_TO_GET_COVERAGE = "let the command write a Cobertura or lcov report and name it in `coverageReport`"
 
 
-@dataclass(frozen=True)
-class Share:
+class Share(NamedTuple):
     """How much was reached: in percent, and as numbers where the format has them."""
 
     percent: float

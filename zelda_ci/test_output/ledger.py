@@ -3,8 +3,8 @@
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, islice
+from typing import NamedTuple
 
 import re2
 
@@ -56,8 +56,7 @@ _FAILING = re2.compile(
 )
 
 
-@dataclass(frozen=True)
-class Ledger:
+class Ledger(NamedTuple):
     """What counts, and what could not be accounted for."""
 
     counted: tuple[Tally, ...] = ()

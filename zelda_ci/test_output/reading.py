@@ -1,8 +1,8 @@
 """All that a test command tells: output and reports in, tests and coverage out."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
 
 import anyio
 import anyio.to_thread
@@ -24,8 +24,7 @@ TESTS: Final = "test"
 COVERAGE: Final = "coverage"
 
 
-@dataclass(frozen=True)
-class Findings:
+class Findings(NamedTuple):
     """Tests and coverage, as a command's output and reports tell."""
 
     tests: TestSummary

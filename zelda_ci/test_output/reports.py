@@ -4,9 +4,9 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element, ParseError, TreeBuilder, XMLParser
 
 import re2
@@ -55,8 +55,7 @@ def parse_xml(raw: bytes) -> Element:
     return root
 
 
-@dataclass(frozen=True)
-class CaseOutcome:
+class CaseOutcome(NamedTuple):
     """One test of a report."""
 
     name: str
@@ -173,8 +172,7 @@ TEST_REPORTS = (
 MAX_CASES = 1_000_000
 
 
-@dataclass(frozen=True)
-class ReportFile:
+class ReportFile(NamedTuple):
     """A report that the caller found and read safely; `path` is relative to the project."""
 
     path: str
