@@ -11,7 +11,7 @@ from zelda_ci.ci.base import BaseSource
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.stored import Evidence
 from zelda_ci.config.project import LoadedProject
-from zelda_ci.config.selection import select
+from zelda_ci.config.suites import select
 from zelda_ci.domain.manifest import SteeringChange
 from zelda_ci.errors import ZeldaError
 from zelda_ci.pipeline.changed_files import read_changes

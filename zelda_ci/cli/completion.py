@@ -8,7 +8,7 @@ from click.shell_completion import CompletionItem, get_completion_class
 from zelda_ci.cli.commands import zelda
 from zelda_ci.config import files
 from zelda_ci.config.project import load, results_folder
-from zelda_ci.config.selection import usual_name
+from zelda_ci.config.suites import usual_name
 from zelda_ci.errors import ZeldaError
 from zelda_ci.storage.result_store import ResultStore
 

@@ -1,7 +1,4 @@
-"""What the environment says: credentials, addresses, habits. The environment is given, never fetched.
-
-What pays for the models is found by the variables that Claude Code itself reads.
-"""
+"""What the environment, which is given and never fetched, says: credentials, addresses, habits."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -56,10 +53,7 @@ class ModelCredential:
 
 
 def find_credential(environ: Mapping[str, str], passed: Mapping[str, Secret]) -> ModelCredential | None:
-    """The one that counts, in Claude Code's own order; what was passed in another way comes first.
-
-    Raises ConfigError where the one that was asked for cannot be had, or lacks something.
-    """
+    """The one that counts, in Claude Code's order, after what was passed; raises ConfigError where it is unusable."""
 
     def found(*names: str) -> tuple[str, Secret | None]:
         name = next((name for name in names if environ.get(name)), "")

@@ -9,8 +9,8 @@ from itertools import islice
 from pathlib import Path
 
 from zelda_ci import process
-from zelda_ci.config.messages import ConfigProblem, config_problem
 from zelda_ci.config.schema import CONFIG_FILE, ProjectKeys
+from zelda_ci.config.source import ConfigProblem, config_problem
 from zelda_ci.files import untrusted
 from zelda_ci.process import git_settings
 
@@ -64,10 +64,7 @@ def _files(top: Path, *, deep: bool = True) -> list[Path]:
 
 
 def suite_files(root: Path, test_dir: str) -> list[Path]:
-    """Every `test-*.yaml` and `.yml` of the project's folder of suites and those below it, whatever kind of file it is.
-
-    Where suites lie in the project's own folder, those below it are the project's code.
-    """
+    """Every file with a suite's name; where suites lie in the project's own folder, those below it are its code."""
     folder = root / test_dir
     found = _files(folder, deep=os.path.normpath(folder) != os.path.normpath(root)) if lies_in(folder, root) else []
     return [path for path in found if is_suite(path.name)]
@@ -106,10 +103,7 @@ def projects(start: Path) -> Iterator[Path]:
 
 
 def find_root(folder: Path) -> Path:
-    """The project's folder: the given one or the nearest above it, up to git's top, that holds Zelda's files.
-
-    Where none does it is the given one.
-    """
+    """The given folder or the nearest above it, up to git's top, that is a project; the given one where none is."""
     start = folder.resolve()
     top = top_of(start) or start
     return next((it for it in (start, *start.parents) if it.is_relative_to(top) and is_project(it)), start)
@@ -155,10 +149,7 @@ def listed(folder: Path, *options: str) -> list[str] | None:
 
 
 def tracked(root: Path) -> frozenset[Path] | None:
-    """Regular files that git tracks, links to folders followed; absent where there is no git to ask.
-
-    Only such a file may become a prompt, which goes to the model and into results.
-    """
+    """Regular files that git tracks, None without git: only these may become prompts, which the model gets."""
     real = Path(os.path.realpath(root))
     if top_of(real) is None or shutil.which("git") is None:
         return None

@@ -101,8 +101,6 @@ _PLAIN_FILE = re.compile(r"[\w@+-][\w./@+-]*")
 
 @dataclass(frozen=True)
 class FirstSuite:
-    """A suite that is to be written."""
-
     name: str
     about: str | None
     """What it is about, for people; absent for the example, which is about no file of the project."""
@@ -153,10 +151,7 @@ def slug(item: ManifestItem) -> str:
 
 
 def first_suite(item: ManifestItem | None, files: Sequence[str] = (), folder: str = "") -> FirstSuite:
-    """The suite about an item; the example where there is none, or where nothing that loads comes of it.
-
-    Files count from the top of the tree, and paths in the suite from the folder of the project.
-    """
+    """The suite about an item, seen from the project's folder; the example where nothing that loads comes of it."""
     if item is not None:
         text = _rendered(
             "first-suite.yaml.j2",
@@ -219,10 +214,7 @@ class CommandLine:
 
 
 def config_text(found: Sequence[str] = (), commands: Sequence[CommandLine] = (), programs: Sequence[str] = ()) -> str:
-    """A short configuration that loads: what was found is left away where it could be taken for a credential.
-
-    The sentences found say what the project is; programs are folders in which the setup command installs some.
-    """
+    """A short configuration that loads: what was found is left away where it could be taken for a credential."""
     has_setup = any(line.key == "setupCommand" and line.remark is None for line in commands)
     folders = programs if has_setup else ()
     text = _rendered("config.yaml.j2", found=found, commands=commands, programs=folders)

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
 from zelda_ci import __version__
-from zelda_ci.config.messages import folded, is_alike, nearest, shown
+from zelda_ci.config.source import folded, is_alike, nearest, shown
 from zelda_ci.domain.base import HEAD, UNDECIDED, KeyDecision, KeySources, Record, Setting, base
 from zelda_ci.domain.suite import (
     Effort,

@@ -155,14 +155,10 @@ class Split:
 
 
 def split_nights(nights: Sequence[Night], suite: str) -> tuple[Split, ...]:
-    """The ways to tell new from old among the nights of a suite; none where it has not run in the newest night.
-
-    Only nights of its newest state count: suite, settings and steering files are those of now. The new ones begin five
-    or ten nights ago, or at a change of the platform, which comes first here: that follows from platforms and dates
-    alone, never from outcomes.
-    """
+    """The ways to tell new from old among the nights of a suite; none where it has not run in the newest night."""
     if not nights or suite not in nights[-1].suites:
         return ()
+    # Suite, settings and steering files are those of now. What is new follows from platforms and dates, never outcomes.
     outcome = nights[-1].suites[suite].outcome
     alike = tuple(night for night in nights if suite in night.suites and night.suites[suite].outcome == outcome)
     platforms = [night.suites[suite].platform for night in alike]

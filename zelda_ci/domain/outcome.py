@@ -70,10 +70,7 @@ def run_outcome(run: RunResult) -> Outcome:
 
 
 def correctness_outcome(run: RunResult) -> Outcome:
-    """Outcome of build, tests and coverage: everybody who calls a run good or bad asks here.
-
-    The commands decide. A score says how much of the code is right, and may be high where a command failed.
-    """
+    """Outcome of build, tests and coverage by the commands: a score may be high where one of them failed."""
     result, details = run.evaluations.get(Metric.FUNCTIONAL_CORRECTNESS), run.details(CorrectnessDetails)
     if result is None or result.failed:
         return Outcome.MEASURED

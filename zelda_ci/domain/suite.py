@@ -596,8 +596,6 @@ class RoutedPrompt(Setting):
 
 
 class SuiteText(Record):
-    """Text of a suite."""
-
     name: str
     file: str
     """Path of the suite's file, relative to the project, with forward slashes."""
