@@ -16,7 +16,7 @@ from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import Unit, UnitUse
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.workspace import ChangeSummary
-from zelda_ci.pipeline.changed_files import read_changes
+from zelda_ci.pipeline.fingerprints import read_changes
 from zelda_ci.redact import Redactor
 from zelda_ci.selection.choice import SuiteEvidence, choose
 from zelda_ci.selection.effects import ProjectFiles

@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 
 from zelda_ci.app import Invocation
-from zelda_ci.ci import base, baseline, conversation, evaluate, publish, selection, sharding, storing
+from zelda_ci.ci import base, baseline, conversation, evaluate, publish, sharding
 from zelda_ci.ci.base import BaseSource
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.event import decide, decide_requested, read_checkout
@@ -38,10 +38,10 @@ from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.pipeline.shards import make_plan, order_of
 from zelda_ci.redact import Secret
 from zelda_ci.report import markdown
-from zelda_ci.report.builders.context import context_line, too_large
 from zelda_ci.report.builders.gate import gate_sentence
+from zelda_ci.report.builders.steering import context_line, too_large
 from zelda_ci.report.ci_report import PullRequestChanges, RuleChange
-from zelda_ci.report.comment.folds import context_details
+from zelda_ci.report.comment.view import context_details
 from zelda_ci.report.model import plain
 from zelda_ci.report.text import escape_markdown, sentence
 from zelda_ci.selection.choice import reasons
@@ -55,11 +55,7 @@ WHY_LABEL = "zelda:why"
 
 
 def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
-    """Do what the event asks for; returns the exit code.
-
-    Raises:
-        ZeldaError: The step cannot be used as it is, nothing could be run, or results could not be written.
-    """
+    """Do what the event asks for; returns the exit code, or raises `ZeldaError` where nothing could be run."""
     settings = read_action_settings(environ, Path.read_bytes)
     log.mask(settings.credentials.values())
     checkout = anyio.run(read_checkout, settings, environ)
@@ -100,17 +96,14 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
     return _evaluate(case, emit)
 
 
-# --- without a session -----------------------------------------------------------------------------------------------
-
-
 def _skip(case: CiContext, why: str, emit: Emit) -> int:
     is_failure = case.decision.explain_forks and case.settings.untested == "fail"
     case.log.report("error" if is_failure else "notice", why, title="Zelda did not run")
-    notice = markdown.render_fork_notice() if case.decision.explain_forks else f"Zelda did not run: {why}\n"
+    notice = markdown.render("fork_notice.md.j2") if case.decision.explain_forks else f"Zelda did not run: {why}\n"
     case = _before_any_session(case, emit)
     if case.context_size:
         # A fork's token may not comment: a second workflow does, by what is stored.
-        storing.store_results(CiResult(case, empty_batch(case.now())))
+        publish.store_results(CiResult(case, empty_batch(case.now())))
     return _without_session(case, notice) or (Outcome.INCOMPLETE.exit_code if is_failure else 0)
 
 
@@ -123,7 +116,7 @@ def _before_any_session(case: CiContext, emit: Emit) -> CiContext:
         try:
             source = BaseSource(case, Path(name))
             case = _with_refused(case, source)
-            return _with_context_size(case, source, emit) if selection.changed_steering(case, source) else case
+            return _with_context_size(case, source, emit) if base.changed_steering(case, source) else case
         except ZeldaError as problem:
             case.log.say(f"What the pull request changes is not known: {problem.message}")
             return case
@@ -170,16 +163,15 @@ def _without_session(case: CiContext, text: str) -> int:
     outputs = {"verdict": "failed" if refused else "skipped"}
     if case.settings.mode == "plan":
         outputs |= {"shards": "0", "matrix": "[]"}
-    measured = f"{markdown.render_context(context_line(size), context_details(size))}\n" if size else ""
+    measured = (
+        markdown.render("context.md.j2", line=context_line(size), details=context_details(size)) + "\n" if size else ""
+    )
     text = f"{markdown.render_refused(title, map(gate_sentence, refused))}{measured}{text}"
     case.log.record(text, outputs)
     if case.decision.activity == "run":
         wanted = {"always": True, "changes": size is not None}.get(case.settings.comment, bool(refused))
         publish.replace_comment(case, text, is_due=wanted and bool(size or refused))
     return 1 if refused else 0
-
-
-# --- with sessions ---------------------------------------------------------------------------------------------------
 
 
 def _evaluate(case: CiContext, emit: Emit) -> int:
@@ -199,7 +191,7 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
             if source.is_foreign or source.has_suites(find_root(settings.project)):
                 raise
         log.report("notice", "There are no suites, so no session runs.", title="Zelda")
-        return _without_session(_before_any_session(case, emit), markdown.render_no_suites())
+        return _without_session(_before_any_session(case, emit), markdown.render("no_suites.md.j2"))
     if decision.refusal:
         text = f"### Zelda could not do its work\n\n{escape_markdown(decision.refusal.message)}\n"
         _without_session(_before_any_session(case, emit), text)
@@ -216,7 +208,7 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         loaded = project.active(settled.project, is_ci=True)
         case = _with_refused(replace(case, root=loaded.root, results_dir=loaded.results_dir), source)
         # What a shard runs, the plan says.
-        chosen = selection.ChosenSuites() if settings.shard else selection.choose_suites(case, loaded, source)
+        chosen = base.ChosenSuites() if settings.shard else base.choose_suites(case, loaded, source)
         if chosen.steering and settings.mode != "plan":
             case = _with_context_size(case, source, emit)
     skipped, names = reasons(chosen.choices, runs=False), tuple(it.suite for it in chosen.choices if it.runs)
@@ -252,7 +244,7 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
     if evaluate.is_nightly(case):
         # As often as in any night: a number of trials has no budget of its own, that of their plan holds.
         trials = Overrides({"trials": Given(TRIALS_A_NIGHT, "input", "nightly")}).above(order.overrides)
-        order = replace(order, overrides=trials, budget_usd=planning.budget(invocation.suites))
+        order = replace(order, overrides=trials, budget_usd=planning.budget(invocation.suites, None))
         invocation = invocation.ordering(order)
     evidence = _evidence(case, invocation, chosen.baseline)
     names = settings.suites if evidence.new is None else evidence.new

@@ -91,14 +91,10 @@ def with_night(history: NightlyHistory, night: Night) -> NightlyHistory:
 
 
 def merged(histories: Sequence[NightlyHistory], now: datetime) -> NightlyHistory:
-    """The nights of several histories, each once, and what is known to have fallen.
-
-    Nights of the future are left out: whoever's clock was wrong would decide for ever what is newest.
-    """
+    """The nights of several histories, each once, and what is known to have fallen."""
+    # Nights of the future are left out: whoever's clock was wrong would decide for ever what is newest.
     latest = now + CLOCK_DIFFERENCE
-    known = [
-        history.replace(nights=tuple(each for each in history.nights if each.at <= latest)) for history in histories
-    ]
+    known = [each.replace(nights=tuple(night for night in each.nights if night.at <= latest)) for each in histories]
     never = (datetime.min.replace(tzinfo=UTC), "")
     ordered = sorted(known, key=lambda history: max(map(_age, history.nights), default=never), reverse=True)
     drifts: dict[tuple[str, str], Drift] = {}

@@ -160,7 +160,7 @@ def idle(suite: ResolvedSuite) -> EvalContext:
 
 def _passes_idle(check: SuiteCheck, suite: ResolvedSuite) -> bool:
     # A routing suite may have a prompt for nothing beside others.
-    return check.command is None and not check.routed and Checks(idle(suite)).decide(check).verdict is PASS
+    return check.command is None and not check.routed and Checks(idle(suite)).decide(check)[0]
 
 
 def _of_whole(suite: ResolvedSuite, judged: Mapping[str, CriterionJudgement]) -> Iterator[Remark]:

@@ -1,7 +1,4 @@
-"""Which trials run next, and what they cost by those that are stored.
-
-A fixed number, or two arms side by side until every suite is decided or the money is gone.
-"""
+"""Which trials run next, a fixed number or side by side, and what they cost by those that are stored."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +28,7 @@ from zelda_ci.domain.trials import (
 from zelda_ci.errors import StorageError
 from zelda_ci.events import Emit
 from zelda_ci.storage.result_store import ResultStore
-from zelda_ci.workspace.variants import Variant
+from zelda_ci.workspace.units import Variant
 
 # Newest trials of a suite that say what one costs; older ones may be of another prompt or model.
 MAX_PRICED = 20
@@ -139,10 +136,9 @@ def forecast(
     budget_usd: float | None = None,
     stored: Mapping[str, StoredTrials] | None = None,
 ) -> Forecast:
-    """The plan: of each suite the fewest and the most sessions, and what they cost by the known prices.
+    """The plan: of each suite the fewest and the most sessions beside stored ones, and what they cost by known prices.
 
-    As many `sides` run as often as it takes to compare them: both, the head alone, or none. Stored trials, by suite,
-    need not be run again.
+    As many `sides` run as often as it takes to compare them: both, the head alone, or none.
     """
     if sides:
         rows = schedule.trials_to_come(states(suites, stored or {}, has_base=sides > 1))
@@ -156,7 +152,7 @@ def forecast(
     return Forecast(suites=tuple(found), budget_usd=budget(suites, budget_usd))
 
 
-def budget(suites: Iterable[ResolvedSuite], given: float | None) -> float | None:
+def budget(suites: Iterable[ResolvedSuite], given: float | None = None) -> float | None:
     """Of the whole invocation: what was asked for, which may be nothing at all; else the smallest of the suites."""
     plans = (plan_of(suite.trials) for suite in suites)
     named = [plan.budget_usd for plan in plans if isinstance(plan, TrialPlan) and plan.budget_usd is not None]
@@ -203,9 +199,8 @@ class Rounds:
     """The trials that run next, asked for whenever one is over.
 
     Where nothing is compared (`sides` is 0), each suite has a fixed number. Otherwise the schedule is asked about each
-    suite whose round is over, whatever the others do: suites are decided by themselves. A suite whose next look the
-    budget does not allow gets no further trial. Suites that another machine runs (`elsewhere`) are compared together
-    with these: each has its share of the error.
+    suite whose round is over, whatever the others do. One whose next look the budget does not allow gets no further
+    trial. Suites that another machine runs (`elsewhere`) are compared with these: each has its share of the error.
     """
 
     def __init__(
@@ -327,10 +322,7 @@ class Rounds:
             self._emit(arms.summary(reason))
 
     def ends(self) -> tuple[SuiteArms, ...]:
-        """How far each suite came; one that nothing ended was interrupted.
-
-        Where nothing is compared, only suites of which not all was begun: of the others everybody knows.
-        """
+        """How far each suite came; where nothing is compared, only those of which not all was begun."""
         compared = self._arms if self._is_compared else {}
         reasons = {name: arms.reason or DoneReason.INTERRUPTED for name, arms in compared.items()}
         reasons |= dict.fromkeys(self._budget.skipped, self._budget.reason)

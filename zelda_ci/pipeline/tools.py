@@ -3,7 +3,6 @@
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -28,8 +27,8 @@ from zelda_ci.workspace.workspaces import Workspaces
 class WorkspaceCommandRunner:
     """Runs commands in workspaces and emits their phases; what they print is kept where there is a store.
 
-    Methods raise `WorkspaceError` where no process could be started at all, and `StorageError` where what it printed
-    could not be kept: a result that rests on it would have no evidence.
+    Raises `WorkspaceError` where no process could be started, and `StorageError` where its output could not be kept: a
+    result that rests on it would have no evidence.
     """
 
     def __init__(self, workspaces: Workspaces, store: ResultStore | None, emit: Emit) -> None:
@@ -92,8 +91,8 @@ class Tools:
         return metrics.unjudged(suite.metrics, Services(self.commands, self.redact))
 
 
-def session_request(suite: ResolvedSuite, place: Workspace, meter: Meter, pins: Pins, **keeps: Any) -> SessionRequest:
-    """The request of a suite's session in a workspace, and what `keeps` what it says beside its records."""
+def session_request(suite: ResolvedSuite, place: Workspace, meter: Meter, pins: Pins) -> SessionRequest:
+    """The request of a suite's session in a workspace."""
     # Where the sandbox has no network, its own name of the proxy's socket.
     socket = place.confinement.socket if suite.isolation.network.session == "none" else None
-    return SessionRequest(str(uuid.uuid4()), suite.prompt, place, suite.execution, meter, pins, socket, **keeps)
+    return SessionRequest(str(uuid.uuid4()), suite.prompt, place, suite.execution, meter, pins, socket)

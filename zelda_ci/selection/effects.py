@@ -167,10 +167,8 @@ def is_code(path: str) -> bool:
 
 
 def steering_effect(change: FileChange, folder: str) -> Effect:
-    """The effect of a file that steers by its name or place: on all, but for texts that are loaded on demand.
-
-    Sessions begin in `folder`.
-    """
+    """The effect of a file that steers by its name or place: on all, but for texts that are loaded on demand."""
+    # Sessions begin in `folder`.
     path, sides = change.path, [side for side in (change.before, change.after) if side]
     *folders, name = path.split("/")
     home = folders[: folders.index(CLAUDE)] if CLAUDE in folders else folders

@@ -38,10 +38,8 @@ _PRINTED = re.compile(
 def with_felt(
     run: RunResult, manifest: ToolsManifest | None, transcript: SessionTranscript, redact: Redactor
 ) -> RunResult:
-    """A run with what its session felt of the files that steer it, unless that is not known, or it broke off.
-
-    It is seen by what the session had, did and changed, and by the judge's remarks.
-    """
+    """A run with what its session felt of the files that steer it, unless that is not known, or it broke off."""
+    # It is seen by what the session had, did and changed, and by the judge's remarks.
     if manifest is None or not run.status.is_valid:
         return run
     judged = run.details(ToolUsageDetails) or ToolUsageDetails()

@@ -228,7 +228,7 @@ def numbers_table(report: CiReport, suites: Sequence[SuiteStanding]) -> Table:
     return Table((Column("Suite"), *NUMBERS), tuple(lines))
 
 
-def trial_table(runs: tuple[RunResult, ...]) -> Table:
+def trial_table(runs: Sequence[RunResult]) -> Table:
     """A line per trial."""
     lines = []
     for run in runs:
