@@ -31,10 +31,8 @@ from zelda_ci.imports import one_at_a_time
 
 IGNORE_FILE = ".gitignore"
 EXAMPLE = "example"
-WIDTH = 100
 MAX_QUOTE = 240
 MAX_TEXT = 20_000
-MAX_SLUG = 40
 WORDS = {
     ItemKind.SKILL: "the skill",
     ItemKind.RULE: "the rule",
@@ -62,7 +60,7 @@ def _rendered(template: str, **values: object) -> str:
         from jinja2 import Environment, PackageLoader  # noqa: PLC0415 - 30 ms, and few commands write files
 
     def lines(text: str, mark: str, *, breaks: bool = True) -> str:
-        wrapped = wrap(text, WIDTH - 2, break_on_hyphens=breaks, break_long_words=breaks)
+        wrapped = wrap(text, 98, break_on_hyphens=breaks, break_long_words=breaks)
         return "".join(f"{mark}{line}\n" for line in wrapped)
 
     environment = Environment(  # noqa: S701 - what is written is no HTML
@@ -146,7 +144,7 @@ def about(item: ManifestItem, folder: str = "") -> str:
 def slug(item: ManifestItem) -> str:
     """A name for the suite that is a good name of a file, too."""
     name = item.name.removesuffix(".md").rpartition("/")[2] if item.kind in FOLLOWED else item.name
-    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:MAX_SLUG].strip("-")
+    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40].strip("-")
     return plain or WORDS[item.kind].rpartition(" ")[2]
 
 

@@ -17,9 +17,6 @@ from zelda_ci.redact import Redactor
 
 MAX_SHOWN_LENGTH = 60
 MAX_PER_FILE = 100
-_ALIKE = 0.74
-_MISTYPED = 0.85
-_TELLING_LENGTH = 4
 
 
 @dataclass(frozen=True, order=True)
@@ -98,15 +95,15 @@ def nearest(word: str, choices: Iterable[str]) -> str | None:
     for choice in choices:
         words = re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+", choice)
         parts = ("".join(words[first:last]).lower() for first, last in combinations(range(len(words) + 1), 2))
-        for part in (it for it in parts if min(len(it), len(sought)) >= _TELLING_LENGTH):
+        for part in (it for it in parts if min(len(it), len(sought)) >= 4):
             meant.setdefault(part, choice)
         meant[folded(choice)] = choice
-    return next((meant[form] for form in get_close_matches(sought, meant, 1, _ALIKE)), None)
+    return next((meant[form] for form in get_close_matches(sought, meant, 1, 0.74)), None)
 
 
 def is_alike(word: str, choice: str) -> bool:
     """Whether one is the other but for a letter or so."""
-    return SequenceMatcher(None, folded(word), folded(choice), autojunk=False).ratio() > _MISTYPED
+    return SequenceMatcher(None, folded(word), folded(choice), autojunk=False).ratio() > 0.85
 
 
 MAX_VALUES = 10_000
@@ -119,9 +116,7 @@ SENTENCES = ("acceptanceCriteria", "mustPass", "answerCriteria")
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})")
 _FLOAT = re.compile(r"[-+]?([0-9]{1,18}\.[0-9]{0,18}|\.[0-9]{1,18})")
 # Words that YAML 1.1 gives another meaning than YAML 1.2, or that only some readers take for a number.
-_YAML_1_1 = yaml.SafeLoader.yaml_implicit_resolvers
 _SOME_READERS = re.compile(r"[yn]|[-+]?(0o[0-7_]+|([0-9][0-9_]*(\.[0-9_]*)?|\.[0-9_]+)(e[-+]?[0-9]+)?)", re.IGNORECASE)
-_MAX_WORD = 64
 _UNFIT = re.compile("[\x00\ud800-\udfff]")
 _TOO_DEEP = f"this is nested more than {MAX_DEPTH} levels deep"
 _TOO_MANY = f"the file holds more than {MAX_VALUES} values, repeated ones included"
@@ -146,7 +141,7 @@ def plain_value(text: str) -> str | int | float | bool | Ambiguous | None:
         return int(text)
     if _FLOAT.fullmatch(text):
         return float(text)
-    resolvers = _YAML_1_1.get(text[0], ()) if len(text) < _MAX_WORD else ()
+    resolvers = yaml.SafeLoader.yaml_implicit_resolvers.get(text[0], ()) if len(text) < 64 else ()
     is_ambiguous = any(pattern.match(text) for _, pattern in resolvers) or _SOME_READERS.fullmatch(text)
     return Ambiguous(text) if is_ambiguous else text
 

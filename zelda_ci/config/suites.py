@@ -22,7 +22,6 @@ from zelda_ci.domain.suite import NAME, PATTERNS, ResolvedSuite
 from zelda_ci.errors import ConfigError
 from zelda_ci.files import globs, untrusted
 
-_COMMANDS = ("setupCommand", "buildCommand", "testCommand")
 MAX_COMBINATIONS = 50
 MAX_NAME = 60
 # What a session needs that ends with its first call: keys and groups, where the file does not say otherwise.
@@ -65,7 +64,7 @@ def resolve(suite: SuiteFile, project: Layer[Any]) -> LoadedSuite:
     settled = {"file": own.file, "name": suite.name, "prompt": suite.prompt}
     origins = {"name": own.origin("name") or Origin(own.file), "prompt": suite.prompt_origin}
     for key, value in _merged(project.values(), own.values()).items():
-        if key not in settled and not (key in _COMMANDS and value in ((), NO_COMMAND)):
+        if key not in settled and not (key.endswith("Command") and value in ((), NO_COMMAND)):
             settled[key] = value
     names = [key.dotted for key in keys(ResolvedSuite) if key.group is None and key.name != "file"]
     given = {name: next(filter(None, (layer.origin(name) for layer in layers)), DEFAULT) for name in names}

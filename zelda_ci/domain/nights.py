@@ -12,7 +12,6 @@ from zelda_ci.domain.trials import MAX_TRIALS
 
 # More than any history of ours has: whoever writes more means to keep the reader busy.
 MAX_ROWS = 1000
-MAX_LOGIN_LENGTH = 100
 LARGEST_NUMBER = 2**63 - 1
 
 Count = Annotated[int, Field(ge=0, le=MAX_TRIALS)]
@@ -110,7 +109,7 @@ class NightlyHistory(Document):
 
     nights: tuple[Night, ...] = Field((), max_length=MAX_ROWS)
     drifts: tuple[Drift, ...] = Field((), max_length=MAX_ROWS)
-    author: Annotated[str, Field(min_length=1, max_length=MAX_LOGIN_LENGTH)] | None = None
+    author: Annotated[str, Field(min_length=1, max_length=100)] | None = None
     """Login of the issue's author, as GitHub answered: not every token may ask who it is."""
 
 
