@@ -9,22 +9,19 @@ from itertools import islice
 from pathlib import Path
 
 from zelda_ci import process
-from zelda_ci.config.messages import ConfigProblem, config_problem
 from zelda_ci.config.schema import CONFIG_FILE, ProjectKeys
+from zelda_ci.config.source import ConfigProblem, config_problem
 from zelda_ci.files import untrusted
 from zelda_ci.process import git_settings
 
-DEFAULT_TEST_DIR, DEFAULT_RESULTS_DIR = str(ProjectKeys().test_dir), str(ProjectKeys().results_dir)
+DEFAULT_TEST_DIR = ProjectKeys().test_dir
 ENDINGS = (".yaml", ".yml")
 # Folders in which nobody writes suites, and which may be huge.
 SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "vendor", "target", "dist", "build"})
 MAX_DEPTH = 8
 MAX_FOLDERS = 20_000
 MAX_NAMED = 5
-MAX_LOOKED_AT_BYTES = 100_000
-GIT_SECONDS = 60.0
 NEW_ONES = ("--cached", "--others", "--exclude-standard")
-_REGULAR = ("100644 ", "100755 ")
 _SUITE_KEYS = re.compile(
     rb"^(prompt|promptFile|prompts|acceptanceCriteria|mustPass|answerCriteria|checks)[ \t]*:", re.MULTILINE
 )
@@ -64,10 +61,7 @@ def _files(top: Path, *, deep: bool = True) -> list[Path]:
 
 
 def suite_files(root: Path, test_dir: str) -> list[Path]:
-    """Every `test-*.yaml` and `.yml` of the project's folder of suites and those below it, whatever kind of file it is.
-
-    Where suites lie in the project's own folder, those below it are the project's code.
-    """
+    """Every file with a suite's name; where suites lie in the project's own folder, those below it are its code."""
     folder = root / test_dir
     found = _files(folder, deep=os.path.normpath(folder) != os.path.normpath(root)) if lies_in(folder, root) else []
     return [path for path in found if is_suite(path.name)]
@@ -83,7 +77,7 @@ def lookalikes(root: Path, test_dir: str) -> tuple[str, ...]:
         file = path.relative_to(root).as_posix()
         with suppress(OSError):
             is_named = file.isprintable() and path.name.lower().endswith(ENDINGS)
-            if is_named and _SUITE_KEYS.search(untrusted.read_head(path, MAX_LOOKED_AT_BYTES)):
+            if is_named and _SUITE_KEYS.search(untrusted.read_head(path, 100_000)):
                 place = path.parent.relative_to(root).as_posix() if path in inside else test_dir
                 core = re.sub(r"^tests?[-_. ]*|[-_.]tests?$", "", path.stem.lower()) or "name"
                 remarks.append(f"{file} looks like a suite and is not run: call it {place}/test-{core}.yaml")
@@ -106,10 +100,7 @@ def projects(start: Path) -> Iterator[Path]:
 
 
 def find_root(folder: Path) -> Path:
-    """The project's folder: the given one or the nearest above it, up to git's top, that holds Zelda's files.
-
-    Where none does it is the given one.
-    """
+    """The given folder or the nearest above it, up to git's top, that is a project; the given one where none is."""
     start = folder.resolve()
     top = top_of(start) or start
     return next((it for it in (start, *start.parents) if it.is_relative_to(top) and is_project(it)), start)
@@ -147,7 +138,7 @@ def listed(folder: Path, *options: str) -> list[str] | None:
     git = shutil.which("git")
     words = [str(git), "--no-optional-locks", *git_settings.OPTIONS, "-C", str(folder), "ls-files", "-z", *options]
     try:
-        found = process.answer(words, timeout_seconds=GIT_SECONDS) if git else None
+        found = process.answer(words, timeout_seconds=60.0) if git else None
     except OSError:
         return None
     names = found.stdout.split(b"\0") if found and found.exit_code == 0 else None
@@ -155,12 +146,9 @@ def listed(folder: Path, *options: str) -> list[str] | None:
 
 
 def tracked(root: Path) -> frozenset[Path] | None:
-    """Regular files that git tracks, links to folders followed; absent where there is no git to ask.
-
-    Only such a file may become a prompt, which goes to the model and into results.
-    """
+    """Regular files that git tracks, None without git: only these may become prompts, which the model gets."""
     real = Path(os.path.realpath(root))
     if top_of(real) is None or shutil.which("git") is None:
         return None
     entries = listed(real, "-s") or ()
-    return frozenset(real / entry.partition("\t")[2] for entry in entries if entry.startswith(_REGULAR))
+    return frozenset(real / entry.partition("\t")[2] for entry in entries if entry.startswith(("100644 ", "100755 ")))

@@ -15,10 +15,9 @@ from posixpath import basename, dirname, join, normpath
 from typing import Any
 
 from zelda_ci.config.files import is_suite
-from zelda_ci.config.messages import Rejected
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.schema import CONFIG_FILE, ProjectKeys
-from zelda_ci.config.source import read
+from zelda_ci.config.source import Rejected, read
 from zelda_ci.domain.kinds import may_steer
 from zelda_ci.domain.workspace import Listing, Withheld
 from zelda_ci.files.globs import upwards
@@ -80,8 +79,6 @@ class OwnFiles:
 
 
 class _Tree:
-    """Questions about a listing."""
-
     def __init__(self, listing: Listing) -> None:
         self._listing = listing
         self._below: dict[str, list[str]] = {}

@@ -24,7 +24,7 @@ import anyio.to_thread
 from zelda_ci import metrics
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.schema import CONFIG_FILE
-from zelda_ci.config.suite_file import LoadedSuite
+from zelda_ci.config.suites import LoadedSuite
 from zelda_ci.domain import run as names
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.kinds import ItemKind, may_steer

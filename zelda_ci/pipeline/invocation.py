@@ -14,8 +14,7 @@ from zelda_ci.config.document import DEFAULT, Origin
 from zelda_ci.config.environment import EnvironmentSettings, accepted_isolation
 from zelda_ci.config.own_files import OwnFiles
 from zelda_ci.config.project import LoadedProject
-from zelda_ci.config.selection import select
-from zelda_ci.config.suite_file import LoadedSuite
+from zelda_ci.config.suites import LoadedSuite, select
 from zelda_ci.domain.run import StoredTrials
 from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
 from zelda_ci.domain.trials import TrialPlan, plan_of
