@@ -23,6 +23,7 @@ from zelda_ci.errors import ProxyError
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import write_whole
 from zelda_ci.model_proxy import wire
+from zelda_ci.model_proxy.meter import BYTES_PER_TOKEN
 from zelda_ci.model_proxy.session_texts import RecordedRequest, SessionTexts
 from zelda_ci.model_proxy.wire import DO_NOT_RETRY, JSON, AnswerEvents, ApiAnswer, BrokenOff, Call, CassetteState, once
 from zelda_ci.redact import SafeJson, SafeText
@@ -34,9 +35,6 @@ MAX_RECORDING_BYTES = 256 << 20
 KEPT_HEADERS = ("content-type", "request-id", "retry-after", "retry-after-ms", "x-should-retry")
 # Deltas that grow a text, and the field that holds the next piece.
 PIECES = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
-
-# Token counts are not recorded: they steer nothing but displays, so a rule of thumb answers.
-BYTES_PER_TOKEN = 4
 MAX_REMARKS = 5
 NOT_EXACT = "the replay was not exactly what was recorded"
 DIFF_LINES, DIFF_WIDTH = 16, 160
@@ -175,9 +173,7 @@ class ReplaySource(CassetteState):
     def __init__(self, cassette: Cassette, texts: SessionTexts) -> None:
         self._unused = dict(enumerate(cassette.exchanges, start=1))
         self._cli: str | None = cassette.cli
-        self._texts = texts
-        self._lock = anyio.Lock()
-        self._divergences: list[str] = []
+        self._texts, self._lock, self._divergences = texts, anyio.Lock(), list[str]()
 
     @property
     def remarks(self) -> list[SafeText]:
@@ -190,8 +186,8 @@ class ReplaySource(CassetteState):
     async def answer(self, call: Call) -> AsyncIterator[ApiAnswer]:
         """Answer with the recorded exchange that belongs to the call, or refuse and say what differs."""
         if call.counts_tokens:
-            count = {"input_tokens": len(call.raw_body) // BYTES_PER_TOKEN}
-            yield ApiAnswer(200, [JSON], once(wire.write(count)))
+            # These are not recorded: they steer nothing but displays, so a rule of thumb answers.
+            yield ApiAnswer(200, [JSON], once(wire.write({"input_tokens": len(call.raw_body) // BYTES_PER_TOKEN})))
             return
         agent = call.header("user-agent") or "unknown"
         if self._cli and agent != self._cli:

@@ -18,7 +18,6 @@ log = logging.getLogger(__name__)
 
 # Twice what the API takes; and for a request to arrive in full, from a process on the same machine.
 MAX_REQUEST_MIB, REQUEST_SECONDS = 64, 120.0
-
 # Bytes of a socket's path that every kernel takes; Linux takes four more.
 MAX_ADDRESS_LENGTH = 103
 READ_BYTES = 1 << 16
@@ -30,6 +29,7 @@ Runs = Mapping[str, AnswerRequest]  # by token
 LOCAL_NAMES = ("127.0.0.1", "localhost")
 # The rest of such a request is not read.
 CLOSE: Headers = [(b"connection", b"close"), *DO_NOT_RETRY]
+FAILED = RefusedHereError(500, "api_error", "Zelda's model proxy failed; see its debug log")
 
 
 @asynccontextmanager
@@ -82,17 +82,14 @@ class _Connection:
     async def serve(self, runs: Runs) -> None:
         """Answer one request after the other; `BrokenOff` where the API's side cut an answer."""
         while isinstance(request := await self._event(), h11.Request):
-            refusal: RefusedHereError | None = None
             try:
                 await self._answer(request, runs)
-            except RefusedHereError as exc:
-                refusal = exc
             except (BrokenOff, ConnectionError, h11.RemoteProtocolError):
                 raise
-            except Exception:
-                log.exception("the model proxy failed on a request")
-                refusal = RefusedHereError(500, "api_error", "Zelda's model proxy failed; see its debug log")
-            if refusal:
+            except Exception as exc:
+                refusal = exc if isinstance(exc, RefusedHereError) else FAILED
+                if refusal is FAILED:
+                    log.exception("the model proxy failed on a request")
                 if self._http.our_state is not h11.SEND_RESPONSE:
                     return
                 await self._send(h11.Response(status_code=refusal.status, headers=refusal.headers))
