@@ -196,11 +196,8 @@ class ReplaySource(CassetteState):
         # In a thread: other runs go on meanwhile. One after the other: each may name what the next one says.
         async with self._lock:
             request = await anyio.to_thread.run_sync(self._texts.fingerprint, call)
-        different = {
-            number: recorded.differences(request)
-            for number, recorded in self._requests().items()
-            if recorded.asked == request.asked
-        }
+        equal = {n: recorded for n, recorded in self._requests().items() if recorded.asked == request.asked}
+        different = {number: recorded.differences(request) for number, recorded in equal.items()}
         if not different:
             yield await self._refusal(request)
             return

@@ -229,10 +229,8 @@ class MeteredExchange:
         # Who leaves an answer could otherwise read all of it but its price.
         if (self.is_left or not self.error) and not (self.is_reported or self._is_free):
             output = max(round(self.seconds * TOKENS_PER_SECOND), self._answer_bytes // BYTES_PER_TOKEN)
-            estimate = {
-                "input_tokens": 0 if self.usage else self._request_bytes // BYTES_PER_TOKEN,
-                "output_tokens": max(0, min(self._max_tokens, output)),
-            }
+            size = 0 if self.usage else self._request_bytes // BYTES_PER_TOKEN
+            estimate = {"input_tokens": size, "output_tokens": max(0, min(self._max_tokens, output))}
             self.estimated_usd = pricing.cost_usd(self.model, estimate)
         # A conversation's answers are as long as the conversation.
         self._events, self._passed = AnswerEvents(), None

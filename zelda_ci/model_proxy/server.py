@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -52,9 +52,8 @@ async def serving(runs: Runs) -> AsyncIterator[tuple[str, Path]]:
     top = tempfile.gettempdir()
     is_short = len(os.fsencode(top)) + len("/zelda-model-12345678/s") <= MAX_ADDRESS_LENGTH
     place = top if is_short else "/tmp"  # noqa: S108 - the folder is private
-    folder = Path(tempfile.mkdtemp(prefix="zelda-model-", dir=place))
-    socket = folder / "s"
-    try:
+    with tempfile.TemporaryDirectory(prefix="zelda-model-", dir=place, ignore_cleanup_errors=True) as folder:
+        socket = Path(folder, "s")
         # A session may run as another user, whom its token admits: those who know the name may pass.
         os.chmod(folder, 0o711)  # noqa: PTH101, S103 - a path of anyio's would do it in a thread
         listener = await asyncio.start_server(serve, "127.0.0.1", 0)
@@ -65,12 +64,6 @@ async def serving(runs: Runs) -> AsyncIterator[tuple[str, Path]]:
         finally:
             listener.close()
             local.close()
-    finally:
-        # Moments, unlike the removal of a tree; newer Pythons remove the socket themselves.
-        with suppress(OSError):
-            os.unlink(socket)  # noqa: PTH108 - as above
-        with suppress(OSError):
-            os.rmdir(folder)  # noqa: PTH106 - as above
 
 
 class _Connection:

@@ -82,10 +82,7 @@ FORBIDDEN = {
 POSIX_QUEUES = {"x86_64": (240, 241), "aarch64": (180, 181)}
 # Shared memory, semaphores and queues of System V. Where the run has the developer's user, its objects are the
 # developer's: nobody could tell whose they are, and it could use and remove the others.
-SYSTEM_V = {
-    "x86_64": (29, 30, 31, 64, 65, 66, 67, 68, 69, 70, 71, 220),
-    "aarch64": (186, 187, 188, 189, 190, 191, 192, 193, 194, 195, 196, 197),
-}
+SYSTEM_V = {"x86_64": (29, 30, 31, *range(64, 72), 220), "aarch64": tuple(range(186, 198))}
 # Its flags lie in memory, where a filter cannot look: libraries fall back to `clone` where it does not exist.
 CLONE3 = 435
 CLONE, UNSHARE, IOCTL = {"x86_64": 56, "aarch64": 220}, {"x86_64": 272, "aarch64": 97}, {"x86_64": 16, "aarch64": 29}

@@ -91,11 +91,9 @@ def chown_to_run_user(run: WorkspaceFolder, base: Path, objects: Sequence[Path],
         if mode & stat.S_IXOTH:
             continue
         if not folder.is_relative_to(base):
-            raise WorkspaceError(
-                f"The run's own user cannot reach its workspace: {folder} is closed to others.",
-                hint="Set ZELDA_WORKSPACES to a folder that every user may pass through, such as /var/tmp/zelda.",
-                code="WORKSPACE_LOCATION",
-            )
+            message = f"The run's own user cannot reach its workspace: {folder} is closed to others."
+            hint = "Set ZELDA_WORKSPACES to a folder that every user may pass through, such as /var/tmp/zelda."
+            raise WorkspaceError(message, hint=hint, code="WORKSPACE_LOCATION")
         folder.chmod(mode | stat.S_IXOTH)
     # No other run's user comes through here, whatever it knows of the path; and the run itself cannot rename or replace
     # what lies in its own folder, whose owner stays root.
