@@ -15,8 +15,8 @@ from tests.support.command import zelda
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ScriptedApi, text
+from zelda_ci.domain.details import CommandResult
 from zelda_ci.domain.suite import IsolationSettings, ResolvedSuite
-from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.workspace import CommandPhase, Workspace
 from zelda_ci.errors import ConfigError
 from zelda_ci.sandbox import levels

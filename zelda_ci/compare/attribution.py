@@ -62,9 +62,8 @@ def fit_rates(trials: Sequence[Trial], *, is_equal: bool) -> Fit:
 @lru_cache(maxsize=10_000)
 def _fit_counts(without: tuple[int, int], having: tuple[int, int], *, is_equal: bool) -> Fit:
     """Fit as `fit_rates`, by how many passed of how many; many hypotheses say the same."""
-    healthy, broken = (
-        [rate**passed * (1 - rate) ** (trials - passed) for rate in _RATES] for passed, trials in (without, having)
-    )
+    sides = (without, having)
+    healthy, broken = ([rate**passed * (1 - rate) ** (of - passed) for rate in _RATES] for passed, of in sides)
     # Of each rate without the change, those with it that are lower.
     partners = list(map(mul, broken, _MOSTLY)) if is_equal else [0.0, *accumulate(broken[:-1])]
     likely = list(map(mul, healthy, partners))
@@ -129,10 +128,9 @@ class Search:
     def __init__(
         self, units: int, *, base: Sequence[float], head: Sequence[float], lengths: Sequence[int] | None = None
     ) -> None:
-        """Begin with the outcomes of the comparison.
+        """Begin with the outcomes of the comparison: of a criterion 100 or 0, of a measure positive numbers.
 
-        Of a criterion they are 100 or 0. Of a measure they are positive numbers, and `lengths` says how many characters
-        each unit adds.
+        Of a measure, `lengths` says how many characters each unit adds.
         """
         self.units = units
         self._compared: list[Trial] = [*((0.0, it) for it in base), *((1.0, it) for it in head)]
@@ -149,14 +147,14 @@ class Search:
         self._sessions: list[tuple[Arm, float]] = []
         self.confirming: int | None = None
         """The unit that sessions are to confirm, or have."""
-        self._confirmations: list[float] = []
+        self.confirmations: list[float] = []
         self._weigh()
 
     def next_arms(self, sessions: int = SIDE_BY_SIDE) -> tuple[Arm, ...]:
         """What to take back in the next sessions, which may run side by side; nothing where the search is over."""
         if self.verdict not in ("between", "undecided") or len(self._sessions) >= MAX_SESSIONS:
             return ()
-        tried = len(self._confirmations)
+        tried = len(self.confirmations)
         if self.confirming is not None and (tried < CONFIRMING or self.suspicions()[0].probability >= CONFIRMED):
             return (frozenset({self.confirming}),) * (CONFIRMING - tried % CONFIRMING)
         return tuple(self._plan(sessions))
@@ -165,12 +163,12 @@ class Search:
         """Learn from sessions; one without an outcome says nothing."""
         known = [(arm, it) for arm, it in zip(arms, outcomes, strict=True) if it is not None]
         self._sessions += known
-        self._confirmations += [it for arm, it in known if arm == {self.confirming}]
+        self.confirmations += [it for arm, it in known if arm == {self.confirming}]
         self._weigh()
         likeliest = self.suspicions()[0]
         is_named = likeliest.hypothesis == "unit" and likeliest.probability >= LIKELY
         if not is_named or likeliest.unit != self.confirming:
-            self.confirming, self._confirmations = likeliest.unit if is_named else None, []
+            self.confirming, self.confirmations = likeliest.unit if is_named else None, []
 
     def suspicions(self) -> tuple[Suspicion, ...]:
         """How likely each hypothesis is by now, the likeliest first."""
@@ -198,17 +196,15 @@ class Search:
     def _is_confirmed(self) -> bool:
         """Whether sessions without the unit are nearer to the base than to the head: two units may do the same."""
         base, head = self._levels
-        seen = mean(self._confirmations) if len(self._confirmations) >= CONFIRMING else head
+        seen = mean(self.confirmations) if len(self.confirmations) >= CONFIRMING else head
         return abs(seen - base) < abs(seen - head)
 
     def _weigh(self) -> None:
         """Fit each hypothesis to all outcomes, and say how likely it is by them."""
-        fits = [
-            self._fit(
-                [*self._compared, *((it.felt(arm), outcome) for arm, outcome in self._sessions)], is_equal=it.is_equal
-            )
-            for it in self._hypotheses
-        ]
+        seen = (
+            [*self._compared, *((it.felt(arm), outcome) for arm, outcome in self._sessions)] for it in self._hypotheses
+        )
+        fits = [self._fit(each, is_equal=it.is_equal) for it, each in zip(self._hypotheses, seen, strict=True)]
         gained = [fit.evidence - self._before[it.is_equal] for it, fit in zip(self._hypotheses, fits, strict=True)]
         weights = [it.prior * exp(gain - max(gained)) for it, gain in zip(self._hypotheses, gained, strict=True)]
         total, enough = fsum(weights), [0.0] * self.units
@@ -216,21 +212,16 @@ class Search:
             for unit in it.enough:
                 enough[unit] += weight
         # Of two that act together, the likelier one is enough.
+        blamed = (it.both or tuple(sorted(it.enough, key=enough.__getitem__)[-1:]) for it in self._hypotheses)
         self._weighed = [
-            _Weighed(
-                (it.kind, it.both or tuple(sorted(it.enough, key=enough.__getitem__)[-1:])),
-                fit,
-                it.felt,
-                weight / total,
-            )
-            for it, fit, weight in zip(self._hypotheses, fits, weights, strict=True)
+            _Weighed((it.kind, units), fit, it.felt, weight / total)
+            for it, units, fit, weight in zip(self._hypotheses, blamed, fits, weights, strict=True)
         ]
 
     def _plan(self, sessions: int) -> Iterator[Arm]:
         """Choose arms one after the other, each so that all of them together leave the least uncertainty."""
-        likely = sorted(
-            (it for it in self._weighed if it.probability * self.units >= NEGLIGIBLE), key=attrgetter("answer")
-        )
+        counted = (it for it in self._weighed if it.probability * self.units >= NEGLIGIBLE)
+        likely = sorted(counted, key=attrgetter("answer"))
         ends = [*accumulate((len([*group]) for _, group in groupby(likely, key=attrgetter("answer"))), initial=0)]
         outlook = [[it.probability for it in likely]]
         ordered = [it.unit for it in self.suspicions() if it.unit is not None]

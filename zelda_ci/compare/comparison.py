@@ -28,11 +28,10 @@ from zelda_ci.domain.comparison import (
     TrialSources,
     Verdict,
 )
-from zelda_ci.domain.details import CriterionJudgement, EfficiencyDetails, ToolUsageDetails
+from zelda_ci.domain.details import CorrectnessDetails, CriterionJudgement, EfficiencyDetails, ToolUsageDetails
 from zelda_ci.domain.measures import MAX_PLAUSIBLE, MEASURES, PASS_RATE, Measure
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import Usage
-from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.domain.trials import DoneReason
 
 GRAVITY = (Verdict.REGRESSED, Verdict.CHANGED, Verdict.IMPROVED, Verdict.INCONCLUSIVE)
@@ -89,10 +88,7 @@ def compare_trials(suites: Iterable[SuiteTrials]) -> Comparison:
 def _comparison(
     pairs: Sequence[Pair], overall: Mapping[QuestionKey, Question], adding: Mapping[str, SuiteTrials] = {}
 ) -> Comparison:
-    """All suites that have trials, and the numbers over all of them.
-
-    `adding` are the suites whose plan adds trials, those without any too: each has its share of the error.
-    """
+    """All suites that have trials, and the numbers over all of them; `adding` are those whose plan adds trials."""
     questions = {key: question for pair in pairs if not pair.adds for key, question in pair.questions.items()}
     share = 1 - sum(suite.share for suite in adding.values() if suite.has_base)
     answers = schedule.answered(questions, share, weights=schedule.AT_ONCE)
@@ -130,11 +126,8 @@ def _compared(pair: Pair, answers: Answers, trials: SuiteTrials | None) -> Suite
     """One suite; with what is known of its trials where they were added as they were needed."""
     old, new = pair.baseline, pair.candidate
     rows = [_row(key, question, answers, pair, trials) for key, question in pair.questions.items()]
-    shortage: tuple[str, ...] = ()
-    if trials and not new.readings:
-        shortage = (NOT_RUN,)
-    elif trials and trials.done in {None, DoneReason.FAILED}:
-        shortage = (MORE_WANTED,)
+    wants_more = trials and trials.done in {None, DoneReason.FAILED}
+    shortage = (NOT_RUN,) if trials and not new.readings else (MORE_WANTED,) if wants_more else ()
     is_replayed = bool(pair.readings) and all(reading.run.replayed for reading in pair.readings)
     found = SuiteComparison(
         suite=pair.suite,
@@ -153,9 +146,8 @@ def _compared(pair: Pair, answers: Answers, trials: SuiteTrials | None) -> Suite
     if not (old.readings and new.readings):
         return found
     comparable = pair.mixed or not pair.obstacles
-    return found.replace(
-        figures=figure_deltas(old.readings, new.readings, comparable=comparable), tools=_tools(old, new)
-    )
+    figures = figure_deltas(old.readings, new.readings, comparable=comparable)
+    return found.replace(figures=figures, tools=_tools(old, new))
 
 
 def _verdict_on_all(pair: Pair, rows: Iterable[Delta], shortage: Sequence[str]) -> Verdict:
@@ -190,14 +182,9 @@ def _row(
     }
     if question.answerable:
         old = mean(question.baseline)
-        fields |= {
-            "change": question.change,
-            "change_percent": 100 * question.change / old if old else None,
-            "effect": question.effect,
-            "threshold": question.threshold,
-            "method": question.method,
-            "interval": _interval(question),
-        }
+        fields |= {name: getattr(question, name) for name in ("change", "effect", "threshold", "method")}
+        fields["change_percent"] = 100 * question.change / old if old else None
+        fields["interval"] = _interval(question)
     if question.is_tested:
         is_worse = question.effect != "better"
         fields["p_value"] = question.tail(worse=is_worse).p

@@ -7,11 +7,11 @@ from zelda_ci.compare.inference import ALPHA, fisher_exact, of_pass_rates, signi
 from zelda_ci.compare.sides import LIMITS, RunMetrics, SuiteSide, mean, mostly, sides, summarize
 from zelda_ci.domain import comparison as findings
 from zelda_ci.domain.comparison import Acceptance, Comparison, GateReason, GateResult
+from zelda_ci.domain.details import CorrectnessDetails
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
-from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.domain.trials import DoneReason
 
 NONE = SuiteSide()
@@ -97,10 +97,8 @@ def _plugins(heads: Mapping[str, SuiteSide], bases: Mapping[str, SuiteSide]) -> 
 
 def _plugin_problems(trials: Sequence[RunMetrics]) -> dict[tuple[str, str], str] | None:
     """What is wrong in every trial with a plugin that the project wants, by file and name; nothing without trials."""
-    each = [
-        {(use.unit.path, use.unit.name): use.problem for use in trial.run.steering or () if use.problem}
-        for trial in trials
-    ]
+    steering = (trial.run.steering or () for trial in trials)
+    each = [{(use.unit.path, use.unit.name): use.problem for use in uses if use.problem} for uses in steering]
     return {key: each[-1][key] for key in each[-1] if all(key in problems for problems in each)} if each else None
 
 
@@ -220,7 +218,6 @@ def _failing(side: SuiteSide) -> dict[int, str]:
 
 
 def is_about_criteria(found: GateResult) -> bool:
-    """Whether the gate has a finding that can be accepted."""
     return any(criterion_of(reason) is not None or _is_score(reason) for reason in found.reasons)
 
 

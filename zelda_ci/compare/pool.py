@@ -10,10 +10,9 @@ from datetime import datetime, timedelta
 from functools import cache, cached_property
 from operator import attrgetter
 
-from zelda_ci.domain.ci import PoolSummary
-from zelda_ci.domain.fingerprint import NAMED_FILES, PLATFORM, STEERING, SUITE_FILES, Fingerprint
+from zelda_ci.domain.comparison import PoolSummary
 from zelda_ci.domain.outcome import Outcome, run_outcome
-from zelda_ci.domain.run import RunResult, StoredTrials
+from zelda_ci.domain.run import NAMED_FILES, PLATFORM, STEERING, SUITE_FILES, Fingerprint, RunResult, StoredTrials
 from zelda_ci.domain.trials import PoolSettings, Side
 
 # Clocks of two machines may differ by this much; whatever claims to be newer was not made yet.
@@ -34,7 +33,6 @@ class TrialPool:
         return tuple(run for _, group in sorted(self.groups.items()) for run in group)
 
     def of(self, suite: str, outcome: str) -> tuple[RunResult, ...]:
-        """Those of a suite in one state."""
         return self.groups.get((suite, outcome), ())
 
     def stored(self, suite: str, base: Fingerprint | None, settings: PoolSettings) -> tuple[RunResult, ...]:
@@ -65,10 +63,8 @@ class TrialPool:
 
 
 def pool_of(groups: Iterable[Iterable[RunResult]], settings: Callable[[str], PoolSettings], now: datetime) -> TrialPool:
-    """The trials of several sources as one pool, within the limits of age and number.
-
-    A trial that several sources hold counts once. Of one state of a suite the newest are kept, whatever they show.
-    """
+    """The trials of several sources as one pool, within the limits of age and number."""
+    # A trial that several sources hold counts once. Of one state of a suite the newest are kept, whatever they show.
     limits = cache(settings)
 
     def is_recent(run: RunResult) -> bool:
@@ -133,7 +129,6 @@ def stored_trials(pool: TrialPool, suite: str, expected: Fingerprint) -> int:
 
 
 def summarize_pool(trials: Iterable[RunResult]) -> PoolSummary | None:
-    """What a pool rests on; nothing without trials."""
     counted = list(trials)
     if not counted:
         return None

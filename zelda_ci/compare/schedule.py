@@ -122,15 +122,12 @@ class SuiteTrials:
 
     @property
     def adds(self) -> bool:
-        """Whether trials are added where they are needed."""
         return isinstance(self.plan, TrialPlan)
 
     @cached_property
     def looks(self) -> tuple[Look, ...]:
-        """The looks of the plan, fixed before its first trial; without trials of the base nothing is tested.
-
-        From the second look on both sides have as many trials, and these looks have equal shares of the error.
-        """
+        """The looks of the plan, fixed before its first trial; without trials of the base nothing is tested."""
+        # From the second look on both sides have as many trials, and these looks have equal shares of the error.
         if isinstance(self.plan, int):
             return (Look(self.plan, self.plan * self.has_base, float(self.has_base)),)
         first, *later = self.plan.counts
@@ -139,7 +136,6 @@ class SuiteTrials:
 
     @cached_property
     def sides(self) -> tuple[SuiteSide, SuiteSide, SuiteSide]:
-        """Head, base and stored trials."""
         return SuiteSide(self.head), SuiteSide(self.base), SuiteSide(self.stored)
 
     @cached_property
@@ -155,7 +151,6 @@ class SuiteTrials:
         return sum(1 for _ in takewhile(lambda look: head >= look.head and base >= look.base, self.looks))
 
     def at(self, look: Look, baseline: SuiteSide) -> Pair:
-        """The head's trials of a look, beside others."""
         head, *_ = self.sides
         return Pair(self.suite, baseline, head.first(look.head), head.tolerance, same_job=True, adds=self.adds)
 
@@ -213,10 +208,8 @@ class SuiteTrials:
 
 
 def _as_expected(pair: Pair, *, first: bool) -> bool:
-    """Whether nothing of the head looks worse than the other trials; without any, whether everything passes.
-
-    At the first look, one failure is also enough to go on where the other trials never failed.
-    """
+    """Whether nothing of the head looks worse than the other trials; without any, whether everything passes."""
+    # At the first look, one failure is also enough to go on where the other trials never failed.
     old, new = pair.baseline, pair.candidate
     known = [(old.outcomes(name), new.outcomes(name)) for name in pair.criteria]
     known += [(old.values(Measure.FUNCTIONAL_CORRECTNESS), new.values(Measure.FUNCTIONAL_CORRECTNESS))]
@@ -337,7 +330,6 @@ def _interleaved(lists: Iterable[Sequence[Wanted]]) -> Iterator[Wanted]:
 
 
 def of_stored(suite: str, trials: TrialSetting, stored: StoredTrials, *, has_base: bool) -> SuiteTrials:
-    """What stored trials say of a suite."""
     head, base, known = (tuple(map(RunMetrics, runs)) for runs in (stored.head, stored.base, stored.stored))
     return SuiteTrials(suite, head, base, known, plan_of(trials), has_base)
 

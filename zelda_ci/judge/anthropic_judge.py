@@ -115,10 +115,8 @@ class AnthropicJudge:
     async def _reply(
         self, talk: Conversation[Any], client: anthropic.AsyncAnthropic, begun: anyio.Event
     ) -> tuple[list[dict[str, Any]], str, Mapping[str, Any]]:
-        """Blocks, stop reason and usage of one whole reply.
-
-        The SDK repeats what fails before an answer begins; one that breaks off after that is asked for again here.
-        """
+        """Blocks, stop reason and usage of one whole reply."""
+        # The SDK repeats what fails before an answer begins; one that breaks off after that is asked for again here.
         broken = 0
         while True:
             left_out = frozenset(self._left_out)

@@ -17,8 +17,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, field_validator
 
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import CHECKS, TASK, Citation
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import SessionImage, SessionTranscript, ToolCall, Turn
 from zelda_ci.judge.base import CHARS_PER_TOKEN
 from zelda_ci.judge.characters import spelled
@@ -145,7 +145,6 @@ class Sources:
 
     @cached_property
     def turns(self) -> dict[int, Turn]:
-        """The turns by their number."""
         return {turn.index: turn for turn in self.transcript.turns} if self.transcript else {}
 
     @cached_property

@@ -1,7 +1,4 @@
-"""Requirement fulfillment: whether the work meets the criteria.
-
-Acceptance criteria are judged by vote and checked by citations; checks are decided without a judge.
-"""
+"""Requirement fulfillment: criteria are judged by vote and checked by citations, checks are decided without a judge."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
@@ -9,9 +6,9 @@ from typing import Annotated, Any, ClassVar, Literal
 import anyio.to_thread
 from pydantic import BaseModel
 
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails
 from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.metrics.base import JudgeServices, Outcome, Scored, Unscored
 from zelda_ci.metrics.checks import decide
 from zelda_ci.metrics.evidence import CitedPlace, Citing, Criterion, look_up
@@ -31,11 +28,7 @@ class Verdicts(BaseModel):
 
 
 class CriteriaPanel(Panel[Criterion, CriterionVerdict]):
-    """One run's criteria before the judge.
-
-    A PASS must prove itself. A FAIL may be without evidence, because what is absent cannot be quoted, and may rest on
-    the session's own words; but not on what is nowhere.
-    """
+    """One run's criteria before the judge."""
 
     prompt = "fulfillment"
     version = "5"
@@ -43,6 +36,7 @@ class CriteriaPanel(Panel[Criterion, CriterionVerdict]):
     # The verdicts that count, as the judge writes them.
     words: ClassVar = {it.value.upper(): it for it in CriterionVerdict if it is not CriterionVerdict.NOT_JUDGED}
     order = (CriterionVerdict.FAIL, CriterionVerdict.PASS)
+    # A FAIL may be without evidence, because what is absent cannot be quoted, and may rest on the session's own words.
     needs_proof = needs_evidence = (CriterionVerdict.PASS,)
     tie = CriterionVerdict.UNDECIDED
 
@@ -62,9 +56,8 @@ class CriteriaPanel(Panel[Criterion, CriterionVerdict]):
 class RequirementFulfillment:
     """Score = passed criteria / criteria that count, in percent.
 
-    What the evidence cannot decide counts as not met, unless the suite ignores it. With a criterion that nobody judged
-    there is no score: nothing vouches for it. A session that failed or was interrupted is not judged: what it left
-    unfinished says nothing about what steered it.
+    What the evidence cannot decide counts as not met, unless the suite ignores it. Without a verdict on each criterion
+    there is no score, nor for a session that broke off: what it left unfinished says nothing about what steered it.
     """
 
     metric = Metric.REQUIREMENT_FULFILLMENT
@@ -85,30 +78,20 @@ class RequirementFulfillment:
         numbered = {n: Criterion(text, n > results) for n, text in enumerate(criteria, start=1)}
         drafts: Mapping[int, Draft[CriterionVerdict]] = {}
         how: dict[str, Any] = {"notes": ()}
+        not_judged = CriterionVerdict.NOT_JUDGED
         if criteria:
             drafts, how = await CriteriaPanel(context, self._services, numbered).judged()
-        judgements = [
-            CriterionJudgement(
-                criterion=redact(criteria[number - 1]),
-                verdict=draft.verdict or CriterionVerdict.NOT_JUDGED,
-                **draft.stored(redact),
-            )
-            for number, draft in drafts.items()
-        ]
+        judged = ((redact(numbered[n].text), draft.verdict or not_judged, draft) for n, draft in drafts.items())
+        judgements = [CriterionJudgement(criterion=it, verdict=v, **draft.stored(redact)) for it, v, draft in judged]
         judgements += await anyio.to_thread.run_sync(decide, context, redact)
-        dropped = (
-            redact(f"Criterion {number}: a citation was left out. {' '.join(draft.dropped)}")
-            for number, draft in drafts.items()
-            if draft.verdict and draft.dropped
-        )
+        left_out = ((n, " ".join(draft.dropped)) for n, draft in drafts.items() if draft.verdict and draft.dropped)
+        dropped = (redact(f"Criterion {number}: a citation was left out. {why}") for number, why in left_out)
         details = FulfillmentDetails(**{**how, "criteria": judgements, "notes": (*how["notes"], *dropped)})
         verdicts = [judgement.verdict for judgement in judgements]
-        if CriterionVerdict.NOT_JUDGED in verdicts:
-            named = [
-                (f"{number}. {it.criterion}", it.reasoning if it.verdict is CriterionVerdict.NOT_JUDGED else None)
-                for number, it in enumerate(judgements, start=1)
-            ]
-            return unjudged("criteria", named, details)
+        if not_judged in verdicts:
+            missing = [it.reasoning if it.verdict is not_judged else None for it in judgements]
+            names = (f"{number}. {it.criterion}" for number, it in enumerate(judgements, start=1))
+            return unjudged("criteria", [*zip(names, missing, strict=True)], details)
         passed, failed = verdicts.count(CriterionVerdict.PASS), verdicts.count(CriterionVerdict.FAIL)
         undecided = verdicts.count(CriterionVerdict.UNDECIDED)
         counted = passed + failed + (undecided if suite.undecided == "fail" else 0)

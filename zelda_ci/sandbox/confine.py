@@ -11,8 +11,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from zelda_ci.domain.suite import MODEL_CREDENTIALS, Command, IsolationLevel, IsolationSettings, ResolvedSuite
-from zelda_ci.domain.variables import MARKER
-from zelda_ci.domain.workspace import PHASES, CommandPhase, Confinement
+from zelda_ci.domain.workspace import MARKER, PHASES, CommandPhase, Confinement
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.sandbox import kernel, levels, programs, readable_paths
 from zelda_ci.sandbox.levels import Offered

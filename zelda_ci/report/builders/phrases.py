@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.ci import PoolSummary
-from zelda_ci.domain.comparison import MeasureDelta, TrialStatistics
+from zelda_ci.domain.comparison import MeasureDelta, PoolSummary, TrialStatistics
 from zelda_ci.domain.measures import MEASURES
 from zelda_ci.domain.outcome import Outcome, correctness_outcome
 from zelda_ci.domain.run import RunResult

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from zelda_ci.domain import numbers
 from zelda_ci.domain.details import (
     Citation,
+    CorrectnessDetails,
     CriterionJudgement,
     CriterionVerdict,
     EfficiencyDetails,
@@ -22,7 +23,6 @@ from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import ApiUsage, SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.domain.workspace import IsolationReport
 from zelda_ci.report.builders.correctness import command_cells, command_ending, correctness_rows
 from zelda_ci.report.builders.phrases import measured_words, tool_words

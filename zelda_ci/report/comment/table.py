@@ -7,12 +7,11 @@ from typing import NamedTuple
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.comparison import Delta, MeasureDelta, Verdict
-from zelda_ci.domain.details import CriterionVerdict, FulfillmentDetails
+from zelda_ci.domain.details import CorrectnessDetails, CriterionVerdict, FulfillmentDetails
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.measures import values as values_of
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
 from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.report.builders.anchors import suite_address
 from zelda_ci.report.builders.phrases import measured_words
 from zelda_ci.report.builders.run import hidden_findings
@@ -229,7 +228,7 @@ def numbers_table(report: CiReport, suites: Sequence[SuiteStanding]) -> Table:
     return Table((Column("Suite"), *NUMBERS), tuple(lines))
 
 
-def trial_table(runs: tuple[RunResult, ...]) -> Table:
+def trial_table(runs: Sequence[RunResult]) -> Table:
     """A line per trial."""
     lines = []
     for run in runs:

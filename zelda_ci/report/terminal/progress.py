@@ -15,12 +15,11 @@ from rich.text import Text
 
 from zelda_ci import events
 from zelda_ci.domain import numbers
-from zelda_ci.domain.arms import MoreTrials, SuiteArms
 from zelda_ci.domain.attribution import Attribution
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import AssistantSaid, Ended, Retried, SessionRecord, ToolCalled, ToolReturned
-from zelda_ci.domain.trials import DoneReason, Side, trials_alone
+from zelda_ci.domain.trials import DoneReason, MoreTrials, Side, SuiteArms, trials_alone
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.builders.run import run_facts
 from zelda_ci.report.builders.steering import round_words
