@@ -17,13 +17,10 @@ from zelda_ci.model_proxy.rate_limits import RateLimitWait
 from zelda_ci.model_proxy.transcript_check import PassedAnswer, TranscriptCheck
 from zelda_ci.model_proxy.wire import AnswerEvents, Call, CassetteState, dicts, texts
 
-BYTES_PER_TOKEN = 4
-# More than a model writes, for estimates.
-TOKENS_PER_SECOND = 100
-
+# For estimates: the second is more than a model writes.
+BYTES_PER_TOKEN, TOKENS_PER_SECOND = 4, 100
 # Status of an error inside a stream, 500 where it has another kind; others come before the stream, with their status.
 ERROR_STATUS = {"rate_limit_error": "429", "overloaded_error": "529"}
-
 # What Claude Code lists for its model, and the names of tools that the model finds by a search.
 LISTED = ("available for use with the Skill tool", "agent types for the Agent tool", "available via ToolSearch")
 MAX_LISTINGS, MAX_TOOLS = 100, 5000
@@ -166,19 +163,16 @@ class Meter:
 class MeteredExchange:
     """Observes the answer to one request."""
 
-    is_retry = False
     error: str | None = None
     """HTTP status or `connection`."""
+    is_retry = False
     is_left = False
     """Whether nobody waits for the rest of the answer."""
-    cost_usd = 0.0
-    """Cost of what was seen of the answer."""
-    estimated_usd = 0.0
-    """A guess at the cost of an answer that was left before it reported its usage, or could not be read."""
     is_reported = False
     """Whether the usage is whole."""
+    cost_usd = estimated_usd = 0.0
+    """Of what was seen of the answer; and a guess where it was left before it reported its usage, or is unreadable."""
     message_id = ""
-    """Id of the API's message."""
 
     def __init__(self, call: Call, passed: PassedAnswer) -> None:
         # Only what the price depends on: the requests of a session are large, each repeats the one before.
@@ -191,11 +185,9 @@ class MeteredExchange:
         self.place: Place = call.counts_tokens, call.agent_id, spoken
         self.usage: dict[str, Any] = {}
         """The API's own, as far as it has come."""
-        self._answer_bytes = 0
-        self._events = AnswerEvents()
+        self._answer_bytes, self._events = 0, AnswerEvents()
         self._passed: PassedAnswer | None = passed
-        self._started_at = time.monotonic()
-        self._ended_at: float | None = None
+        self._started_at, self._ended_at = time.monotonic(), 0.0
 
     @property
     def seconds(self) -> float:
@@ -237,10 +229,8 @@ class MeteredExchange:
         # Who leaves an answer could otherwise read all of it but its price.
         if (self.is_left or not self.error) and not (self.is_reported or self._is_free):
             output = max(round(self.seconds * TOKENS_PER_SECOND), self._answer_bytes // BYTES_PER_TOKEN)
-            estimate = {
-                "input_tokens": 0 if self.usage else self._request_bytes // BYTES_PER_TOKEN,
-                "output_tokens": max(0, min(self._max_tokens, output)),
-            }
+            size = 0 if self.usage else self._request_bytes // BYTES_PER_TOKEN
+            estimate = {"input_tokens": size, "output_tokens": max(0, min(self._max_tokens, output))}
             self.estimated_usd = pricing.cost_usd(self.model, estimate)
         # A conversation's answers are as long as the conversation.
         self._events, self._passed = AnswerEvents(), None
