@@ -37,9 +37,9 @@ ROOT = Path(__file__).resolve().parent.parent
 # How likely a mutant is chosen there, beside others.
 PARTS = {
     3: "compare/gate config/trust redact",
-    1: """compare/* ci/base named_secrets metrics/absence metrics/citable metrics/evidence
-          metrics/gathering metrics/panel metrics/quotes metrics/sources metrics/requirement_fulfillment
-          metrics/tool_claims judge/failures judge/lookups judge/rendering judge/transcript judge/workspace""",
+    1: """compare/* ci/base named_secrets metrics/citable metrics/evidence
+          metrics/panel metrics/requirement_fulfillment
+          metrics/tool_claims judge/conversation judge/lookups judge/rendering judge/transcript""",
 }
 # That concern them, and execute them in their own process.
 UNITS = "cli compare config domain execution files github judge metrics pipeline redact report storage"

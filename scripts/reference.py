@@ -166,8 +166,8 @@ def messages(known: Container[str]) -> dict[str, list[str]]:
     named: dict[str, str] = {}  # constants, and classes with the code of their own
     for node in nodes:
         match node:
-            case ast.ClassDef(name=name, body=body):
-                own = dict(map(_assigned, body))
+            case ast.ClassDef(name=name, body=body, keywords=keywords):
+                own = dict(map(_assigned, body)) | {str(each.arg): _literal(each.value) for each in keywords}
                 named[name] = own.get("default_code") or own.get("code", "")
             case ast.Assign() | ast.AnnAssign():
                 named |= dict([_assigned(node)])

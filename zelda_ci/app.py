@@ -15,15 +15,13 @@ from zelda_ci import metrics
 from zelda_ci.config import project
 from zelda_ci.config.environment import HOW, EnvironmentSettings
 from zelda_ci.config.project import LoadedProject
-from zelda_ci.domain.arms import Forecast
 from zelda_ci.domain.attribution import Attribution, CriterionWorth, WorthReport
-from zelda_ci.domain.check import CheckReport
+from zelda_ci.domain.check import CheckReport, ContextReport
 from zelda_ci.domain.comparison import Verdict
-from zelda_ci.domain.context_size import ContextReport
 from zelda_ci.domain.details import CriterionJudgement
-from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.run import BatchResult, StoredTrials
+from zelda_ci.domain.run import BatchResult, Fingerprint, StoredTrials
+from zelda_ci.domain.trials import Forecast
 from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.events import Emit, Warned
 from zelda_ci.execution import claude_code
@@ -31,20 +29,17 @@ from zelda_ci.model_proxy import proxy
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.model_proxy.rate_limits import RateLimits, UpstreamPause
 from zelda_ci.model_proxy.upstream import API_URL, OAUTH_BETA, Bedrock, Upstream, Vertex, portkey
-from zelda_ci.overrides import Overrides, apply
-from zelda_ci.pipeline import context, evaluation, planning
-from zelda_ci.pipeline.attribution import Investigation, Regressed, felt_change
+from zelda_ci.overrides import apply
+from zelda_ci.pipeline import attribution, context, evaluation, planning
 from zelda_ci.pipeline.batch import Batch
 from zelda_ci.pipeline.checking import Checker
 from zelda_ci.pipeline.comparing import compare_arms
 from zelda_ci.pipeline.fingerprints import expected_fingerprints, stored_of_both
-from zelda_ci.pipeline.invocation import ACCEPTANCE, SETUP, Prepared, RunOrder, given_by
+from zelda_ci.pipeline.invocation import ACCEPTANCE, SETUP, Prepared, RunOrder
 from zelda_ci.pipeline.linting import idle
 from zelda_ci.pipeline.tools import Tools
-from zelda_ci.pipeline.worth import check_parts, order_whole, order_without, trials_missing, worth
 from zelda_ci.redact import Redactor
 from zelda_ci.storage import references
-from zelda_ci.storage.result_store import ResultStore
 
 NO_CHECK = "ZELDA_NO_CHECK"
 T = TypeVar("T")
@@ -53,8 +48,7 @@ T = TypeVar("T")
 def load(folder: Path, asked_for: Sequence[str] = ()) -> LoadedProject:
     """The project that a folder belongs to, as it runs on a laptop. Where suites are asked for, others may be broken.
 
-    Raises:
-        ConfigError: With every problem of every file; or every suite is skipped.
+    Raises `ConfigError` with every problem of every file, or where every suite is skipped.
     """
     return project.active(project.load(folder, asked_for))
 
@@ -63,7 +57,7 @@ class Invocation(Prepared):
     """What one command is to do on one project, and doing it. Methods raise `ZeldaError` where that is not possible."""
 
     def fingerprints(self) -> dict[str, Fingerprint]:
-        """By name, what runs of the suites will have, as far as that is known before a session."""
+        """By suite, what its runs will have, as far as that is known before a session."""
         return anyio.run(expected_fingerprints, self, self.suites, self.workspaces)
 
     def with_stored(self) -> Self:
@@ -80,13 +74,13 @@ class Invocation(Prepared):
         known = planning.known_prices(self.store, order.stored)
         return planning.forecast(suites, known, sides=sides, budget_usd=order.budget_usd, stored=order.stored)
 
-    def why(self, worse: Regressed, emit: Emit, *, pays: bool = True) -> Attribution:
+    def why(self, worse: attribution.Regressed, emit: Emit, *, pays: bool = True) -> Attribution:
         """Which part of what differs from the base made a suite worse; what is found is stored beside the runs.
 
         No session runs where there is only one part, or nobody pays.
         """
-        change = anyio.run(felt_change, self, worse.suite, (*worse.bases, *worse.heads))
-        search = Investigation(worse, change, self.suites[0], self.redact, emit=emit)
+        change = anyio.run(attribution.felt_change, self, worse.suite, (*worse.bases, *worse.heads))
+        search = attribution.Investigation(worse, change, self.suites[0], self.redact, emit=emit)
         if len(change.units) > 1 and pays:
             batch = self.run(emit, search)
             self.store.keep_attribution(batch.batch_id, search.attribution)
@@ -109,25 +103,24 @@ class Invocation(Prepared):
                 raise KeyboardInterrupt
             return batch, varied.order.stored
 
-        anyio.run(check_parts, self, names)
+        anyio.run(attribution.check_parts, self, names)
         for part in dict.fromkeys(names):
-            without, inert = order_without(self.order, part), order_without(self.order, part, is_inert=True)
-            if missing := trials_missing(self.ordering(without).with_stored()):
-                run(order_whole(self.order, missing))
+            without, inert = (attribution.order_without(self.order, part, is_inert=it) for it in (False, True))
+            if missing := attribution.trials_missing(self.ordering(without).with_stored()):
+                run(attribution.order_whole(self.order, missing))
             gone = compare_arms(*run(without)).comparison
             # Where nothing is missed, nothing need say why.
             control = compare_arms(*run(inert)).comparison if gone.verdict is Verdict.REGRESSED else None
-            rows += worth(part, gone, control, self.redact)
+            rows += attribution.worth(part, gone, control, self.redact)
         return WorthReport(rows=tuple(rows), cost_usd=spent)
 
-    def run(self, emit: Emit, search: Investigation | None = None) -> BatchResult:
+    def run(self, emit: Emit, search: attribution.Investigation | None = None) -> BatchResult:
         """Run what was ordered, or what a search asks for; one `anyio.run` around the whole.
 
         What cannot be used is an error before it costs.
         """
         self._warn(emit)
-        order, live = self.order, not self.replayed
-        rate_limits: RateLimits = defaultdict(lambda: UpstreamPause(lambda sentence: emit(Warned(sentence))))
+        live, rate_limits = not self.replayed, _pauses(emit)
         tools = Tools(
             prepared=self,
             workspaces=self.workspaces,
@@ -135,8 +128,7 @@ class Invocation(Prepared):
             judge_proxy=self._proxy(self._of_judges, rate_limits),
             emit=emit,
         )
-        is_checked = order.check and live and self.environ.get(NO_CHECK) != "1"
-        checker = Checker(self, tools.proxy, tools.judge_proxy, emit) if is_checked else None
+        checker = Checker(self, tools.proxy, tools.judge_proxy, emit) if self._is_checked and live else None
 
         def preload() -> None:
             """First what the main thread needs first."""
@@ -153,39 +145,56 @@ class Invocation(Prepared):
         judges = self._proxy(self._of_judges)
         return _in_event_loop(partial(evaluation.judge_idle, contexts, self.workspaces, judges, emit))
 
+    def rejudge(self, names: Sequence[str], emit: Emit) -> BatchResult:
+        """Judge stored runs again, one by one, the judge tried first if that is ordered."""
+        # The gateway is today's, whatever a run was judged through.
+        gateway = apply(self.loaded.suites[0].resolved, self.given).gateway_url
+        run_ids = dict.fromkeys(run_id for name in names for run_id in references.find_runs(self.store, name))
+        runs, overrides = [self.store.run(run_id) for run_id in run_ids], self.order.overrides
+        # Checks are decided without a key.
+        is_asked = any(metrics.ask_judge(apply(run.result().config, overrides)) for run in runs)
+        upstream = of_judge(gateway, self.settings, self._origin_of_gateway) if is_asked else None
+        judges = ModelProxy(upstream, Redactor(self.settings.secrets), rate_limits=_pauses(emit))
+        return _in_event_loop(partial(evaluation.rejudge, runs, judges, overrides, emit, check=self._is_checked))
+
     def check(self, emit: Emit, *, only_commands: bool = False) -> CheckReport:
         """Try everything that runs of what was ordered need, without a session; no models where commands are meant."""
         self._warn(emit)
-        session, judge = (self._proxy_or_problem(each) for each in (self._of_sessions, self._of_judges))
+
+        def proxy_or_problem(upstream: Callable[[], Upstream]) -> ModelProxy | ZeldaError:
+            try:
+                return self._proxy(upstream)
+            except ZeldaError as problem:
+                return problem
+
+        session, judge = map(proxy_or_problem, (self._of_sessions, self._of_judges))
         return _in_event_loop(partial(Checker(self, session, judge, emit).alone, only_commands=only_commands))
 
     def context(self, emit: Emit) -> ContextReport:
         """List what fresh sessions are given, of the tested files and of the base; no model is asked."""
         self._check_isolation(emit)
         api = self._of_sessions() if self.settings.credential() else None
-        return _in_event_loop(lambda: context.context_report(self, ModelProxy(api, self.redact), emit))
-
-    def _proxy_or_problem(self, upstream: Callable[[], Upstream]) -> ModelProxy | ZeldaError:
-        try:
-            return self._proxy(upstream)
-        except ZeldaError as problem:
-            return problem
+        return _in_event_loop(partial(context.context_report, self, ModelProxy(api, self.redact), emit))
 
     def _proxy(self, upstream: Callable[[], Upstream], rate_limits: RateLimits | None = None) -> ModelProxy:
         """The way to the models, or to the folder of a recording."""
-        order = self.order
-        api = None if order.replay else upstream()
-        return ModelProxy(api, self.redact, order.replay or order.record, rate_limits)
+        folder = self.order.replay or self.order.record
+        return ModelProxy(None if self.replayed else upstream(), self.redact, folder, rate_limits)
 
     def _of_sessions(self) -> Upstream:
         return direct(self.settings, "a session")
 
     def _of_judges(self) -> Upstream:
         suite = next((suite for suite in self.suites if metrics.ask_judge(suite)), None)
-        if suite is None:
-            return self._of_sessions()
-        origin = self.given.get("gatewayUrl") or self.loaded.layer.origin("gatewayUrl")
-        return of_judge(suite.gateway_url, self.settings, origin)
+        return of_judge(suite.gateway_url, self.settings, self._origin_of_gateway) if suite else self._of_sessions()
+
+    @property
+    def _origin_of_gateway(self) -> object:
+        return self.given.get("gatewayUrl") or self.loaded.layer.origin("gatewayUrl")
+
+    @property
+    def _is_checked(self) -> bool:
+        return self.order.check and self.environ.get(NO_CHECK) != "1"
 
     def _check_isolation(self, emit: Emit) -> None:
         """Refuse weak isolation that nobody accepted; only Zelda's own project goes on with it."""
@@ -200,10 +209,10 @@ class Invocation(Prepared):
         self._check_isolation(emit)
         for notice in self.loaded.notices:
             emit(Warned(notice))
-        # Setup commands that nobody wrote come from a file without a line: a lock file.
-        found = ((suite.resolved.setup_command, suite.provenance[SETUP]) for suite in self.chosen)
-        for command, origin in dict.fromkeys(each for each in found if each[1].file and each[1].line is None):
-            emit(Warned(f"setup: {command} (found {origin}; `setupCommand: none` switches it off)"))
+        for command, origin in dict.fromkeys((it.resolved.setup_command, it.provenance[SETUP]) for it in self.chosen):
+            # One that nobody wrote comes from a file without a line: a lock file.
+            if origin.file and origin.line is None:
+                emit(Warned(f"setup: {command} (found {origin}; `setupCommand: none` switches it off)"))
         if left_out := self.found_secrets.left_out:
             emit(Warned(f"{left_out} values of .env files or variables are too large to be masked in results"))
 
@@ -213,17 +222,17 @@ def direct(settings: EnvironmentSettings, who: str) -> Upstream:
     credential = settings.credential()
     if credential is None:
         raise ConfigError(f"ANTHROPIC_API_KEY is not set, and {who} needs it.", hint=HOW, code="API_KEY_MISSING")
-    variable, secret, address = credential.variable, credential.secret, (credential.base_url or "").rstrip("/")
-    headers = {"authorization": secret.as_bearer()} if secret else {}
+    secret, address, headers = credential.secret, (credential.base_url or "").rstrip("/"), {}
+    if secret:
+        is_key = credential.variable == "ANTHROPIC_API_KEY"
+        headers = {"x-api-key": secret} if is_key else {"authorization": secret.as_bearer()}
     match credential.platform:
         case "bedrock":
             return Bedrock(credential.region, headers, address, settings.environ)
         case "vertex":
             return Vertex(credential.project, credential.region, headers, address, settings.environ)
         case "anthropic":
-            if secret and variable == "ANTHROPIC_API_KEY":
-                headers = {"x-api-key": secret}
-            beta = OAUTH_BETA if variable == "CLAUDE_CODE_OAUTH_TOKEN" else ""
+            beta = OAUTH_BETA if credential.variable == "CLAUDE_CODE_OAUTH_TOKEN" else ""
             return Upstream(headers, address or API_URL, settings.environ, beta=beta)
 
 
@@ -250,6 +259,10 @@ def of_judge(gateway: str | None, settings: EnvironmentSettings, origin: object)
     return portkey(settings.portkey_api_key, gateway, settings.portkey_routing, settings.environ)
 
 
+def _pauses(emit: Emit) -> RateLimits:
+    return defaultdict(lambda: UpstreamPause(lambda sentence: emit(Warned(sentence))))
+
+
 def _in_event_loop(work: Callable[[], Awaitable[T]]) -> T:
     try:
         return anyio.run(work)
@@ -259,29 +272,3 @@ def _in_event_loop(work: Callable[[], Awaitable[T]]) -> T:
         while isinstance(failure, BaseExceptionGroup):
             failure = failure.exceptions[0]
         raise failure from group
-
-
-def rejudge(
-    loaded: LoadedProject,
-    names: Sequence[str],
-    overrides: Overrides,
-    settings: EnvironmentSettings,
-    emit: Emit,
-    *,
-    check: bool = True,
-) -> BatchResult:
-    """Judge stored runs again, one by one, the judge tried first if wanted; raises `ZeldaError` where that fails."""
-    above = overrides.above(given_by(settings))
-    # The gateway is today's, whatever a run was judged through.
-    gateway = apply(loaded.suites[0].resolved, above).gateway_url
-    stored = ResultStore(loaded.results_dir)
-    run_ids = dict.fromkeys(run_id for name in names for run_id in references.find_runs(stored, name))
-    runs = [stored.run(run_id) for run_id in run_ids]
-    upstream = None
-    # Checks are decided without a key.
-    if any(metrics.ask_judge(apply(run.result().config, overrides)) for run in runs):
-        upstream = of_judge(gateway, settings, above.get("gatewayUrl") or loaded.layer.origin("gatewayUrl"))
-    rate_limits: RateLimits = defaultdict(lambda: UpstreamPause(lambda sentence: emit(Warned(sentence))))
-    judges = ModelProxy(upstream, Redactor(settings.secrets), rate_limits=rate_limits)
-    check = check and settings.environ.get(NO_CHECK) != "1"
-    return _in_event_loop(partial(evaluation.rejudge, runs, judges, overrides, emit, check=check))

@@ -27,22 +27,17 @@ def explanations() -> dict[str, Explanation]:
 
 
 class ZeldaError(Exception):
-    """A failure that Zelda can explain.
-
-    Args:
-        message: One clear sentence, without a trailing traceback or secret.
-        hint: What to do next, in one sentence.
-        code: Machine-readable, like `CONFIG_VALIDATION_FAILED`; the class has a default.
-    """
+    """A failure that Zelda can explain: in one sentence without a secret, what to do next, and a code for programs."""
 
     default_code: ClassVar[str] = "ZELDA_FAILED"
     exit_code: ClassVar[int] = 2
 
+    def __init_subclass__(cls, code: str = "") -> None:
+        cls.default_code = code or cls.default_code
+
     def __init__(self, message: str, *, hint: str | None = None, code: str | None = None) -> None:
         super().__init__(message)
-        self.message = message
-        self.hint = hint
-        self.code = code or self.default_code
+        self.message, self.hint, self.code = message, hint, code or self.default_code
 
     @property
     def user_message(self) -> str:
@@ -50,73 +45,45 @@ class ZeldaError(Exception):
         return f"{self.message}\n{self.hint}" if self.hint else self.message
 
 
-class ConfigError(ZeldaError):
+class ConfigError(ZeldaError, code="CONFIG_VALIDATION_FAILED"):
     """Files or environment that cannot be used; raised before anything is spent."""
 
-    default_code = "CONFIG_VALIDATION_FAILED"
 
-
-class WorkspaceError(ZeldaError):
+class WorkspaceError(ZeldaError, code="WORKSPACE_FAILED"):
     """The isolated copy of the project could not be made, read or removed."""
 
-    default_code = "WORKSPACE_FAILED"
 
-
-class ExecutionError(ZeldaError):
+class ExecutionError(ZeldaError, code="SESSION_FAILED"):
     """The coding session could not be started or led."""
 
-    default_code = "SESSION_FAILED"
 
-
-class ProxyError(ZeldaError):
+class ProxyError(ZeldaError, code="MODEL_PROXY_FAILED"):
     """The model proxy could not start, or a cassette cannot be used."""
 
-    default_code = "MODEL_PROXY_FAILED"
 
-
-class JudgeError(ZeldaError):
+class JudgeError(ZeldaError, code="JUDGE_FAILED"):
     """The judge gave no usable answer."""
 
-    default_code = "JUDGE_FAILED"
 
-
-class StorageError(ZeldaError):
+class StorageError(ZeldaError, code="STORAGE_FAILED"):
     """Results could not be written or read."""
 
-    default_code = "STORAGE_FAILED"
 
-
-class NotStoredError(StorageError):
+class NotStoredError(StorageError, code="RUN_UNKNOWN"):
     """What was asked for is not among the stored runs, or is not clear."""
 
-    default_code = "RUN_UNKNOWN"
 
-
-class LockError(ZeldaError):
+class LockError(ZeldaError, code="LOCK_FAILED"):
     """A lock that keeps Zelda's processes apart cannot be had: held by another, or something lies in its place."""
 
-    default_code = "LOCK_FAILED"
 
-
-class GitHubError(ZeldaError):
-    """GitHub refused a request, or could not be reached.
-
-    Args:
-        message: As that of `ZeldaError`.
-        status: Of GitHub's last answer; absent where there was none.
-        detail: What GitHub said itself.
-        more: Hint and code of a `ZeldaError`.
-    """
-
-    default_code = "GITHUB_FAILED"
+class GitHubError(ZeldaError, code="GITHUB_FAILED"):
+    """GitHub refused a request, or could not be reached; `status` and `detail` are of its last answer, if any."""
 
     def __init__(self, message: str, *, status: int | None = None, detail: str = "", **more: str | None) -> None:
         super().__init__(message, **more)
-        self.status = status
-        self.detail = detail
+        self.status, self.detail = status, detail
 
 
-class ArtifactError(GitHubError):
+class ArtifactError(GitHubError, code="ARTIFACT_FAILED"):
     """An artifact could not be stored or read."""
-
-    default_code = "ARTIFACT_FAILED"

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from zelda_ci.domain.arms import Forecast, MoreTrials, SuiteArms
 from zelda_ci.domain.attribution import Attribution
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionRecord
+from zelda_ci.domain.trials import Forecast, MoreTrials, SuiteArms
 
 
 class Phase(StrEnum):
@@ -25,14 +25,10 @@ class Phase(StrEnum):
 class RunsPlanned:
     """Runs that wait for their turn: those of the plan first, then what their results ask for."""
 
-    runs: Mapping[str, float | None]
-    """Their labels in the order in which they start, with the seconds that each took when it was last run."""
-    jobs: int
-    """How many run at a time."""
-    isolation: str = ""
-    """How they are confined, in one line; of the plan only."""
-    forecast: Forecast | None = None
-    """What the plan may cost; absent where nothing is spent."""
+    runs: Mapping[str, float | None]  # label → seconds that it took when it was last run, in the order of starting
+    jobs: int  # how many run at a time
+    isolation: str = ""  # how they are confined, in one line; of the plan only
+    forecast: Forecast | None = None  # what the plan may cost; absent where nothing is spent
 
 
 @dataclass(frozen=True)
@@ -72,8 +68,7 @@ class Warned:
 
     message: str
     run_id: str | None = None
-    output: str = ""
-    """Lines of a command that belong to it."""
+    output: str = ""  # lines of a command that belong to it
 
 
 @dataclass(frozen=True)
@@ -83,25 +78,9 @@ class RunFinished:
     result: RunResult
 
 
-@dataclass(frozen=True)
-class Learnt:
-    """A round of a search for the cause of a regression is over; what is known by now."""
-
-    attribution: Attribution
-
-
-Event = (
-    RunsPlanned
-    | MoreTrials
-    | SuiteArms
-    | Checking
-    | RunStarted
-    | PhaseStarted
-    | SessionProgressed
-    | Warned
-    | RunFinished
-    | Learnt
-)
+RunEvent = RunStarted | PhaseStarted | SessionProgressed | RunFinished
+# An attribution: a round of a search for the cause of a regression is over, and that is known by now.
+Event = RunsPlanned | MoreTrials | SuiteArms | Attribution | Checking | Warned | RunEvent
 Emit = Callable[[Event], None]
 
 

@@ -13,14 +13,14 @@ from typing import Any, get_origin
 from pydantic.fields import FieldInfo
 
 from zelda_ci.config.document import problem_of
-from zelda_ci.config.merge import with_value
 from zelda_ci.config.messages import Rejected, printable
 from zelda_ci.config.schema import ConfigKey, ProjectConfig, UserKeys, group_of, keys, kinds
 from zelda_ci.config.source import plain_value
 from zelda_ci.config.source import read as read_yaml
-from zelda_ci.domain import variables
-from zelda_ci.domain.keys import KeySources, SourceKind
+from zelda_ci.config.suite_file import with_value
+from zelda_ci.domain.base import KeySources, SourceKind
 from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.domain.workspace import why_withheld
 from zelda_ci.errors import ConfigError
 
 NAMES: dict[SourceKind, str] = {"option": "option", "input": "input", "variable": "environment variable"}
@@ -34,7 +34,7 @@ JUDGE_MODEL, ENVIRONMENT = "judgeModel", "execution.env"
 def about(key: ConfigKey) -> str:
     """What an option or input of a key is for, in sentences."""
     sources = key.sources or KeySources()
-    text = (sources.help or key.field.description or "") + (f" Or {sources.none}." if sources.none else "")
+    text = (sources.help or key.description) + (f" Or {sources.none}." if sources.none else "")
     return text if key in keys(UserKeys) else f"{text} Overrides the suites."
 
 
@@ -76,7 +76,7 @@ class Overrides:
             elif name == ENVIRONMENT:
                 values = given.value if isinstance(given.value, dict) else dict.fromkeys(given.value)
                 for each, value in values.items():
-                    if why := variables.refusal(each, has_value=value is not None):
+                    if why := why_withheld(each, has_value=value is not None):
                         found.append(f"{given} cannot be used: {each} {why}.")
         return found
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from zelda_ci.ci.inputs import INPUTS
+from zelda_ci.ci.settings import INPUTS
 from zelda_ci.config.schema import choices
 from zelda_ci.domain.suite import IsolationSettings
 from zelda_ci.pipeline.fingerprints import IMAGE

@@ -60,7 +60,7 @@ def test_copies_with_other_values_are_validated() -> None:
 
 def test_commands_print_through_the_one_function_that_makes_texts_harmless() -> None:
     printing = {file for file, tree in sources("cli") for name in ("echo", "secho") if calls(tree, name)}
-    assert printing == {"cli/output.py", "cli/completion.py"}
+    assert printing == {"cli/boundary.py", "cli/commands.py"}
 
 
 def test_a_secret_is_revealed_where_it_is_sent_and_nowhere_else() -> None:

@@ -11,7 +11,6 @@ PACKAGE = Path(__file__).parents[2] / "zelda_ci"
 EXCEPTIONS = {
     "sandbox/launcher/inside.py": "started as a program of its own, it may import nothing of Zelda",
     "sandbox/launcher/supervisor.py": "started as a program of its own, it may import nothing of Zelda",
-    "sandbox/launcher/world.py": "a part of a program of its own, it may import nothing of Zelda",
     "pipeline/shards.py": "a whole folder is put in its place",
     "workspace/changes.py": "entries of any kind are moved aside for a while",
     "workspace/store.py": "a whole folder is put in its place",

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.support.patience import PATIENCE
-from zelda_ci.ci.inputs import INPUTS
+from zelda_ci.ci.settings import INPUTS
 
 REPOSITORY = Path(__file__).parents[2]
 ACTIONLINT = REPOSITORY / "tests" / "support" / "actionlint"

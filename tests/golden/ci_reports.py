@@ -21,16 +21,17 @@ from zelda_ci.domain.details import (
     CriterionJudgement,
     CriterionVerdict,
     FulfillmentDetails,
+    RunnerCounts,
+    TestSummary,
     ToolRemark,
     ToolUsageDetails,
     ToolUse,
 )
+from zelda_ci.domain.manifest import SteeringChange
 from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.run import BatchResult, Failure, JudgeUsage, RunResult
 from zelda_ci.domain.session import ModelUsage, SessionStatus
-from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.test_run import RunnerCounts, TestSummary
 from zelda_ci.report.ci_report import CiReport, Links, PullRequestChanges, RuleChange
 
 HOSTILE = (

@@ -18,7 +18,7 @@ from tests.golden.test_reports import expect_file
 from tests.support.github_html import ACTS, MARKDOWN, page, widths
 from zelda_ci.judge.characters import ACTING
 from zelda_ci.report.comment.view import ci_view
-from zelda_ci.report.markdown import COMMENT_LIMIT, render_comment, render_fork_notice, size
+from zelda_ci.report.markdown import COMMENT_LIMIT, render, render_comment, size
 from zelda_ci.report.model import CiView, plain
 
 EXPECTED = Path(__file__).parent / "expected_ci"
@@ -139,7 +139,7 @@ def test_length_is_counted_as_github_does() -> None:
 
 
 def test_forks_are_told_what_to_do() -> None:
-    text = render_fork_notice()
+    text = render("fork_notice.md.j2")
     check(text, frozenset({"https://github.com/zelda-ci/zelda-ci/blob/main/docs/action.md#pull-requests-from-forks"}))
     assert "workflow_run" in text
     assert "mode: comment" in text

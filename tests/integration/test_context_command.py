@@ -11,7 +11,7 @@ from tests.support.projects import Project, repository
 from tests.support.schemas import checker
 from tests.support.scripted_api import ScriptedApi
 from tests.support.steered import head
-from zelda_ci.model_proxy.answer import texts
+from zelda_ci.model_proxy.wire import texts
 
 SERVER = {"command": sys.executable, "args": [str(Path(__file__).parents[1] / "support" / "stdio_mcp_server.py")]}
 FRAME = 7

@@ -13,13 +13,12 @@ from tests.support.github_server import GitHubServer
 from tests.unit.compare.nights import history_of, night
 from tests.unit.compare.runs import fulfillment, run
 from zelda_ci.ci.context import CiResult
-from zelda_ci.ci.evidence import Evidence
-from zelda_ci.ci.nightly import is_nightly, keep_watch
+from zelda_ci.ci.evaluate import is_nightly, keep_watch
 from zelda_ci.ci.settings import Event
+from zelda_ci.ci.stored import Evidence
 from zelda_ci.domain.ci import BaselineOrigin, BaselineState
-from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.nights import NightlyHistory
-from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.domain.run import BatchResult, Fingerprint, RunResult
 
 PLATFORM = {"cli": "2.1.329", "models": "claude-sonnet-5-5"}
 CHECK = "criterion 1"

@@ -14,7 +14,7 @@ from tests.support.github_server import (
     primary_limit,
     secondary_limit,
 )
-from zelda_ci.ci.acceptances import may_write
+from zelda_ci.ci.conversation import may_write
 from zelda_ci.errors import GitHubError
 from zelda_ci.github.kept_text import CommentedJob, CommentOrder, Published, keep_comment, read_thread, sealed
 

@@ -148,7 +148,7 @@ sys.path.insert(0, f"{root}/scripts")
 for script in ("scripts/schemas", "scripts/reference.py"):
     with suppress(SystemExit):
         runpy.run_path(f"{root}/{script}", run_name="__main__")
-from zelda_ci.ci.inputs import INPUTS
+from zelda_ci.ci.settings import INPUTS
 from zelda_ci.config.trust import DECISIONS
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.execution import claude_code

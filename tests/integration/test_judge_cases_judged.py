@@ -26,9 +26,9 @@ from tests.support.labelled_judge import (
     text_of,
 )
 from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails
-from zelda_ci.judge.prompts import OPENING, mark_of, new_nonce
+from zelda_ci.judge.rendering import OPENING, mark_of, new_nonce
 from zelda_ci.metrics.base import JudgeServices, run_evaluator
-from zelda_ci.metrics.citations import CitedPlace
+from zelda_ci.metrics.evidence import CitedPlace
 from zelda_ci.metrics.requirement_fulfillment import RequirementFulfillment
 from zelda_ci.metrics.tool_usage import ToolUsage
 from zelda_ci.redact import Redactor

@@ -19,7 +19,7 @@ from zelda_ci.domain.session import SessionTranscript, Started
 from zelda_ci.execution.manifest.loading import note_listings, resolve_loaded
 from zelda_ci.execution.manifest.pins import find_pins
 from zelda_ci.execution.manifest.scan import scan
-from zelda_ci.model_proxy.loaded_context import LoadedContext
+from zelda_ci.model_proxy.meter import LoadedContext
 
 SERVER = {"command": sys.executable, "args": [str(Path(__file__).parents[1] / "support" / "stdio_mcp_server.py")]}
 HOOK = [{"hooks": [{"type": "command", "command": "true"}]}]

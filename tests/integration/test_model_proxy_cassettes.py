@@ -11,7 +11,7 @@ import pytest
 from tests.support.proxied import KEY, ask, client, open_run, upstream
 from tests.support.scripted_api import Reply, ScriptedApi, http_error, raw, text, tool_call
 from zelda_ci.errors import ProxyError
-from zelda_ci.model_proxy.cassettes.cassette import load
+from zelda_ci.model_proxy.cassettes import load
 from zelda_ci.model_proxy.meter import Meter
 
 pytestmark = pytest.mark.anyio

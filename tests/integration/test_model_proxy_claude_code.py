@@ -22,7 +22,7 @@ from tests.support.scripted_api import (
     tool_call,
     tool_calls,
 )
-from zelda_ci.model_proxy.cassettes.cassette import load
+from zelda_ci.model_proxy.cassettes import load
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.upstream import Upstream
 

@@ -21,7 +21,7 @@ from tests.support.projects import repository
 from tests.support.proxied import BODY, REDACT, ask, client, listening, open_run, until, upstream
 from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, Tokens, hang, http_error, text, tool_call
 from zelda_ci.model_proxy import live
-from zelda_ci.model_proxy.cassettes.cassette import load
+from zelda_ci.model_proxy.cassettes import load
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.model_proxy.rate_limits import RateLimits, UpstreamPause

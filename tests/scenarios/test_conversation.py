@@ -13,7 +13,7 @@ from tests.scenarios.stage import GOOD, Done, Stage
 from tests.support.github_clients import api_of
 from tests.support.github_html import ACTS, page
 from tests.support.github_server import Comment, Pull, Run, answered, lose_answer
-from zelda_ci.ci.acceptances import RECORD, AcceptanceRecord, read_acceptances, record_name, reply_key, words_of
+from zelda_ci.ci.conversation import RECORD, AcceptanceRecord, read_acceptances, record_name, reply_key, words_of
 from zelda_ci.domain.comparison import Acceptance
 from zelda_ci.github.kept_text import CommentOrder, sealed
 

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from zelda_ci.domain.details import CHECKS, TASK, Citation
-from zelda_ci.metrics.citations import CitedPlace
+from zelda_ci.metrics.evidence import CitedPlace
 
 _TURN = re.compile(r"(said:)?turn (\d+)(?:,? call (\d+))?(?: image ?(\d*))?", re.IGNORECASE)
 _ABSENT = re.compile(r"absent: (.+) in (.+)", re.DOTALL)

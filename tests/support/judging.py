@@ -10,14 +10,14 @@ from tests.builders import suite
 from tests.support.cited import typed
 from tests.support.patience import PATIENCE
 from tests.support.scripted_api import ApiRequest, Message, ScriptedApi, tool_call
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import FulfillmentDetails
 from zelda_ci.domain.measures import EvalResult
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import ApiUsage, SessionTranscript
 from zelda_ci.domain.suite import JudgeSettings
 from zelda_ci.domain.workspace import Changes, Workspace
 from zelda_ci.judge.anthropic_judge import AnthropicJudge
-from zelda_ci.judge.prompts import new_nonce
+from zelda_ci.judge.rendering import new_nonce
 from zelda_ci.metrics.base import JudgeServices, run_evaluator
 from zelda_ci.metrics.requirement_fulfillment import RequirementFulfillment
 from zelda_ci.redact import Redactor

@@ -13,7 +13,7 @@ from tests.support.judge_cases import BuiltCase, Criterion, Place, UsageLabel
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.details import ToolUsageDetails
 from zelda_ci.judge.base import A, JudgeQuestion
-from zelda_ci.judge.prompts import OPENING
+from zelda_ci.judge.rendering import OPENING
 
 NOWHERE = "judge cases of Zelda: this sentence stands nowhere at all"
 """What a judge quotes that makes it up."""

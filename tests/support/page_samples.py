@@ -24,6 +24,8 @@ from zelda_ci.domain.details import (
     FulfillmentDetails,
     RuleJudgement,
     RuleVerdict,
+    RunnerCounts,
+    TestSummary,
     ToolRemark,
     ToolUsageDetails,
     ToolUse,
@@ -46,7 +48,6 @@ from zelda_ci.domain.session import (
     Usage,
     UserSaid,
 )
-from zelda_ci.domain.test_run import RunnerCounts, TestSummary
 from zelda_ci.domain.trials import Side
 from zelda_ci.redact import SafeText
 from zelda_ci.report.ci_report import CiReport

@@ -218,7 +218,7 @@ def serve() -> None:
     for name in PRELOADED:
         importlib.import_module(name)
     # Compiled once: each command that writes a report would do it for itself.
-    for module in ("zelda_ci.report.html.rendering", "zelda_ci.judge.prompts"):
+    for module in ("zelda_ci.report.html.rendering", "zelda_ci.judge.rendering"):
         imported = importlib.import_module(module)
         for template in Path(str(imported.__file__)).parent.rglob("*.j2"):
             imported.environment().get_template(template.name)

@@ -9,7 +9,7 @@ import pytest
 from click import BadParameter
 
 from tests.support.cases import for_each
-from zelda_ci.ci.inputs import OWN, Inputs
+from zelda_ci.ci.settings import OWN, Inputs
 from zelda_ci.cli.options import amount
 from zelda_ci.cli.options import whole as whole_option
 from zelda_ci.config.document import problem_of

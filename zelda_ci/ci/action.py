@@ -1,7 +1,7 @@
 """The entry of `zelda ci`: settings and the event in, exit code out."""
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -10,31 +10,16 @@ from pathlib import Path
 import anyio
 
 from zelda_ci.app import Invocation
-from zelda_ci.ci import (
-    base,
-    baseline,
-    comment_mode,
-    conversation,
-    evaluate,
-    nightly,
-    publish,
-    selection,
-    sharding,
-    storing,
-)
+from zelda_ci.ci import base, baseline, conversation, evaluate, publish, selection, sharding
 from zelda_ci.ci.base import BaseSource
-from zelda_ci.ci.checkout import read_checkout
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.context_size import context_text, with_context_size
-from zelda_ci.ci.event import decide, decide_requested
-from zelda_ci.ci.evidence import Evidence
-from zelda_ci.ci.explaining import explain
+from zelda_ci.ci.event import decide, decide_requested, read_checkout
 from zelda_ci.ci.settings import environment, read_action_settings
+from zelda_ci.ci.stored import Evidence
 from zelda_ci.compare.drift import TRIALS_A_NIGHT
 from zelda_ci.compare.shards import trial_seconds
 from zelda_ci.config import project
 from zelda_ci.config.files import find_root
-from zelda_ci.config.project import NO_SUITES, InvalidConfigError
 from zelda_ci.config.selection import select
 from zelda_ci.domain.comparison import NotLoaded
 from zelda_ci.domain.outcome import Outcome
@@ -47,18 +32,17 @@ from zelda_ci.github.artifacts import ArtifactService
 from zelda_ci.github.workflow_commands import Log
 from zelda_ci.overrides import Given, Overrides
 from zelda_ci.pipeline import planning
+from zelda_ci.pipeline.attribution import Regressed, regressions
 from zelda_ci.pipeline.fingerprints import system_name
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.pipeline.shards import make_plan, order_of
 from zelda_ci.redact import Secret
+from zelda_ci.report import markdown
 from zelda_ci.report.builders.gate import gate_sentence
+from zelda_ci.report.builders.steering import context_line, too_large
 from zelda_ci.report.ci_report import PullRequestChanges, RuleChange
-from zelda_ci.report.markdown import (
-    render_fork_notice,
-    render_no_suites,
-    render_nothing_to_run,
-    render_refused,
-)
+from zelda_ci.report.comment.view import context_details
+from zelda_ci.report.model import plain
 from zelda_ci.report.text import escape_markdown, sentence
 from zelda_ci.selection.choice import reasons
 from zelda_ci.workspace.source import BaseOrder
@@ -66,6 +50,8 @@ from zelda_ci.workspace.source import BaseOrder
 NOT_LOADED, TOO_LARGE = "a settings file or plugin is not loaded", "too much is always in context"
 # The runner kills a cancelled step 10 seconds after its first signal.
 CONCLUSION_SECONDS = 2.0
+# The label of a pull request for which the budget counts once more, to search which part of it made a suite worse.
+WHY_LABEL = "zelda:why"
 
 
 def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
@@ -75,7 +61,7 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
         ZeldaError: The step cannot be used as it is, nothing could be run, or results could not be written.
     """
     settings = read_action_settings(environ, Path.read_bytes)
-    log.mask(settings.secrets)
+    log.mask(settings.credentials.values())
     checkout = anyio.run(read_checkout, settings, environ)
     decision = decide(settings, checkout)
     log.say(decision.sentence)
@@ -99,7 +85,7 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
         case "skip":
             return _skip(case, decision.sentence, emit)
         case "comment":
-            return comment_mode.comment(case)
+            return evaluate.report_stored(case)
         case "converse":
             return conversation.converse(case)
         case "request":
@@ -114,40 +100,61 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
     return _evaluate(case, emit)
 
 
+# --- without a session -----------------------------------------------------------------------------------------------
+
+
 def _skip(case: CiContext, why: str, emit: Emit) -> int:
-    settings, decision = case.settings, case.decision
-    is_failure = decision.explain_forks and settings.untested == "fail"
+    is_failure = case.decision.explain_forks and case.settings.untested == "fail"
     case.log.report("error" if is_failure else "notice", why, title="Zelda did not run")
-    notice = render_fork_notice() if decision.explain_forks else f"Zelda did not run: {why}\n"
-    with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
-        case = _before_any_session(case, partial(BaseSource, case, Path(name)), emit)
+    notice = markdown.render("fork_notice.md.j2") if case.decision.explain_forks else f"Zelda did not run: {why}\n"
+    case = _before_any_session(case, emit)
     if case.context_size:
         # A fork's token may not comment: a second workflow does, by what is stored.
-        storing.store_results(CiResult(case, empty_batch(case.now())))
+        publish.store_results(CiResult(case, empty_batch(case.now())))
     return _without_session(case, notice) or (Outcome.INCOMPLETE.exit_code if is_failure else 0)
 
 
-def _before_any_session(case: CiContext, base: Callable[[], BaseSource], emit: Emit) -> CiContext:
-    """What a pull request's files that steer take of the context, and what of them is refused."""
-    root = find_root(case.settings.project)
-    case = replace(case, root=root, refused=_newly_refused(case, root, base))
+def _before_any_session(case: CiContext, emit: Emit) -> CiContext:
+    """Add what a pull request's files that steer take of the context, and what of them is refused."""
+    case = replace(case, root=find_root(case.settings.project))
     if case.decision.base is None:
         return case
+    with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
+        try:
+            source = BaseSource(case, Path(name))
+            case = _with_refused(case, source)
+            return _with_context_size(case, source, emit) if selection.changed_steering(case, source) else case
+        except ZeldaError as problem:
+            case.log.say(f"What the pull request changes is not known: {problem.message}")
+            return case
+
+
+def _with_refused(case: CiContext, source: BaseSource) -> CiContext:
     try:
-        source = base()
-        is_changed = selection.changed_steering(case, source.alone(root), source)
-        return with_context_size(case, root, source, emit) if is_changed else case
+        return replace(case, refused=source.newly_refused(case.root))
     except ZeldaError as problem:
-        case.log.say(f"What the pull request changes is not known: {problem.message}")
+        case.log.say(f"Which settings files and plugins are newly refused is not known: {problem.message}")
         return case
 
 
-def _newly_refused(case: CiContext, root: Path, source: Callable[[], BaseSource]) -> tuple[NotLoaded, ...]:
+def _with_context_size(case: CiContext, source: BaseSource, emit: Emit) -> CiContext:
+    """Measure what steering takes of the context on both sides, by the settings of the base.
+
+    More than these allow is a finding of the gate; what cannot be measured is said, and stops nothing.
+    """
+    if source.commit is None or source.is_foreign:
+        return case
     try:
-        return source().newly_refused(root)
+        order = RunOrder(overrides=case.settings.overrides, against=BaseOrder(source.commit, source.fetch))
+        invocation = Invocation(source.alone(case.root), order, environment(case.environ, case.settings))
+        size = invocation.context(emit)
     except ZeldaError as problem:
-        case.log.say(f"Which settings files and plugins are newly refused is not known: {problem.message}")
-        return ()
+        note = f"What steering takes of the context is not known: {problem.message}"
+        case.log.say(note)
+        return replace(case, notes=(*case.notes, note))
+    case.log.say(plain(context_line(size)))
+    found = too_large(size.head, invocation.suites[0].gate.max_always_on_tokens)
+    return replace(case, context_size=size, refused=(*case.refused, *([found] if found else [])))
 
 
 def _without_session(case: CiContext, text: str) -> int:
@@ -155,7 +162,7 @@ def _without_session(case: CiContext, text: str) -> int:
 
     Nothing is stored that could become a baseline.
     """
-    refused, title = case.refused, NOT_LOADED
+    refused, size, title = case.refused, case.context_size, NOT_LOADED
     for each in refused:
         title = NOT_LOADED if isinstance(each, NotLoaded) else TOO_LARGE
         place = (each.file, 1) if isinstance(each, NotLoaded) else ()
@@ -163,23 +170,18 @@ def _without_session(case: CiContext, text: str) -> int:
     outputs = {"verdict": "failed" if refused else "skipped"}
     if case.settings.mode == "plan":
         outputs |= {"shards": "0", "matrix": "[]"}
-    text = f"{render_refused(title, map(gate_sentence, refused))}{context_text(case.context_size)}{text}"
+    measured = (
+        markdown.render("context.md.j2", line=context_line(size), details=context_details(size)) + "\n" if size else ""
+    )
+    text = f"{markdown.render_refused(title, map(gate_sentence, refused))}{measured}{text}"
     case.log.record(text, outputs)
     if case.decision.activity == "run":
-        wanted = {"always": True, "changes": case.context_size is not None}.get(case.settings.comment, bool(refused))
-        publish.replace_comment(case, text, is_due=wanted and bool(case.context_size or refused))
+        wanted = {"always": True, "changes": size is not None}.get(case.settings.comment, bool(refused))
+        publish.replace_comment(case, text, is_due=wanted and bool(size or refused))
     return 1 if refused else 0
 
 
-def _without_suites(case: CiContext, missing: InvalidConfigError, emit: Emit) -> int:
-    """What can be told of a pull request to a project without suites; where the base has some, that is an error."""
-    with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
-        source = BaseSource(case, Path(name))
-        if source.commit is None or source.is_foreign or source.has_suites(find_root(case.settings.project)):
-            raise missing
-        case = _before_any_session(case, lambda: source, emit)
-    case.log.report("notice", "There are no suites, so no session runs.", title="Zelda")
-    return _without_session(case, render_no_suites())
+# --- with sessions ---------------------------------------------------------------------------------------------------
 
 
 def _evaluate(case: CiContext, emit: Emit) -> int:
@@ -190,14 +192,19 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         raise ConfigError("There is nothing in the workspace.", hint=hint, code="WORKSPACE_EMPTY")
     try:
         loaded = project.load(settings.project)
-    except InvalidConfigError as exc:
-        if exc.code == NO_SUITES and decision.base and not settings.is_sharded:
-            return _without_suites(case, exc, emit)
-        raise
-    if decision.refusal:
+    except project.InvalidConfigError as missing:
+        # A pull request to a project without suites can be told of all the same; where the base has some, it is wrong.
+        if missing.code != project.NO_SUITES or decision.base is None or settings.is_sharded:
+            raise
         with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
-            case = _before_any_session(case, partial(BaseSource, case, Path(name)), emit)
-        _without_session(case, f"### Zelda could not do its work\n\n{escape_markdown(decision.refusal.message)}\n")
+            source = BaseSource(case, Path(name))
+            if source.is_foreign or source.has_suites(find_root(settings.project)):
+                raise
+        log.report("notice", "There are no suites, so no session runs.", title="Zelda")
+        return _without_session(_before_any_session(case, emit), markdown.render("no_suites.md.j2"))
+    if decision.refusal:
+        text = f"### Zelda could not do its work\n\n{escape_markdown(decision.refusal.message)}\n"
+        _without_session(_before_any_session(case, emit), text)
         raise decision.refusal
     with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
         source = BaseSource(case, Path(name), loaded)
@@ -209,19 +216,17 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
             # A new suite is nothing to be warned of.
             log.report("warning" if any(overruled.values()) else "notice", note, title="Whose settings count")
         loaded = project.active(settled.project, is_ci=True)
-        refused = _newly_refused(case, loaded.root, lambda: source)
+        case = _with_refused(replace(case, root=loaded.root, results_dir=loaded.results_dir), source)
         # What a shard runs, the plan says.
         chosen = selection.ChosenSuites() if settings.shard else selection.choose_suites(case, loaded, source)
-        case = replace(case, refused=refused)
         if chosen.steering and settings.mode != "plan":
-            case = with_context_size(case, loaded.root, source, emit)
+            case = _with_context_size(case, source, emit)
     skipped, names = reasons(chosen.choices, runs=False), tuple(it.suite for it in chosen.choices if it.runs)
     for line in (*reasons(chosen.choices, runs=True), *skipped):
         log.say(sentence(line))
     if chosen.choices and not names:
         log.report("notice", "No session runs: nothing here can change a result.", title="Zelda")
-        text = render_nothing_to_run((*skipped, *notes), settings.run_all_label)
-        return _without_session(case, text)
+        return _without_session(case, markdown.render_nothing_to_run((*skipped, *notes), settings.run_all_label))
     if skipped:
         settings = settings.replace(suites=names)
     # Each key once, wherever it is given: the project's file gives it to many suites.
@@ -229,8 +234,6 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
     case = replace(
         case,
         settings=settings,
-        root=loaded.root,
-        results_dir=loaded.results_dir,
         notes=(*case.notes, *notes, *skipped),
         changes=PullRequestChanges(chosen.steering, tuple(dict.fromkeys(judging)), settled.gone, chosen.others),
         planned=tuple(it.resolved.name for it in select(loaded.suites, settings.suites, ())),
@@ -248,10 +251,10 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         needs_base=False,
     )
     invocation = Invocation(loaded, order, environment(case.environ, settings))
-    if nightly.is_nightly(case):
+    if evaluate.is_nightly(case):
         # As often as in any night: a number of trials has no budget of its own, that of their plan holds.
         trials = Overrides({"trials": Given(TRIALS_A_NIGHT, "input", "nightly")}).above(order.overrides)
-        order = replace(order, overrides=trials, budget_usd=planning.budget(invocation.suites))
+        order = replace(order, overrides=trials, budget_usd=planning.budget(invocation.suites, None))
         invocation = invocation.ordering(order)
     evidence = _evidence(case, invocation, chosen.baseline)
     names = settings.suites if evidence.new is None else evidence.new
@@ -259,7 +262,7 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
     if settings.is_sharded:
         return _share(case, invocation, evidence, emit)
     run = partial(_run, case, invocation, emit) if evidence.new != () else partial(empty_batch, case.now())
-    return evaluate.evaluate(case, run, evidence, partial(explain, invocation, emit))
+    return evaluate.evaluate(case, run, evidence, partial(_explain, invocation, emit))
 
 
 def _evidence(case: CiContext, invocation: Invocation, found: Evidence | None) -> Evidence:
@@ -268,11 +271,10 @@ def _evidence(case: CiContext, invocation: Invocation, found: Evidence | None) -
     if case.pinned:
         return case.pinned.evidence
     found = found or baseline.resolve_baseline(case)
-    if nightly.is_nightly(case) or settings.baseline:
+    if evaluate.is_nightly(case) or settings.baseline:
         return found
     if invocation.order.against and any(isinstance(plan_of(suite.trials), TrialPlan) for suite in suites):
-        expected = invocation.fingerprints()
-        found = baseline.with_earlier(case, found, expected, base=case.decision.base)
+        found = baseline.with_earlier(case, found, invocation.fingerprints(), base=case.decision.base)
         return found.replace(limits={suite.name: suite.pool for suite in suites})
     is_push = case.decision.is_of_base and settings.context.event_name == "push"
     if is_push and not settings.run_all and settings.compare and found.pool:
@@ -288,6 +290,33 @@ def _run(case: CiContext, invocation: Invocation, emit: Emit) -> BatchResult:
         return invocation.run(emit)
 
 
+def _explain(invocation: Invocation, emit: Emit, result: CiResult) -> None:
+    """Search which part of a pull request made each suite worse first, for what is left of the money or by a label.
+
+    What cannot be paid is noted. Without a budget there is no limit.
+    """
+    batch, pull = result.batch, result.case.settings.event.pull_request
+    comparison = result.comparison
+    if comparison is None or pull is None or batch.base is None or batch.base.commit is None or invocation.replayed:
+        return
+    runs = {run.run_id: run for run in (*result.head, *result.bases)}
+    worse: dict[str, Regressed] = {}
+    for each in regressions(comparison.suites, runs.__getitem__):
+        worse.setdefault(each.suite, each)
+    is_asked, left = WHY_LABEL in {label["name"] for label in pull.labels}, batch.budget_usd
+    if left is not None and not is_asked:
+        left = max(0.0, left - batch.cost_usd)
+    for suite, each in worse.items():
+        order = replace(invocation.order, names=(suite,), stored={}, budget_usd=left, check=False, elsewhere=())
+        with result.case.log.group(f"Which part of the change made {suite} worse"):
+            found = invocation.ordering(order).why(each, emit, pays=is_asked or bool(left))
+        if found.verdict == "undecided" and not found.rounds:
+            result.note(f"Which part of the change made {suite} worse was not searched: the label {WHY_LABEL} pays.")
+        else:
+            result.attributions = (*result.attributions, found)
+        left = None if left is None else max(0.0, left - found.cost_usd)
+
+
 def _share(case: CiContext, invocation: Invocation, evidence: Evidence, emit: Emit) -> int:
     """What this job does of a run that several share: plan it, run a shard of it, or put the parts together."""
     settings, shard, order, pinned = case.settings, case.settings.shard, invocation.order, case.pinned
@@ -297,7 +326,7 @@ def _share(case: CiContext, invocation: Invocation, evidence: Evidence, emit: Em
         trials = (*evidence.trials_of_base, *evidence.pool, *evidence.earlier)
         seconds = trial_seconds(trials, replayed=invocation.replayed)
         # One job adds the row of a night to the history.
-        most = 1 if nightly.is_nightly(case) else settings.shards
+        most = 1 if evaluate.is_nightly(case) else settings.shards
         return sharding.publish_plan(case, make_plan(order, suites, commit, seconds, most, at_most=True), evidence)
     sharding.check_plan(pinned.plan, shard, suites, commit)
     if shard is None:

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from zelda_ci.ci.checkout import gitlink, origin_of
 from zelda_ci.ci.context import CiContext
+from zelda_ci.ci.event import gitlink, origin_of
 from zelda_ci.config import project, trust
 from zelda_ci.config.files import is_suite, suite_files, top_of
 from zelda_ci.config.project import LoadedProject
@@ -59,7 +59,7 @@ class BaseSource:
             WorkspaceError: There is no git, or it did not end.
         """
         self.settings, self.environ, self._folder = case.settings, case.environ, folder.resolve()
-        self.redact, self._found = Redactor(case.settings.secrets), dict[str, Git]()
+        self.redact, self._found = Redactor(case.settings.credentials.values()), dict[str, Git]()
         self._suites, self._submodule = frozenset[str](), ""
         self.commit, self.top = case.decision.base, case.settings.context.workspace.resolve()
         self.git = prepare(self._folder, self.environ, self.redact).within(self.top)

@@ -5,16 +5,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from zelda_ci.ci.checkout import Checkout
-from zelda_ci.ci.event import Decision
-from zelda_ci.ci.evidence import NOTHING, Evidence, PinnedPlan
+from zelda_ci.ci.event import Checkout, Decision
 from zelda_ci.ci.settings import ActionSettings
-from zelda_ci.ci.stored_artifacts import JobIdentity
+from zelda_ci.ci.stored import NOTHING, Evidence, JobIdentity, PinnedPlan
 from zelda_ci.compare.gate import accept, gate, recorded_settings
 from zelda_ci.domain.attribution import Attribution
+from zelda_ci.domain.check import ContextReport
 from zelda_ci.domain.ci import BaselineOrigin, Provenance
 from zelda_ci.domain.comparison import Acceptance, Comparison, GateResult, Refusal
-from zelda_ci.domain.context_size import ContextReport
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.github.api import Api

@@ -1,35 +1,63 @@
-"""Answers what people write to Zelda in the conversation of a pull request.
+"""Carries out and answers what people write to Zelda in the conversation of a pull request.
 
 Everybody may comment, and the workflow that reads comments has rights. So a command is carried out only if its author
 may write to the repository now, if it stands there as it was when it was sent, and only once. Nothing of a comment
 becomes more than data: names that fit a grammar, and text that is escaped where it is shown.
 """
 
+import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache, partial
+from urllib.parse import quote
 
-from zelda_ci.ci.acceptances import RECORD, AcceptanceRecord, may_write, record_name, reply_key, words_of
+from pydantic import ValidationError
+
 from zelda_ci.ci.commands import AcceptCriteria, AskHelp, RunAgain, RunCommit, parse_command
-from zelda_ci.ci.context import CiContext
+from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.settings import ActionSettings, Event
-from zelda_ci.ci.stored_artifacts import StoredResults, read_stored
-from zelda_ci.compare.gate import failing_criteria
+from zelda_ci.ci.stored import StoredResults, read_members, read_stored
+from zelda_ci.compare.gate import failing_criteria, is_about_criteria
+from zelda_ci.domain.base import Record
 from zelda_ci.domain.comparison import Acceptance
 from zelda_ci.errors import ArtifactError, ConfigError, GitHubError, StorageError
-from zelda_ci.github.api import ABSENT, Api
-from zelda_ci.github.kept_text import Comment, CommentOrder, Thread, post_once, read_thread, sealed, visible_text
+from zelda_ci.github.api import ABSENT, Api, tolerating
+from zelda_ci.github.kept_text import (
+    Comment,
+    CommentOrder,
+    ListedComment,
+    Thread,
+    post_once,
+    read_thread,
+    sealed,
+    visible_text,
+)
 from zelda_ci.github.repository import EVENTS, PullRequest, WorkflowRun, artifacts_of_run, newest_run, read_run
 from zelda_ci.redact import Redactor
+from zelda_ci.report.builders.gate import gate_sentence
 from zelda_ci.report.markdown import render_reply
-from zelda_ci.report.text import json_of
+from zelda_ci.report.text import json_of, sentence
 
 # Of one pull request: who may not write gets a reaction only from then on, and nobody is notified.
 MAX_REFUSALS = 3
 # Runs and artifacts that are looked into for what fails.
 MAX_RUNS, MAX_ARTIFACTS = 3, 10
-
+# Answers to one comment; what others have posted in our name may be among them.
+MAX_ANSWERS = 10
+RECORD, MAX_RECORD_BYTES = "zelda-accepted.json", 1 << 20
 FAILED = frozenset({"failure", "cancelled", "timed_out"})
+# GitHub names the branch of a group after the pull request that it adds to those before it.
+_QUEUED = re.compile(r"refs/heads/gh-readonly-queue/.+/pr-([0-9]{1,9})-[0-9a-f]{40,64}")
+
+
+class AcceptanceRecord(Record):
+    """What one `/zelda accept` accepts."""
+
+    words: str
+    """A hash of what the comment said."""
+    accepted: tuple[Acceptance, ...]
 
 
 @dataclass(frozen=True)
@@ -44,11 +72,7 @@ class Response:
 
 
 def converse(case: CiContext) -> int:
-    """Carry out the command of a comment and answer it; returns the exit code.
-
-    Raises:
-        GitHubError: A request failed, or the token may not do it.
-    """
+    """Carry out the command of a comment and answer it; returns the exit code, or raises `GitHubError`."""
     if why := _answer(case):
         case.log.report("notice", why, title="Zelda did nothing")
     return 0
@@ -57,13 +81,10 @@ def converse(case: CiContext) -> int:
 def _asked(case: CiContext) -> Comment | None:
     """The comment of an event, if it is still there with the same words, by the same author."""
     sent = case.settings.event.comment
-    try:
+    with tolerating(ABSENT):
         now = Comment.of(case.github.get(f"issues/comments/{sent.id if sent else 0}"))
-    except GitHubError as error:
-        if error.code not in ABSENT:
-            raise
-        return None
-    return sent if sent and (now.author, words_of(now.body)) == (sent.author, words_of(sent.body)) else None
+        return sent if sent and (now.author, words_of(now.body)) == (sent.author, words_of(sent.body)) else None
+    return None
 
 
 def _answer(case: CiContext) -> str:
@@ -128,21 +149,18 @@ def _carried_out(case: CiContext, asked: Comment, thread: Thread) -> Response:
 
 def _rerun(case: CiContext, pull: PullRequest) -> Response:
     workflow = case.settings.workflow
-    try:
+    with tolerating({"GITHUB_NOT_FOUND"}):
         run = newest_run(case.github, workflow, pull)
-    except GitHubError as error:
-        if error.code != "GITHUB_NOT_FOUND":
-            raise
-        return Response(render_reply("no_workflow", name=workflow))
-    if run is None:
-        return Response(render_reply("no_run", name=workflow))
-    if run.conclusion == "action_required":
-        return Response(render_reply("needs_approval", url=run.url))
-    if run.status != "completed":
-        return Response(render_reply("still_running", url=run.url))
-    problem = _run_again(case.github, run)
-    said = problem or render_reply("runs_again", url=run.url, only_failed=run.conclusion in FAILED)
-    return Response(said, is_done=problem is None)
+        if run is None:
+            return Response(render_reply("no_run", name=workflow))
+        if run.conclusion == "action_required":
+            return Response(render_reply("needs_approval", url=run.url))
+        if run.status != "completed":
+            return Response(render_reply("still_running", url=run.url))
+        problem = _run_again(case.github, run)
+        said = problem or render_reply("runs_again", url=run.url, only_failed=run.conclusion in FAILED)
+        return Response(said, is_done=problem is None)
+    return Response(render_reply("no_workflow", name=workflow))
 
 
 def _start(case: CiContext, command: RunAgain | RunCommit, pull: PullRequest) -> Response:
@@ -174,16 +192,16 @@ def _accept(case: CiContext, command: AcceptCriteria, asked: Comment, thread: Th
         return Response(render_reply("nothing_fails", suite=command.suite, number=command.number))
     # Where no check is red, the acceptance waits for the next run.
     run = newest if newest and newest.status == "completed" and newest.conclusion in FAILED else None
-    suite, by, because = command.suite, asked.author, Redactor(settings.secrets)(command.reason)
+    suite, by, because = command.suite, asked.author, Redactor(settings.credentials.values())(command.reason)
     words = {"suite": suite, "criteria": wanted, "by": by, "reason": because, "runs_again": run is not None}
     said = render_reply("accepted", **words, url=run.url if run else "")
     accepted = tuple(
         Acceptance(suite=suite, criterion=it, by=by, because=because, url=asked.url, at=case.now()) for it in wanted
     )
     record = AcceptanceRecord(words=words_of(asked.body), accepted=accepted)
-    name = record_name(asked.id, settings.context.run_attempt)
+    name, members = record_name(asked.id, settings.context.run_attempt), {RECORD: json_of(record).encode()}
     try:
-        case.artifacts(None).upload(name, {RECORD: json_of(record).encode()}, retention_days=settings.retention_days)
+        case.artifacts(None).upload(name, members, retention_days=settings.retention_days)
     except ArtifactError as problem:
         return Response(render_reply("not_stored", why=problem.message))
     return Response(said, is_done=True, runs_again=run)
@@ -233,18 +251,14 @@ def pinned(command: RunAgain | RunCommit, pull: PullRequest, repository_id: int)
     """
     if isinstance(command, RunCommit):
         return command.commit
-    return pull.head.sha if pull.head.is_of(repository_id) else None
+    return pull.head.sha if pull.head.repository_id == repository_id else None
 
 
 def requested(case: CiContext) -> ActionSettings | None:
     """What the comment of the event asks to run, if anything: settings with the pull request, whose head it names.
 
-    This is asked anew in the job that runs, whatever an earlier job has put out: hours may lie between, if somebody has
-    to approve the job.
-
-    Raises:
-        ConfigError: It may not be run, or not any more.
-        GitHubError: GitHub did not tell.
+    It is asked anew in the job that runs, whatever an earlier job has put out: hours may lie between, if somebody has
+    to approve the job. Raises `ConfigError` where it may not be run, or not any more.
     """
     settings, event = case.settings, case.settings.event
     command = parse_command(event.comment.body if event.comment else "")
@@ -268,3 +282,85 @@ def requested(case: CiContext) -> ActionSettings | None:
         why = "The commit that this run is for is not (any more) the newest of an open pull request."
     hint = "Nothing was run. Look at the pull request again, and write a new comment."
     raise ConfigError(why, hint=hint, code="EVENT_REFUSED")
+
+
+# --- what was accepted -----------------------------------------------------------------------------------------------
+
+
+def record_name(comment_id: int, attempt: int) -> str:
+    """Name of the artifact with the record of a comment."""
+    return f"zelda-accepted.{comment_id}.{attempt}"
+
+
+def reply_key(comment_id: int) -> str:
+    """The key of the reply to a comment."""
+    return f"reply-{comment_id}"
+
+
+def words_of(body: str) -> str:
+    """A hash of the words of a comment."""
+    return hashlib.sha256(body.replace("\r\n", "\n").encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def may_write(api: Api, login: str) -> bool:
+    """Whether somebody may write to the repository at this moment."""
+    with tolerating({"GITHUB_NOT_FOUND"}):
+        found = api.get(f"collaborators/{quote(login, safe='')}/permission")
+        return isinstance(found, dict) and found.get("permission") in {"admin", "maintain", "write"}
+    return False
+
+
+def read_acceptances(api: Api, number: int) -> tuple[Acceptance, ...]:
+    """The acceptances on a pull request that hold now, the oldest first.
+
+    One holds as long as the comment that asked for it stands there with the same words, Zelda's answer to it stands
+    there untouched, and its author may write now. The criteria are in an artifact of the run that answered: that was
+    started by a comment, so that it ran on the default branch, and no pull request had a say in what it stored. In
+    comments anybody can type, and other workflows post in our name what forks have written: they only name the run.
+    """
+    thread, allowed = read_thread(api, number), cache(partial(may_write, api))
+    found: list[Acceptance] = []
+    for asked in thread.of_people:
+        is_asked = isinstance(parse_command(asked.body), AcceptCriteria)
+        answers = thread.marked(reply_key(asked.id))[:MAX_ANSWERS] if is_asked else []
+        records = (record for answer in answers if (record := _record(api, answer, asked)))
+        if answers and allowed(asked.author) and (record := next(records, None)):
+            found += record.accepted
+    return tuple(found)
+
+
+def _record(api: Api, answer: ListedComment, asked: Comment) -> AcceptanceRecord | None:
+    """What the run of which an answer tells has stored for the comment that was answered."""
+    order = answer.order
+    if order is None or answer.edited_at:
+        return None
+    with suppress(ArtifactError, ValidationError), tolerating(ABSENT):
+        stored = artifacts_of_run(api, order.run_id) if read_run(api, order.run_id).event == "issue_comment" else []
+        for artifact in stored:
+            if artifact.name == record_name(asked.id, order.run_attempt):
+                data = read_members(api, artifact, {RECORD}, MAX_RECORD_BYTES).get(RECORD, b"")
+                record = AcceptanceRecord.model_validate_json(data)
+                return record if record.words == words_of(asked.body) else None
+    return None
+
+
+def pull_request_in(event: Event) -> int | None:
+    """The pull request whose acceptances count for an event: in a merge queue, the one that is about to be merged."""
+    queued = _QUEUED.fullmatch(event.merge_group.head_ref) if event.merge_group else None
+    return int(queued[1]) if queued else event.pull_request.number if event.pull_request else None
+
+
+def apply_acceptances(result: CiResult, pull_request: int | None = None) -> None:
+    """Take what was accepted on a pull request, by default the event's, out of what turns the check red."""
+    case = result.case
+    pull_request = pull_request or pull_request_in(case.settings.event)
+    if case.api is None or pull_request is None or not is_about_criteria(result.gate):
+        return
+    try:
+        result.acceptances = read_acceptances(case.api, pull_request)
+    except GitHubError as problem:
+        unknown = "what was accepted on this pull request is not known, and counts for nothing"
+        result.note(f"{unknown}: {problem.message}")
+    for noted in result.gate.accepted:
+        by, because = noted.acceptance.by, noted.acceptance.because
+        case.log.say(sentence(f"accepted by {by}: {gate_sentence(noted.reason)}; because {because}"))

@@ -1,27 +1,43 @@
-"""Runs the suites; compares, stores and reports what they show. Each step leaves what the next may fail to add to."""
+"""Runs the suites, or reads what another workflow has stored of them; compares, stores and reports what they show.
+
+Each step leaves what the next may fail to add to.
+"""
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from zelda_ci.ci import baseline, publish, storing
-from zelda_ci.ci.acceptances import apply_acceptances
+from zelda_ci.ci import baseline, publish
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.evidence import Evidence, with_pool
-from zelda_ci.ci.nightly import keep_watch
-from zelda_ci.ci.stored_artifacts import RESULTS
+from zelda_ci.ci.conversation import apply_acceptances
+from zelda_ci.ci.event import BaselineTarget
+from zelda_ci.ci.stored import RESULTS, Evidence, read_stored, results_by_job, with_pool
+from zelda_ci.compare.drift import night_of, watch, with_night
 from zelda_ci.compare.pool import summarize_pool
+from zelda_ci.domain.ci import BaselineState
+from zelda_ci.domain.nights import Drift, NightlyHistory
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.run import BatchResult, batch_of
-from zelda_ci.errors import ZeldaError
+from zelda_ci.errors import ArtifactError, GitHubError, StorageError, ZeldaError
 from zelda_ci.files.atomic import write_whole
+from zelda_ci.github.kept_text import close_issue, find_issues, keep_issue
+from zelda_ci.github.repository import PullRequest, of_workflow_run
 from zelda_ci.pipeline.batch import ending_signals, handlers_kept
 from zelda_ci.pipeline.comparing import compare_arms, compare_sides
+from zelda_ci.report.builders import history as words
 from zelda_ci.report.comment.annotations import closing_line
+from zelda_ci.report.comment.view import FOREIGN, ci_view
+from zelda_ci.report.markdown import render_comment, render_drifts
 from zelda_ci.report.text import json_of
 from zelda_ci.storage.references import SideReference
+
+# Of one run of another workflow: its author may have stored any number, and each would be a comment.
+MAX_JOBS = 10
+# Whoever could not read the history tonight may tomorrow: what it knows is not gone.
+NOT_READ = frozenset({BaselineState.UNREACHABLE, BaselineState.NOT_PERMITTED, BaselineState.INVALID})
 
 T = TypeVar("T")
 
@@ -37,7 +53,7 @@ def evaluate(
     Raises:
         ZeldaError: Nothing could be run, or its results could not be written.
     """
-    storing.clear_files(case)
+    publish.clear_files(case)
     batch = emptying(case, run)
     for note in batch.notes:
         case.log.report("warning", note, title="Not in the tested tree")
@@ -50,17 +66,56 @@ def evaluate(
             publish.record(result, quiet=True)
     result.cancelled = batch.interrupted
     looking = (_add_earlier, keep_watch, compare, lambda it: emptying(case, partial(explain, it)))
-    steps = (*looking, apply_acceptances, storing.store_results, storing.store_pages)
-    _until_cancelled(result, *steps)
+    _until_cancelled(result, *looking, apply_acceptances, publish.store_results, publish.store_pages)
     with undisturbed():
         publish.publish_results(result)
         if result.cancelled and "artifact-id" not in result.outputs:
-            storing.store_trials(result)
+            publish.store_trials(result)
     _until_cancelled(result, publish.comment)
     with undisturbed():
         publish.record(result, quiet=True)
         case.log.say(closing_line(result.report))
     return result.report.outcome.exit_code
+
+
+def _until_cancelled(result: CiResult, *steps: Callable[[CiResult], None]) -> None:
+    """Do what adds to results that are there already; what fails is noted beside them.
+
+    After a signal nothing more is asked of anybody far away: the runner waits for seconds only.
+    """
+    try:
+        for step in steps if not result.cancelled else ():
+            try:
+                step(result)
+            except ZeldaError as problem:
+                result.notes.append(problem.message)
+    except KeyboardInterrupt:
+        result.cancelled = True
+
+
+def emptying(case: CiContext, run: Callable[[], T]) -> T:
+    """What a run of suites gives; however it ends, nothing stays in the files in which we speak to the runner.
+
+    Whatever ran in the sessions may have found them.
+    """
+    try:
+        with handlers_kept():
+            return run()
+    finally:
+        with undisturbed():
+            case.log.forget_files()
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """What is written on this machine takes an instant, and is written to its end."""
+    with handlers_kept():
+        for number in ending_signals():
+            signal.signal(number, signal.SIG_IGN)
+        yield
+
+
+# --- trials that count, and their comparison -------------------------------------------------------------------------
 
 
 def _add_earlier(result: CiResult) -> None:
@@ -100,38 +155,125 @@ def compare(result: CiResult) -> None:
     case.log.say(found.origin.sentence)
 
 
-def _until_cancelled(result: CiResult, *steps: Callable[[CiResult], None]) -> None:
-    """Do what adds to results that are there already; what fails is noted beside them.
+# --- scheduled runs on the default branch: a row of the history, and one issue about drift ---------------------------
 
-    After a signal nothing more is asked of anybody far away: the runner waits for seconds only.
-    """
+
+def is_nightly(case: CiContext) -> bool:
+    """Whether this run fills pool and history; one that is given what to compare with does not."""
+    settings = case.settings
+    is_scheduled = case.decision.is_of_base and settings.context.event_name == "schedule"
+    return is_scheduled and settings.nightly != "off" and settings.compare and settings.baseline is None
+
+
+def keep_watch(result: CiResult) -> None:
+    """Add the row of this night, and tell what it shows; a token that may write no issue costs a line."""
+    case, stored = result.case, result.evidence
+    if not is_nightly(case):
+        return
+    before = stored.nights
+    if stored.damage:
+        result.note(words.not_readable(stored.damage, older=len(before.nights)), "warning")
+    night = night_of(result.batch.runs)
+    if night is None or result.batch.interrupted:
+        return
+    now = watch(with_night(before, night.replace(run=case.settings.context.run_id)))
+    result.evidence = stored.replace(nights=now)
+    for note in words.drift_notes(before.drifts, now.drifts):
+        result.note(note, "warning", "Drift")
+    known = (*now.drifts, *before.drifts)
+    # Where nothing is known of, an issue may be left that could not be closed, or of a history that was lost.
+    is_known = known or before.nights or stored.origin.state not in NOT_READ
+    if case.settings.nightly != "watch" or not is_known:
+        return
     try:
-        for step in steps if not result.cancelled else ():
-            try:
-                step(result)
-            except ZeldaError as problem:
-                result.notes.append(problem.message)
-    except KeyboardInterrupt:
-        result.cancelled = True
+        result.evidence = stored.replace(nights=_with_issue(case, before, now))
+    except GitHubError as problem:
+        if not all(drift.accepted for drift in known):
+            result.note(words.no_issue(problem), "notice")
 
 
-def emptying(case: CiContext, run: Callable[[], T]) -> T:
-    """What a run of suites gives; however it ends, nothing stays in the files in which we speak to the runner.
+def _with_issue(case: CiContext, before: NightlyHistory, now: NightlyHistory) -> NightlyHistory:
+    """Keep the issue of one job; returns the history with what is known of it."""
+    api, context, key = case.github, case.settings.context, f"drift-{publish.comment_key(case)}"
+    here = context.url_of(context.run_id)
 
-    Whatever ran in the sessions may have found them.
+    def body(drifts: Sequence[Drift], ending: str = "") -> str:
+        return render_drifts(words.drift_issue(drifts, now.nights, url_of=context.url_of, url=here, ending=ending))
+
+    ours = find_issues(api, key, now.author)
+    # While the issue that told of it is closed, or gone, somebody knows and wants to hear no more of it.
+    numbers = {None, *(issue.number for issue in ours)}
+    now = now.replace(drifts=tuple(drift.replace(accepted=drift.issue not in numbers) for drift in now.drifts))
+    waiting = [drift for drift in now.drifts if not drift.accepted]
+    if not waiting:
+        ending = words.OVER if before.nights else words.LOST
+        for issue in ours:
+            close_issue(api, issue, key, body([drift for drift in before.drifts if not drift.accepted], ending))
+            case.log.say(f"Issue {issue.number} was closed. {ending}")
+        return now
+    issue, done = keep_issue(api, ours[0] if ours else None, key, words.issue_title(waiting), body(waiting))
+    case.log.say(f"Issue {issue.number} was {done}: {issue.url}")
+    for spare in ours[1:]:
+        kept = words.drift_issue((), (), url=issue.url, ending=words.KEPT_ELSEWHERE, place="the older issue")
+        close_issue(api, spare, key, render_drifts(kept))
+    marked = tuple(drift if drift.accepted else drift.replace(issue=issue.number) for drift in now.drifts)
+    return now.replace(drifts=marked, author=issue.author)
+
+
+# --- what another workflow has evaluated, without the right to comment -----------------------------------------------
+
+
+def report_stored(case: CiContext) -> int:
+    """Tell the pull request what each job of its workflow stored under the wanted name; returns the exit code.
+
+    Whoever opened the pull request may have written every byte of it. So nothing but validated JSON is taken, the pull
+    request is found by what GitHub says, and comparison and text are made anew.
+
+    Raises:
+        ZeldaError: It could not be reported, or what is stored is not what Zelda stores.
     """
-    try:
-        with handlers_kept():
-            return run()
-    finally:
-        with undisturbed():
-            case.log.forget_files()
+    api, settings, run = case.github, case.settings, case.settings.event.workflow_run
+    assert run  # noqa: S101 - the event was decided by it
+    own = settings.context.repository_id
+    newest = results_by_job(api, run.id, settings.artifact_name)
+    if not newest:
+        return _nothing(case, "That run stored no results (it was skipped, failed before them, or they have expired).")
+    for stem, artifact in [*newest.items()][:MAX_JOBS]:
+        try:
+            stored = read_stored(api, artifact, {"repository_id": own, "run_id": run.id, "head_sha": run.head_sha})
+        except (ArtifactError, StorageError) as problem:
+            problem.message = f"The stored results {artifact.name} are refused: {problem.message}"
+            raise
+        provenance, batch, earlier = stored.provenance, stored.batch, stored.pool.trials
+        job = replace(case, evaluated=provenance, refused=provenance.refused, context_size=provenance.context_size)
+        if job.identity.stem != stem:
+            # A job may have been given an artifact-name that begins like another's.
+            continue
+        pull_request = of_workflow_run(api, own, run, provenance.pull_request)
+        if pull_request is None:
+            return _nothing(case, "No open pull request has the tested commit as its head: it moved on, or was closed.")
+        if batch.interrupted:
+            _nothing(case, "That run was cancelled: what it stored is for the next run of the pull request.")
+            continue
+        # The commit that was tested against, as far as it is one of the base branch.
+        base = settings.baseline_branch or PullRequest.of(api.get(f"pulls/{pull_request}")).base.ref
+        target = BaselineTarget(base, head=provenance.base_sha or provenance.head_sha) if settings.compare else None
+        job = replace(job, decision=replace(case.decision, target=target))
+        # Trials of earlier runs of the pull request count, as they did in the check.
+        limits = {each.suite: each.config.pool for each in (*earlier, *batch.runs)}
+        found = baseline.resolve_baseline(job).replace(earlier=earlier, limits=limits)
+        result = CiResult(job, batch, found, has_siblings=len(newest) > 1, outputs={"artifact-id": str(artifact.id)})
+        if run.head_repository_id != own:
+            result.notes.append(FOREIGN)
+        compare(result)
+        apply_acceptances(result, pull_request)
+        case.log.record(render_comment(ci_view(result.report)))
+        publish.publish_to(result, pull_request)
+        if url := result.outputs.get("comment-url"):
+            case.log.record(outputs={"comment-url": url})
+    return 0
 
 
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """What is written on this machine takes an instant, and is written to its end."""
-    with handlers_kept():
-        for number in ending_signals():
-            signal.signal(number, signal.SIG_IGN)
-        yield
+def _nothing(case: CiContext, why: str) -> int:
+    case.log.report("notice", why, title="Nothing to comment on")
+    return 0

@@ -9,13 +9,12 @@ import anyio
 from zelda_ci.ci import baseline
 from zelda_ci.ci.base import BaseSource
 from zelda_ci.ci.context import CiContext
-from zelda_ci.ci.evidence import Evidence
+from zelda_ci.ci.stored import Evidence
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
-from zelda_ci.domain.steering import SteeringChange
+from zelda_ci.domain.manifest import SteeringChange
 from zelda_ci.errors import ZeldaError
-from zelda_ci.pipeline.changed_files import read_changes
-from zelda_ci.pipeline.selecting import evidence, project_files
+from zelda_ci.pipeline.fingerprints import evidence, project_files, read_changes
 from zelda_ci.selection.choice import SuiteChoice, choose, run_if_either, steering_changes, trials_may_tell
 from zelda_ci.selection.effects import ChangeSet
 from zelda_ci.workspace.git import borrowing
@@ -71,10 +70,11 @@ def choose_suites(case: CiContext, loaded: LoadedProject, source: BaseSource) ->
     return ChosenSuites(choices, stored, steering, tuple(it.path for it in changes.files if it.path not in paths))
 
 
-def changed_steering(case: CiContext, loaded: LoadedProject, source: BaseSource) -> tuple[SteeringChange, ...]:
+def changed_steering(case: CiContext, source: BaseSource) -> tuple[SteeringChange, ...]:
     """What the pull request changes of the files that steer, whatever suites there are."""
     if source.commit is None or source.is_foreign:
         return ()
+    loaded = source.alone(case.root)
     project = project_files(loaded, loaded.root.resolve().relative_to(source.top).as_posix())
     return steering_changes(_changes(case, source, source.commit, project.folder), (), project)
 

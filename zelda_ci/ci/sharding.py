@@ -15,22 +15,20 @@ from zelda_ci import __version__
 from zelda_ci.ci import evaluate, publish
 from zelda_ci.ci.baseline import pull_request_of
 from zelda_ci.ci.context import CiContext
-from zelda_ci.ci.evidence import Evidence, PinnedPlan
-from zelda_ci.ci.stored_artifacts import RESULTS, read_members
-from zelda_ci.ci.storing import HURRY_SECONDS, clear_files, upload
+from zelda_ci.ci.publish import HURRY_SECONDS, clear_files, upload
+from zelda_ci.ci.stored import RESULTS, Evidence, PinnedPlan, read_members
 from zelda_ci.compare.pool import is_usable
 from zelda_ci.compare.shards import difference, digest_of
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.outcome import Outcome, batch_outcome
-from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
-from zelda_ci.domain.shards import ShardOf, ShardPart, ShardPlan
+from zelda_ci.domain.run import BatchResult, RunResult, ShardOf, ShardPart, ShardPlan, empty_batch
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.errors import StorageError, ZeldaError
 from zelda_ci.files.atomic import write_whole
 from zelda_ci.github.repository import Artifact, artifacts_of_run
 from zelda_ci.pipeline import shards
 from zelda_ci.pipeline.shards import MAX_ARCHIVE_BYTES, MAX_MEMBER_BYTES, describe, read_part
-from zelda_ci.report.text import escape_markdown, json_of, sentence
+from zelda_ci.report.text import escape_markdown, json_of
 from zelda_ci.storage import codec
 
 PLAN = "zelda-plan.json"
@@ -186,8 +184,8 @@ def _refusal_in_comment(case: CiContext) -> Iterator[None]:
         yield
     except ZeldaError as problem:
         if case.settings.mode == "merge":
-            text = "\n\n".join(escape_markdown(sentence(line)) for line in problem.user_message.splitlines())
-            publish.replace_comment(case, f"### Zelda could not put the shards together\n\n{text}\n")
+            text = publish.problem_text("Zelda could not put the shards together", problem.user_message)
+            publish.replace_comment(case, text)
         raise
 
 

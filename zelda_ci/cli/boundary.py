@@ -1,23 +1,124 @@
-"""Where a command ends: failures become one sentence and an exit code, and details go to a log."""
+"""Where a command meets the world: what it prints, its debug log, and how it ends.
+
+Failures become one sentence and an exit code. The log has tracebacks and remarks of Zelda's own modules, without the
+secrets of this environment.
+"""
 
 import errno
 import io
+import logging
 import os
 import select
 import signal
 import sys
+import traceback
 from contextlib import suppress
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
 from typing import Any, TextIO
 
 import click
 from click.shell_completion import shell_complete
 
 from zelda_ci.cli.commands import zelda
-from zelda_ci.cli.output import echo, explain, keep, listen, print_error
-from zelda_ci.errors import EXIT_INTERRUPTED, ZeldaError
+from zelda_ci.errors import EXIT_INTERRUPTED, ConfigError, NotStoredError, ZeldaError
+from zelda_ci.files import atomic, untrusted
+from zelda_ci.imports import one_at_a_time
+from zelda_ci.report.text import inert
 
+MAX_LOG_BYTES = 5_000_000
+LOGGER = logging.getLogger("zelda_ci")
 # What writing means where the reader (head, less) has gone: nothing is wrong, and nothing more can be said.
 LEFT = {errno.EPIPE, errno.ECONNRESET}
+OUR_FAILURE = 2
+# What a process can end with; the system cuts off more, and 256 would be a success.
+MAX_EXIT_CODE = 255
+
+
+def echo(text: str = "", *, err: bool = False, nl: bool = True, fg: str | None = None, dim: bool = False) -> None:
+    """Print a text for people: names and messages of a tested project cannot act on their terminal."""
+    click.secho(inert(text), err=err, nl=nl, fg=fg, dim=dim or None, bold=fg == "red" or None)
+
+
+def print_error(message: str, hint: str | None = None) -> None:
+    """Print what is wrong, and on a line of its own what to do next."""
+    echo("error: ", fg="red", nl=False, err=True)
+    echo(message, err=True)
+    if hint:
+        echo(hint, dim=True, err=True)
+
+
+def echo_raw(text: str, *, nl: bool = True) -> None:
+    """Print a text for programs, which read it as it is."""
+    click.echo(text, nl=nl)
+
+
+def typed_path(path: Path) -> str:
+    """A path that can be pasted into the shell that Zelda was started from."""
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative
+
+
+def redacted(text: str) -> str:
+    """Text without the secrets of this environment."""
+    with one_at_a_time("zelda_ci.config.environment"):
+        from zelda_ci.config.environment import read_environment  # noqa: PLC0415 - `zelda --help` needs none of it
+        from zelda_ci.redact import Redactor  # noqa: PLC0415
+
+    try:
+        return Redactor(read_environment(os.environ).secrets)(text)
+    except ConfigError:
+        # What is wrong with the environment is being told already; the shapes of well-known keys are masked still.
+        return Redactor()(text)
+
+
+class DebugLog(RotatingFileHandler):
+    """The user's own file. What cannot be kept disturbs nobody."""
+
+    is_lost = False
+
+    def _open(self) -> io.TextIOWrapper:
+        folder = Path(self.baseFilename).parent
+        atomic.make_folder(folder)
+        log = open(self.baseFilename, "a", encoding="utf-8", opener=untrusted.open_regular)  # noqa: SIM115
+        atomic.hand_over(log.fileno(), folder)
+        return log
+
+    def format(self, record: logging.LogRecord) -> str:
+        return redacted(super().format(record))
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        self.is_lost = True
+
+
+def listen() -> None:
+    """Take the remarks of all modules: without a handler of their own they would be printed across the display."""
+    state = Path(os.environ.get("XDG_STATE_HOME", ""))
+    # Without a home nothing can be kept.
+    folder = state if state.is_absolute() else Path(os.environ.get("HOME", os.devnull), ".local/state")
+    log = DebugLog(folder / "zelda/debug.log", maxBytes=MAX_LOG_BYTES, backupCount=1, delay=True)
+    log.setFormatter(logging.Formatter("--- %(asctime)s %(name)s: %(message)s"))
+    LOGGER.setLevel(logging.INFO)
+    LOGGER.propagate = False
+    LOGGER.handlers = [log]
+
+
+def explain(problem: ZeldaError) -> None:
+    """Tell the user of a failure: what is wrong, what to do next, and where the details are."""
+    print_error(problem.message, problem.hint)
+    log = keep(problem)
+    # Of a mistake in what the user wrote, the message says all there is.
+    if log and not isinstance(problem, ConfigError | NotStoredError):
+        echo(f"debug log: {log}", dim=True, err=True)
+
+
+def keep(problem: BaseException) -> str | None:
+    """Log the traceback; show it when the user asked to. Where the log is, if it could be kept."""
+    if "--verbose" in sys.argv:
+        echo(redacted("".join(traceback.format_exception(problem))), dim=True, err=True)
+    LOGGER.error("failed", exc_info=problem)
+    kept = [Path(log.baseFilename) for log in LOGGER.handlers if isinstance(log, DebugLog) and not log.is_lost]
+    return typed_path(kept[0]) if kept else None
 
 
 class CommandOutput(io.FileIO):
@@ -63,11 +164,6 @@ def take_over() -> CommandOutput | None:
             buffer, encoding = io.BufferedWriter(outputs[number]), stream.encoding if stream else "utf-8"
             setattr(sys, name, io.TextIOWrapper(buffer, encoding, errors="replace", line_buffering=True))
     return outputs.get(1)
-
-
-OUR_FAILURE = 2
-# What a process can end with; the system cuts off more, and 256 would be a success.
-MAX_EXIT_CODE = 255
 
 
 def run(argv: list[str]) -> int:

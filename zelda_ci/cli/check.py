@@ -2,8 +2,8 @@
 
 import json
 import os
-import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +14,25 @@ from rich.text import Text
 
 from zelda_ci import app
 from zelda_ci.cli import options, reporters
-from zelda_ci.cli.output import echo, echo_raw
+from zelda_ci.cli.boundary import echo, echo_raw
+from zelda_ci.config.document import DEFAULT
 from zelda_ci.config.environment import read_environment
-from zelda_ci.config.merge import DEFAULT, LoadedSuite
-from zelda_ci.config.project import InvalidConfigError, load
+from zelda_ci.config.project import InvalidConfigError, load, without_suites
 from zelda_ci.config.schema import entries
 from zelda_ci.config.selection import select
+from zelda_ci.config.suite_file import LoadedSuite
 from zelda_ci.domain.numbers import format_count, some_of
 from zelda_ci.pipeline.comparing import newest_results
+from zelda_ci.pipeline.fingerprints import MAX_TRIALS
 from zelda_ci.pipeline.invocation import RunOrder, settled
 from zelda_ci.pipeline.linting import Linter
-from zelda_ci.pipeline.selecting import MAX_TRIALS
-from zelda_ci.report import terminal
-from zelda_ci.report.terminal.pages import print_checks
+from zelda_ci.report.builders.gate import gate_sentence
+from zelda_ci.report.builders.steering import context_report, too_large
+from zelda_ci.report.terminal.pages import print_checks, print_details
 from zelda_ci.report.text import inert, sentence
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.survey.folder import survey
+from zelda_ci.workspace.source import BaseOrder
 
 
 @click.command(
@@ -48,13 +51,8 @@ def check(order: RunOrder, *, project: Path, as_json: bool) -> int:
     `zelda run` and `zelda ci` do the same before they spend anything, and remember what went well.
     """
     invocation = app.Invocation(app.load(project, order.names), order, read_environment(os.environ))
-    reporters.ask_about_isolation(invocation)
-    with terminal.Progress(terminal.open_console(sys.stderr if as_json else sys.stdout)) as emit:
-        found = invocation.check(emit)
-    if as_json:
-        reporters.print_json(found)
-    else:
-        print_checks(terminal.open_console(sys.stdout), found)
+    found = reporters.carry_out(invocation, invocation.check, as_json=as_json)
+    reporters.print_found(found, print_checks, as_json=as_json)
     return found.exit_code
 
 
@@ -77,7 +75,7 @@ def lint(*, names: tuple[str, ...], project: Path, judge: bool, as_json: bool) -
     trials = newest_results(ResultStore(loaded.results_dir), {suite.name: MAX_TRIALS for suite in suites})
     settings, idle = read_environment(os.environ), {}
     if judge:
-        with terminal.Progress(terminal.open_console(sys.stderr)) as emit:
+        with reporters.listener(as_json=True) as emit:
             idle = app.Invocation(loaded, RunOrder(names, working_tree=True), settings).judge_idle(emit)
     found = Linter(survey(loaded.root, settings), trials, idle).report(suites, whole=not names)
     if as_json:
@@ -192,3 +190,32 @@ def _setting(key: str, value: Any, origin: object) -> tuple[tuple[str, str], ...
             text = "" if value is None else str(value)
     style = "dim" if origin == DEFAULT else ""
     return (f"  {key}", "cyan"), (sentence(text, MAX_VALUE_LENGTH) or "-", style), (str(origin), "dim")
+
+
+@click.command(
+    epilog="Examples: `zelda context` lists the files as they are; `zelda context --against main` shows what a branch "
+    "changes; `zelda context --max-always-on 12k` fails above that. Exit codes: 0 listed, 1 more is always there "
+    "than --max-always-on or gate.maxAlwaysOnTokens allows, 2 it could not be listed."
+)
+@click.argument("folder", type=options.FOLDER, default=".", metavar="[PATH]")
+@click.option("--against", metavar="REF", help="Show what differs from this branch, tag or commit.")
+@options.overrides("context")
+@options.as_json
+def context(order: RunOrder, *, folder: Path, against: str | None, as_json: bool) -> int:
+    """Show what your steering files take of every session's context, in tokens.
+
+    Claude Code starts in a private copy of the project at PATH, and lists what a session is given: CLAUDE.md files,
+    rules, skills, sub-agents, MCP tools. Shown is what is always in context, what comes on demand, and which
+    descriptions are cut. No model is asked and nothing is spent; no suite is needed.
+
+    With a key, Anthropic counts the tokens, which is free. Without one all numbers are estimates, and say so.
+    """
+    order = replace(order, working_tree=True, against=BaseOrder(against) if against else None)
+    invocation = app.Invocation(without_suites(folder), order, read_environment(os.environ))
+    found = reporters.carry_out(invocation, invocation.context, as_json=as_json)
+    limit = invocation.suites[0].gate.max_always_on_tokens
+    excess, details = too_large(found.head, limit), context_report(found, limit=limit)
+    reporters.print_found(found, lambda console, _: print_details(console, details), as_json=as_json)
+    if as_json and excess:
+        echo(f"error: {gate_sentence(excess)}", err=True)
+    return 1 if excess else 0

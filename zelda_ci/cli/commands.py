@@ -1,10 +1,13 @@
-"""The table of commands. A command's module is imported when it is called, so that none waits for the others'."""
+"""The table of commands, and those about Zelda itself. The module of another is imported when it is called."""
 
+import re
 from importlib import import_module
 
 import click
+from click.shell_completion import CompletionItem, get_completion_class
 
 from zelda_ci import __version__
+from zelda_ci.errors import explanations
 
 # Whoever has installed Zelda has no docs/ folder.
 PAGES_URL = "https://github.com/zelda-ci/zelda-ci/blob/main"
@@ -36,8 +39,14 @@ COMMANDS = {
     "completion": ("Make your shell complete commands, suites and run ids.", "docs/history.md#shell-completion"),
     "demo": ("Watch two suites run, replayed from a recording; no key needed.", "README.md"),
 }
-STORED = dict.fromkeys(("list", "show", "coverage", "rejudge", "prune"), "stored")
-MODULES = {"new": "init", "import": "init", "merge": "run", "validate": "check", "lint": "check", **STORED}
+MODULES = {
+    **dict.fromkeys(("new", "import"), "init"),
+    **dict.fromkeys(("validate", "lint", "context"), "check"),
+    **dict.fromkeys(("merge", "why"), "run"),
+    **dict.fromkeys(("list", "show", "report", "history", "compare", "coverage", "rejudge", "prune"), "stored"),
+    **dict.fromkeys(("explain", "completion"), "commands"),
+}
+LINK = re.compile(r"\[([^]]+)\]\(([^)]+)\)")
 
 
 class _Table(click.Group):
@@ -71,3 +80,37 @@ def zelda(*, verbose: bool) -> None:
     Suites are YAML files with a prompt and acceptance criteria. Each runs in a real Claude Code session, in a private
     copy of the project. The results are files under .zelda/.
     """
+
+
+@click.command(
+    epilog='bash: add `eval "$(zelda completion bash)"` to ~/.bashrc; zsh: `eval "$(zelda completion zsh)"` to '
+    "~/.zshrc; fish: `zelda completion fish > ~/.config/fish/completions/zelda.fish`.",
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(*, shell: str) -> None:
+    """Print the script that makes your shell complete commands, options, suites, run ids and batch ids."""
+    kind = get_completion_class(shell)
+    assert kind is not None  # noqa: S101 - the three shells that click knows
+    click.echo(kind(zelda, {}, "zelda", "_ZELDA_COMPLETE").source())
+
+
+def _codes(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(code) for code in explanations() if code.startswith(incomplete.upper())]
+
+
+@click.command(epilog="Examples: `zelda explain API_KEY_MISSING`; `zelda explain budget` for all codes about budgets.")
+@click.argument("words", nargs=-1, required=True, metavar="CODE|WORD...", shell_complete=_codes)
+def explain(*, words: tuple[str, ...]) -> None:
+    """Say what an error code means, and what to do.
+
+    CODE is `failure.code` of a result. Other words find every code whose explanation has them all.
+    """
+    code, table = "_".join(words).upper().replace("-", "_"), explanations()
+    texts = {name: f"{name} {it.meaning} {it.action}".lower() for name, it in table.items()}
+    found = [code] if code in table else [name for name in texts if all(word.lower() in texts[name] for word in words)]
+    if not found:
+        raise click.UsageError(f"No error code is {' '.join(words)!r}, and no explanation has these words.")
+    for name in found:
+        # As a terminal shows it, with full addresses of pages.
+        text = LINK.sub(rf"\1 ({PAGES_URL}/docs/\2)", f"{name}: {table[name].meaning}\n  {table[name].action}")
+        click.echo(text)

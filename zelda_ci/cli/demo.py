@@ -13,7 +13,7 @@ import anyio
 import click
 
 from zelda_ci import app, process
-from zelda_ci.cli.output import echo
+from zelda_ci.cli.boundary import echo
 from zelda_ci.cli.reporters import HTML, Reporting, RunReport
 from zelda_ci.config.environment import read_environment
 from zelda_ci.domain.run import BatchResult

@@ -3,7 +3,6 @@
 import os
 import re
 import shlex
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ import click
 
 from zelda_ci import app
 from zelda_ci.cli import options, reporters
-from zelda_ci.cli.output import echo
+from zelda_ci.cli.boundary import echo
 from zelda_ci.config import init as scaffold
 from zelda_ci.config.environment import EnvironmentSettings, read_environment
 from zelda_ci.config.files import suite_files
@@ -26,7 +25,6 @@ from zelda_ci.domain.numbers import some_of
 from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.files import untrusted
 from zelda_ci.pipeline.invocation import RunOrder
-from zelda_ci.report import terminal
 from zelda_ci.survey.folder import Survey, survey
 
 MAX_CHOICES = 9
@@ -125,7 +123,7 @@ def _try(
     try:
         invocation = app.Invocation(app.load(found.root, names), RunOrder(names, working_tree=True), settings)
         reporters.ask_about_isolation(invocation, asks=asks)
-        with terminal.Progress(terminal.open_console(sys.stdout)) as emit:
+        with reporters.listener(as_json=False) as emit:
             report = invocation.check(emit, only_commands=True)
         checks = {check.subject: check for check in report.checks}
         if any(line.key not in checks for line in commands):

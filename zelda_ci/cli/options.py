@@ -10,14 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
-from zelda_ci.cli import completion
+from zelda_ci.config import files
+from zelda_ci.config.project import load, results_folder
 from zelda_ci.config.schema import ConfigKey, choices, kinds
+from zelda_ci.config.selection import usual_name
 from zelda_ci.config.source import plain_value
-from zelda_ci.errors import ConfigError
+from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.overrides import SOURCES, Given, Overrides, about, value_of
 from zelda_ci.pipeline.invocation import RunOrder
+from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.source import BaseOrder
+
+MAX_OFFERED = 200
 
 
 class OptionType(click.ParamType[Any]):
@@ -77,10 +83,35 @@ def together(*options: Decorator) -> Decorator:
     return lambda function: reduce(lambda inner, option: option(inner), reversed(options), function)
 
 
+def complete_suites(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of the project's suites; of files that are broken, those that they probably have."""
+    folder = Path(ctx.params.get("project") or ".")
+    try:
+        names = [suite.resolved.name for suite in load(folder).suites]
+    except ZeldaError:
+        found = files.suite_files(files.find_root(folder), files.DEFAULT_TEST_DIR)
+        names = [usual_name(path.name) for path in found]
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+def complete_runs(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Runs and batches, the newest first."""
+    try:
+        stored = ResultStore(results_folder(Path(ctx.params.get("project") or "."))).overview().runs
+    except ZeldaError:
+        return []
+    items = {"latest": "the newest", "latest~1": "the one before"} if stored else {}
+    items |= {f"latest:{run.suite}": f"the newest of {run.suite}" for run in stored}
+    items |= {run.batch_id: f"batch of {run.started_at:%Y-%m-%d %H:%M} UTC" for run in stored}
+    items |= {run.run_id: run.outcome.value for run in stored}
+    offered = [CompletionItem(name, help=meaning) for name, meaning in items.items() if name.startswith(incomplete)]
+    return offered[:MAX_OFFERED]
+
+
 MOMENT = OptionType(moment, "time")
 FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
-NAMES: dict[str, Any] = {"nargs": -1, "metavar": "[SUITE]...", "shell_complete": completion.suites}
+NAMES: dict[str, Any] = {"nargs": -1, "metavar": "[SUITE]...", "shell_complete": complete_suites}
 
 project = click.option(
     "--project", type=FOLDER, default=".", metavar="DIR", help="Folder of the project (default: the current one)."
@@ -90,7 +121,7 @@ suites = click.option(
     "suites",
     multiple=True,
     metavar="NAME",
-    shell_complete=completion.suites,
+    shell_complete=complete_suites,
     help="Only this suite; may be given several times.",
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON; all else goes to standard error.")

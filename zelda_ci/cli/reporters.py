@@ -7,14 +7,15 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
+from rich.console import Console
 
 from zelda_ci.app import Invocation
+from zelda_ci.cli.boundary import echo, echo_raw, typed_path
 from zelda_ci.cli.options import FILE, OptionType, check_folder, exclusive, together
 from zelda_ci.cli.options import as_json as json_option
-from zelda_ci.cli.output import echo, echo_raw, typed_path
 from zelda_ci.compare.gate import missed_minimums
 from zelda_ci.config.environment import accept_isolation, accepted_isolation
 from zelda_ci.domain.base import Record
@@ -29,21 +30,23 @@ from zelda_ci.pipeline.comparing import compare_arms, keep_comparison, report_of
 from zelda_ci.pipeline.invocation import WEAK
 from zelda_ci.report import terminal
 from zelda_ci.report.builders.anchors import base_runs
-from zelda_ci.report.builders.arms import cut_short
 from zelda_ci.report.builders.comparison import changed_row, comparison_view
 from zelda_ci.report.builders.gate import gate_sentences, uncounted_sentences
+from zelda_ci.report.builders.summary import cut_short
 from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.comment.view import ci_view
 from zelda_ci.report.html.writer import write_report
 from zelda_ci.report.model import ComparisonView, Detail, RunFiles, Section, Table
 from zelda_ci.report.terminal import pages
-from zelda_ci.report.terminal.pages import print_closing, print_routing, print_troubles
 from zelda_ci.report.terminal.progress import FinishedSuites
 from zelda_ci.report.text import json_of, sentence
 from zelda_ci.storage import result_store
 from zelda_ci.storage.result_store import RUNS, ResultStore
 
+Found = TypeVar("Found", bound=Record)
 MAX_MEANING = 600
+FORMATS = {"json": "results.json", "junit": "results.xml"}
+HTML = "html"
 
 
 def print_json(record: Record) -> None:
@@ -51,14 +54,34 @@ def print_json(record: Record) -> None:
     echo_raw(json_of(record), nl=False)
 
 
+def print_found(found: Found, show: Callable[[Console, Found], None], *, as_json: bool) -> None:
+    """Print a record for programs, or for people as they are shown it."""
+    if as_json:
+        print_json(found)
+    else:
+        show(terminal.open_console(sys.stdout), found)
+
+
 def print_table(record: Record, table: Table, *, as_json: bool) -> None:
     """Print a record for programs, or its table, and remarks on it where they are no part of what programs read."""
-    if as_json:
-        print_json(record)
-        return
-    console = terminal.open_console(sys.stdout)
     remarks = terminal.open_console(sys.stdout if sys.stdout.isatty() else sys.stderr)
-    pages.print_table(console, remarks, table, unbroken=terminal.is_plain(console))
+
+    def show(console: Console, _: Record) -> None:
+        pages.print_table(console, remarks, table, unbroken=terminal.is_plain(console))
+
+    print_found(record, show, as_json=as_json)
+
+
+def listener(*, as_json: bool) -> terminal.Progress:
+    """What shows progress, where programs do not read it."""
+    return terminal.Progress(terminal.open_console(sys.stderr if as_json else sys.stdout))
+
+
+def carry_out(invocation: Invocation, work: Callable[[Emit], Found], *, as_json: bool) -> Found:
+    """Do what an invocation is to do, once its isolation is accepted, and show how it goes."""
+    ask_about_isolation(invocation)
+    with listener(as_json=as_json) as emit:
+        return work(emit)
 
 
 def print_gate(gate: GateResult) -> None:
@@ -109,21 +132,14 @@ def ask_about_isolation(invocation: Invocation, *, asks: bool = True) -> None:
         echo(f"Isolation level {level} is accepted on this machine: {file} remembers it.", err=True)
 
 
-FORMATS = {"json": "results.json", "junit": "results.xml"}
-HTML = "html"
-
-
 @dataclass(frozen=True)
 class Reporting:
     """What was asked for."""
 
     detail: Detail
-    printed: str | None = None
-    """What goes to standard output for programs, so that people read standard error."""
-    files: tuple[tuple[str, Path], ...] = ()
-    """What is written beside it: a format, and where."""
-    steps: bool = False
-    """Whether what sessions do is shown as it happens."""
+    printed: str | None = None  # what goes to standard output for programs, so that people read standard error
+    files: tuple[tuple[str, Path], ...] = ()  # what is written beside it: a format, and where
+    steps: bool = False  # whether what sessions do is shown as it happens
 
 
 def _reporter(text: str) -> tuple[str, Path | None]:
@@ -135,18 +151,15 @@ def _reporter(text: str) -> tuple[str, Path | None]:
     return kind, Path(file) if file else None
 
 
+Reporters = tuple[tuple[str, Path | None], ...]
+
+
 def options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of reporting; the function takes the one answer that they give as `reporting`."""
 
     @wraps(function)
     def gathered(
-        *args: Any,
-        as_json: bool,
-        quiet: bool,
-        report: Path | None,
-        reporters: tuple[tuple[str, Path | None], ...],
-        steps: bool = False,
-        **others: object,
+        *args: Any, as_json: bool, quiet: bool, report: Path | None, reporters: Reporters, **others: object
     ) -> Any:
         verbose = bool(click.get_current_context().find_root().params.get("verbose"))
         exclusive(quiet=quiet, verbose=verbose)
@@ -156,7 +169,7 @@ def options(function: Callable[..., Any]) -> Callable[..., Any]:
             raise ConfigError("json and junit cannot both go to standard output.", hint=hint, code="USAGE")
         files = [(kind, file) for kind, file in (*reporters, (HTML, report)) if file]
         detail = Detail.QUIET if quiet else Detail.FULL if verbose else Detail.LINES
-        reporting = Reporting(detail, next(iter(printed), None), tuple(files), steps)
+        reporting = Reporting(detail, next(iter(printed), None), tuple(files))
         return function(*args, reporting=reporting, **others)
 
     return together(
@@ -186,10 +199,8 @@ class RunReport:
 
     reporting: Reporting
     results_dir: Path
-    subject: str = ""
-    """The project's name."""
-    folder: Path = Path()
-    """Where files of reports lie."""
+    subject: str = ""  # the project's name
+    folder: Path = Path()  # where files of reports lie
 
     def __post_init__(self) -> None:
         self._files = [(kind, self.folder / file) for kind, file in self.reporting.files]
@@ -222,24 +233,13 @@ class RunReport:
 
     def print(self, report: CiReport) -> int:
         """Print what has not been printed yet, and write what programs read; the exit code that it means."""
-        batch, detail, printed = report.batch, self.reporting.detail, self.reporting.printed
-        console, is_compared = terminal.open_console(sys.stdout), report.comparison is not None
+        batch, printed, is_compared = report.batch, self.reporting.printed, report.comparison is not None
         # Whatever else fails, the runs themselves say.
         gate = report.gate if is_compared else missed_minimums(batch.runs)
         if printed:
             print_gate(gate)
         else:
-            self._suites.print_rest(console, batch.runs)
-            if not is_compared or detail is Detail.FULL:
-                print_closing(console, batch, gate, self._files_of, detail)
-            elif detail is Detail.LINES:
-                print_troubles(console, batch.runs, self._files_of)
-            if is_compared:
-                if detail is not Detail.FULL:
-                    print_routing(console, batch.runs, base_runs(report), detail)
-                print_sides(report, whole=detail is Detail.FULL)
-            elif batch.base and batch.arms:
-                echo(f"\n{cut_short(batch)}")
+            self._print(report, gate)
         for kind, file in self._files:
             if kind == HTML:
                 write_report(file, report, ResultStore(self.results_dir))
@@ -249,6 +249,21 @@ class RunReport:
         if printed:
             echo_raw(_written(printed, report), nl=False)
         return report.outcome.exit_code if is_compared else max(batch_outcome(batch).exit_code, gate.exit_code)
+
+    def _print(self, report: CiReport, gate: GateResult) -> None:
+        batch, detail, is_compared = report.batch, self.reporting.detail, report.comparison is not None
+        console = terminal.open_console(sys.stdout)
+        self._suites.print_rest(console, batch.runs)
+        if not is_compared or detail is Detail.FULL:
+            pages.print_closing(console, batch, gate, self._files_of, detail)
+        elif detail is Detail.LINES:
+            pages.print_troubles(console, batch.runs, self._files_of)
+        if is_compared:
+            if detail is not Detail.FULL:
+                pages.print_routing(console, batch.runs, base_runs(report), detail)
+            print_sides(report, whole=detail is Detail.FULL)
+        elif batch.base and batch.arms:
+            echo(f"\n{cut_short(batch)}")
 
 
 def _written(kind: str, report: CiReport) -> str:

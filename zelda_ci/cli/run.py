@@ -1,12 +1,12 @@
-"""`zelda run`: suites in, results and a report out; `zelda merge`, and the shards whose parts it puts together."""
+"""What runs suites: `zelda run`, its shards, whose parts `zelda merge` puts together, and the search of `zelda why`."""
 
 import os
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -15,28 +15,29 @@ import click
 from zelda_ci import app
 from zelda_ci.app import Invocation
 from zelda_ci.cli import options, reporters
+from zelda_ci.cli.boundary import echo, explain, typed_path
 from zelda_ci.cli.options import of_order
-from zelda_ci.cli.output import echo, explain, typed_path
 from zelda_ci.cli.reporters import Reporting, RunReport
 from zelda_ci.config import files
 from zelda_ci.config.environment import read_environment
 from zelda_ci.config.files import NEW_ONES, find_root, listed
+from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import containing, last_failed, select
 from zelda_ci.domain.outcome import Outcome, batch_outcome
-from zelda_ci.domain.run import BatchResult, empty_batch
-from zelda_ci.domain.shards import ShardOf, ShardPart, shard_of
+from zelda_ci.domain.run import BatchResult, RunResult, ShardOf, ShardPart, empty_batch, shard_of
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import EXIT_INTERRUPTED, ConfigError, StorageError, ZeldaError
-from zelda_ci.pipeline.fingerprints import system_name
+from zelda_ci.pipeline.attribution import asked_about
+from zelda_ci.pipeline.fingerprints import changed_since, system_name
 from zelda_ci.pipeline.invocation import RunOrder
-from zelda_ci.pipeline.selecting import changed_since
 from zelda_ci.pipeline.shards import check_parts, describe, import_parts, make_plan, order_of, parts_in, write_part
 from zelda_ci.redact import Redactor
-from zelda_ci.report import terminal
-from zelda_ci.report.builders.worth import worth_table
+from zelda_ci.report.builders.steering import attribution_details, attribution_line, subject_words, worth_table
+from zelda_ci.report.model import plain
 from zelda_ci.report.terminal.pages import print_forecast
 from zelda_ci.report.text import sentence
 from zelda_ci.selection.choice import reasons
+from zelda_ci.storage.references import LATEST
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.git import read_commit
 from zelda_ci.workspace.source import BaseOrder
@@ -58,9 +59,8 @@ def _chosen(folder: Path, order: RunOrder, grep: str | None, *, failed: bool) ->
         suites = containing(suites, grep)
     if failed:
         # What ran beside the tested files says nothing of them. The newest come first.
-        runs = [
-            run for run in ResultStore(loaded.results_dir).overview().runs if run.side is Side.HEAD and not run.variant
-        ]
+        stored = ResultStore(loaded.results_dir).overview().runs
+        runs = [run for run in stored if run.side is Side.HEAD and not run.variant]
         bad = {(run.suite, run.batch_id) for run in runs if run.outcome > Outcome.PASSED}
         suites = last_failed(suites, {run.suite: (run.suite, run.batch_id) not in bad for run in reversed(runs)})
     names = [suite.resolved.name for suite in suites]
@@ -72,8 +72,7 @@ def _only_changed(invocation: Invocation, ref: str | None) -> Invocation | None:
     if ref is None:
         return invocation
     settings, order = invocation.settings, invocation.order
-    redact = Redactor(settings.secrets)
-    wanted = (ref, invocation.loaded, invocation.chosen, settings.environ, redact, order)
+    wanted = (ref, invocation.loaded, invocation.chosen, settings.environ, Redactor(settings.secrets), order)
     choices = anyio.run(changed_since, *wanted)
     for line in (*reasons(choices, runs=True), *reasons(choices, runs=False)):
         echo(sentence(line), err=True)
@@ -173,16 +172,6 @@ def merge(*, folder: Path, project: Path, reporting: Reporting) -> int:
             raise StorageError(message, hint=hint, code="OTHER_COMMIT")
         batch = import_parts(parts, loaded.results_dir)
     return report.show(batch, {name: each for part in parts for name, each in part.said.counted.items()})
-
-
-def _run_without(invocation: Invocation, parts: Sequence[str], reporting: Reporting) -> int:
-    """Say what parts of the files that steer are worth; the exit code says only whether that could be done."""
-    reporters.ask_about_isolation(invocation)
-    as_json = reporting.printed == "json"
-    with terminal.Progress(terminal.open_console(sys.stderr if as_json else sys.stdout)) as emit:
-        report = invocation.worth(parts, emit)
-    reporters.print_table(report, worth_table(report), as_json=as_json)
-    return 0
 
 
 def _run_shard(whole: Invocation, shard: ShardOf, report: RunReport, *, is_empty: bool) -> int:
@@ -296,6 +285,7 @@ def run(  # noqa: PLR0913 - its options
     shard: ShardOf | None,
     dry_run: bool,
     is_watching: bool,
+    steps: bool,
     reporting: Reporting,
 ) -> int:
     """Run suites, each in a real Claude Code session, and print a report.
@@ -313,7 +303,10 @@ def run(  # noqa: PLR0913 - its options
         apart = {"against": order.against, "shard": shard, "watch": is_watching, "replay": order.replay}
         apart |= {"all-projects": all_projects, "dry-run": dry_run}
         options.alone("without", given=parts, beside=apart)
-        return _run_without(_chosen(project, order, grep, failed=last_failed), parts, reporting)
+        invocation, is_json = _chosen(project, order, grep, failed=last_failed), reporting.printed == "json"
+        found = reporters.carry_out(invocation, partial(invocation.worth, parts), as_json=is_json)
+        reporters.print_table(found, worth_table(found), as_json=is_json)
+        return 0
     if is_watching:
         against = order.against or BaseOrder(options.LAST)
         order, changed_since = replace(order, against=against), changed_since or against.ref
@@ -333,7 +326,7 @@ def run(  # noqa: PLR0913 - its options
             # It is that of the whole command: what one project has spent, the next one lacks.
             whole = whole.ordering(replace(whole.order, budget_usd=max(0.0, budget - spent)))
         below = loaded.root if all_projects else Path()
-        report = RunReport(reporting, loaded.results_dir, loaded.root.name, folder=below)
+        report = RunReport(replace(reporting, steps=steps), loaded.results_dir, loaded.root.name, folder=below)
         invocation = _only_changed(whole, None if run_all else changed_since)
         if invocation and not dry_run:
             reporters.ask_about_isolation(invocation)
@@ -343,11 +336,7 @@ def run(  # noqa: PLR0913 - its options
             return 0 if dry_run else report.show(batch, {}), batch
         if dry_run:
             forecast = invocation.with_stored().forecast()
-            if reporting.printed == "json":
-                reporters.print_json(forecast)
-            else:
-                console = terminal.open_console(sys.stdout)
-                print_forecast(console, forecast)
+            reporters.print_found(forecast, print_forecast, as_json=reporting.printed == "json")
             return 0, batch
         with report.progress() as emit:
             counted = invocation.with_stored()
@@ -363,3 +352,88 @@ def run(  # noqa: PLR0913 - its options
         return _run_projects(project, run_project)
 
     return _watch(project, once) if is_watching else once()
+
+
+@click.command(
+    epilog="Examples: `zelda why` after a `zelda run --against main` that found a regression; `zelda why "
+    "latest:rest-endpoint --criterion 2 --budget-usd 5`. Exit codes: 0 there is an answer, be it that no part did it; "
+    "2 it is not decided, or nothing got worse."
+)
+@click.argument("run", default=LATEST, metavar="[RUN]", shell_complete=options.complete_runs)
+@options.project
+@click.option(
+    "--criterion",
+    type=options.whole(1),
+    metavar="N",
+    help="Ask about this criterion of the suite, counted from 1; without it, about what got worse for sure.",
+)
+@of_order(
+    "--against",
+    type=BaseOrder,
+    metavar="REF",
+    help="Take what differs from this commit, branch or tag; without it, from the one that was compared with.",
+)
+@of_order(
+    "--budget-usd",
+    type=options.OptionType(options.amount, "amount"),
+    help="Most that the search may cost, judges included; without it, what the comparison has left of its own budget.",
+)
+@of_order("--jobs", type=options.whole(1), default=JOBS, envvar="ZELDA_JOBS", show_default=True, help="In parallel.")
+@of_order("--unsafe", is_flag=True, help="Run even without isolation: code then has all your rights.")
+@options.no_check
+@options.as_json
+@click.make_pass_decorator(RunOrder, ensure=True)
+def why(order: RunOrder, *, run: str, project: Path, criterion: int | None, as_json: bool) -> int:
+    """Find out which lines of a change made a suite worse.
+
+    RUN is a comparison that `zelda run --against REF` made (the id of its batch, or of one of its runs); `latest` is
+    the newest, `latest:SUITE` the newest of a suite.
+
+    The change is taken apart into hunks of the files that steer. Sessions run with some of them taken back, four at a
+    time, until one is likely to be the cause, or no part of the change is; six more confirm it. Where only one
+    part changed that the suite can feel, no session runs.
+    """
+    loaded = app.load(project)
+    question = asked_about(loaded.results_dir, run, criterion)
+    against = order.against or (BaseOrder(question.base) if question.base else None)
+    if against is None:
+        message = f"{run} was compared with nothing, so nobody knows what changed."
+        hint = "Run it with `zelda run --against main`, or say with what: `zelda why --against main`."
+        raise StorageError(message, hint=hint, code="NO_BASE")
+    if not question.worse:
+        hint = "`zelda compare` shows what changed; --criterion N asks about one that failed, proven or not."
+        raise StorageError(f"Nothing got worse for sure in {run}.", hint=hint, code="NOTHING_WORSE")
+    worse, *others = question.worse
+    budget = order.budget_usd if order.budget_usd is not None else question.left_usd
+    if others:
+        named = "; ".join(f"{it.suite}: {it.subject}" for it in others)
+        echo(f"The answer is about {sentence(worse.subject, 80)!r}. Also worse: {sentence(named, 300)}", err=True)
+    invocation = _invocation(
+        loaded, replace(order, names=(worse.suite,), against=against, budget_usd=budget), worse.heads[-1]
+    )
+    with reporters.listener(as_json=as_json) as emit:
+        found = invocation.why(worse, emit)
+    if as_json:
+        reporters.print_json(found)
+    else:
+        echo(f"\n{sentence(f'{found.suite}: {subject_words(found)}')}\n{plain(attribution_line(found))}")
+        for each in attribution_details(found):
+            echo(f"   {sentence(each)}")
+    return 2 if found.verdict == "undecided" else 0
+
+
+def _invocation(loaded: LoadedProject, order: RunOrder, head: RunResult) -> Invocation:
+    """The same files as a run had, if they are still there."""
+    source = head.source
+    commit = source.commit if source and not (source.parent or source.dirty) else None
+    order = replace(order, commit=BaseOrder(commit) if commit else None, working_tree=commit is None)
+    invocation = Invocation(loaded, order, read_environment(os.environ))
+    now, then = invocation.fingerprints()[head.suite], head.fingerprint
+    if then is None or (now.outcome, now.tree) != (then.outcome, then.tree):
+        what = "The suite or its settings have" if commit else "The tested files, the suite or its settings have"
+        raise StorageError(
+            f"{what} changed since {head.run_id} ran: its sessions are no evidence any more.",
+            hint="Compare again with `zelda run --against`, and ask `zelda why` then.",
+            code="HEAD_CHANGED",
+        )
+    return invocation

@@ -7,15 +7,14 @@ data. After Flake Aware Culprit Finding (Google, ICST 2023), with sets of units 
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import accumulate, combinations, groupby, pairwise
-from math import exp, fsum, inf, log, sqrt
-from operator import attrgetter
-from statistics import geometric_mean
+from math import comb, exp, fsum, inf, lgamma, log, pi, sqrt
+from operator import attrgetter, mul
+from statistics import NormalDist, geometric_mean
 from typing import Literal, NamedTuple
 
-from zelda_ci.compare.exact_tests import permutation_test, significant
-from zelda_ci.compare.fits import Fit, Trial, chance_to_find, fit_measure, fit_rates
+from zelda_ci.compare.inference import fisher_exact, permutation_test, significant
 from zelda_ci.compare.sides import mean
 from zelda_ci.domain.attribution import Suspicion
 
@@ -31,9 +30,74 @@ CHANCE, ELSEWHERE, LENGTH, TOGETHER, EITHER = 0.25, 0.05, 0.2, 0.1, 0.03
 # Hypotheses that are less likely, as a share of an average unit, do not matter for what is next.
 NEGLIGIBLE = 0.01
 
+# Rates that sessions may pass at, all equally likely beforehand.
+_RATES = [(step + 0.5) / 20 for step in range(20)]
+_PAIRS = len(_RATES) * (len(_RATES) - 1) / 2
+# A criterion that did not change is one that sessions mostly meet.
+_MOSTLY = [3 * rate**2 / len(_RATES) for rate in _RATES]
+# Of logarithms, as if one value more had been seen: a measure that never varies proves nothing by itself.
+SPREAD = 0.05
+
 Kind = Literal["unit", "length", "none"]
 Arm = frozenset[int]
 """The units that are taken back in a session."""
+Trial = tuple[float, float]
+"""Share of the change that a session felt, and its outcome."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    evidence: float
+    """Logarithm of the likelihood of all outcomes."""
+    good: Callable[[float], float]
+    """Chance that a session which feels a share of the change is like those of the base."""
+
+
+def fit_rates(trials: Sequence[Trial], *, is_equal: bool) -> Fit:
+    """Fit pass rates without the change and, lower, with it, or one for both, on a grid."""
+    without, having = ([outcome == 100 for felt, outcome in trials if felt == side] for side in (0.0, 1.0))
+    return _fit_counts((sum(without), len(without)), (sum(having), len(having)), is_equal=is_equal)
+
+
+@lru_cache(maxsize=10_000)
+def _fit_counts(without: tuple[int, int], having: tuple[int, int], *, is_equal: bool) -> Fit:
+    """Fit as `fit_rates`, by how many passed of how many; many hypotheses say the same."""
+    sides = (without, having)
+    healthy, broken = ([rate**passed * (1 - rate) ** (of - passed) for rate in _RATES] for passed, of in sides)
+    # Of each rate without the change, those with it that are lower.
+    partners = list(map(mul, broken, _MOSTLY)) if is_equal else [0.0, *accumulate(broken[:-1])]
+    likely = list(map(mul, healthy, partners))
+    total = fsum(likely)
+    rate = lower = fsum(map(mul, likely, _RATES)) / total
+    if not is_equal:
+        lowered = accumulate(map(mul, broken[:-1], _RATES), initial=0.0)
+        lower = fsum(map(mul, healthy, lowered)) / total
+    return Fit(log(total if is_equal else total / _PAIRS), lambda felt: lower if felt else rate)
+
+
+@lru_cache
+def chance_to_find(base: int, head: int, *, is_equal: bool) -> float:
+    """How likely a comparison of so many trials finds that a suite got worse."""
+    return fsum(
+        comb(base, a) * comb(head, b) * exp(_fit_counts((a, base), (b, head), is_equal=is_equal).evidence)
+        for a in range(base + 1)
+        for b in range(head + 1)
+        if significant(fisher_exact(a, base, b, head).lower.p)
+    )
+
+
+def fit_measure(trials: Sequence[Trial], *, is_equal: bool, better_than: float) -> Fit:
+    """Fit logarithms of a measure that lie on a line over what was felt, or around one value, with unknown spread."""
+    felt, values = [it for it, _ in trials], [log(it) for _, it in trials]
+    n, center, middle = len(trials), mean(values), mean(felt)
+    width = fsum((it - middle) ** 2 for it in felt)
+    slope = 0.0 if is_equal else fsum((x - middle) * y for x, y in zip(felt, values, strict=True)) / width
+    fitted = 1 if is_equal else 2
+    rest = fsum((y - center - slope * (x - middle)) ** 2 for x, y in zip(felt, values, strict=True)) + SPREAD**2
+    freedom = n - fitted + 1
+    evidence = lgamma(freedom / 2) - freedom / 2 * log(pi * rest) - log(n * (1 if is_equal else width)) / 2
+    spread = sqrt(rest / freedom)
+    return Fit(evidence, lambda share: NormalDist(center + slope * (share - middle), spread).cdf(log(better_than)))
 
 
 @dataclass(frozen=True)
@@ -64,10 +128,9 @@ class Search:
     def __init__(
         self, units: int, *, base: Sequence[float], head: Sequence[float], lengths: Sequence[int] | None = None
     ) -> None:
-        """Begin with the outcomes of the comparison.
+        """Begin with the outcomes of the comparison: of a criterion 100 or 0, of a measure positive numbers.
 
-        Of a criterion they are 100 or 0. Of a measure they are positive numbers, and `lengths` says how many characters
-        each unit adds.
+        Of a measure, `lengths` says how many characters each unit adds.
         """
         self.units = units
         self._compared: list[Trial] = [*((0.0, it) for it in base), *((1.0, it) for it in head)]
@@ -84,14 +147,14 @@ class Search:
         self._sessions: list[tuple[Arm, float]] = []
         self.confirming: int | None = None
         """The unit that sessions are to confirm, or have."""
-        self._confirmations: list[float] = []
+        self.confirmations: list[float] = []
         self._weigh()
 
     def next_arms(self, sessions: int = SIDE_BY_SIDE) -> tuple[Arm, ...]:
         """What to take back in the next sessions, which may run side by side; nothing where the search is over."""
         if self.verdict not in ("between", "undecided") or len(self._sessions) >= MAX_SESSIONS:
             return ()
-        tried = len(self._confirmations)
+        tried = len(self.confirmations)
         if self.confirming is not None and (tried < CONFIRMING or self.suspicions()[0].probability >= CONFIRMED):
             return (frozenset({self.confirming}),) * (CONFIRMING - tried % CONFIRMING)
         return tuple(self._plan(sessions))
@@ -100,12 +163,12 @@ class Search:
         """Learn from sessions; one without an outcome says nothing."""
         known = [(arm, it) for arm, it in zip(arms, outcomes, strict=True) if it is not None]
         self._sessions += known
-        self._confirmations += [it for arm, it in known if arm == {self.confirming}]
+        self.confirmations += [it for arm, it in known if arm == {self.confirming}]
         self._weigh()
         likeliest = self.suspicions()[0]
         is_named = likeliest.hypothesis == "unit" and likeliest.probability >= LIKELY
         if not is_named or likeliest.unit != self.confirming:
-            self.confirming, self._confirmations = likeliest.unit if is_named else None, []
+            self.confirming, self.confirmations = likeliest.unit if is_named else None, []
 
     def suspicions(self) -> tuple[Suspicion, ...]:
         """How likely each hypothesis is by now, the likeliest first."""
@@ -133,17 +196,15 @@ class Search:
     def _is_confirmed(self) -> bool:
         """Whether sessions without the unit are nearer to the base than to the head: two units may do the same."""
         base, head = self._levels
-        seen = mean(self._confirmations) if len(self._confirmations) >= CONFIRMING else head
+        seen = mean(self.confirmations) if len(self.confirmations) >= CONFIRMING else head
         return abs(seen - base) < abs(seen - head)
 
     def _weigh(self) -> None:
         """Fit each hypothesis to all outcomes, and say how likely it is by them."""
-        fits = [
-            self._fit(
-                [*self._compared, *((it.felt(arm), outcome) for arm, outcome in self._sessions)], is_equal=it.is_equal
-            )
-            for it in self._hypotheses
-        ]
+        seen = (
+            [*self._compared, *((it.felt(arm), outcome) for arm, outcome in self._sessions)] for it in self._hypotheses
+        )
+        fits = [self._fit(each, is_equal=it.is_equal) for it, each in zip(self._hypotheses, seen, strict=True)]
         gained = [fit.evidence - self._before[it.is_equal] for it, fit in zip(self._hypotheses, fits, strict=True)]
         weights = [it.prior * exp(gain - max(gained)) for it, gain in zip(self._hypotheses, gained, strict=True)]
         total, enough = fsum(weights), [0.0] * self.units
@@ -151,21 +212,16 @@ class Search:
             for unit in it.enough:
                 enough[unit] += weight
         # Of two that act together, the likelier one is enough.
+        blamed = (it.both or tuple(sorted(it.enough, key=enough.__getitem__)[-1:]) for it in self._hypotheses)
         self._weighed = [
-            _Weighed(
-                (it.kind, it.both or tuple(sorted(it.enough, key=enough.__getitem__)[-1:])),
-                fit,
-                it.felt,
-                weight / total,
-            )
-            for it, fit, weight in zip(self._hypotheses, fits, weights, strict=True)
+            _Weighed((it.kind, units), fit, it.felt, weight / total)
+            for it, units, fit, weight in zip(self._hypotheses, blamed, fits, weights, strict=True)
         ]
 
     def _plan(self, sessions: int) -> Iterator[Arm]:
         """Choose arms one after the other, each so that all of them together leave the least uncertainty."""
-        likely = sorted(
-            (it for it in self._weighed if it.probability * self.units >= NEGLIGIBLE), key=attrgetter("answer")
-        )
+        counted = (it for it in self._weighed if it.probability * self.units >= NEGLIGIBLE)
+        likely = sorted(counted, key=attrgetter("answer"))
         ends = [*accumulate((len([*group]) for _, group in groupby(likely, key=attrgetter("answer"))), initial=0)]
         outlook = [[it.probability for it in likely]]
         ordered = [it.unit for it in self.suspicions() if it.unit is not None]
@@ -174,7 +230,7 @@ class Search:
             """The chances of hypotheses and outcomes together, with one session more that may be good or bad."""
             good = [it.fit.good(it.felt(arm)) for it in likely]
             both = good, [1 - it for it in good]
-            return [[*map(float.__mul__, weights, chances)] for weights in outlook for chances in both]
+            return [[*map(mul, weights, chances)] for weights in outlook for chances in both]
 
         for _ in range(sessions):
             arm, doubt = frozenset[int](), inf

@@ -9,27 +9,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import comb
 from typing import Any
 
+from zelda_ci.compare import schedule
 from zelda_ci.compare.compatibility import NOTEWORTHY, REPLAYED, differences
-from zelda_ci.compare.exact_tests import ALPHA, significant
-from zelda_ci.compare.figures import figure_deltas
-from zelda_ci.compare.intervals import Interval, of_means, of_pairs, of_pass_rates
+from zelda_ci.compare.inference import ALPHA, Interval, of_means, of_pairs, of_pass_rates, significant
 from zelda_ci.compare.questions import OVERALL_ALPHA, Pair, Question, QuestionKey
-from zelda_ci.compare.schedule import (
-    AT_ONCE,
-    AdjustedAnswer,
-    Answers,
-    SuiteTrials,
-    answered,
-    first_trials,
-    overall_questions,
-    sharing,
-)
-from zelda_ci.compare.sides import SuiteSide, mean, sides, summarize
+from zelda_ci.compare.schedule import AdjustedAnswer, Answers, SuiteTrials
+from zelda_ci.compare.sides import RunMetrics, SuiteSide, mean, sides, summarize
 from zelda_ci.domain.comparison import (
     Comparison,
     CriterionDelta,
     Delta,
     FamilySize,
+    FigureDelta,
     MeasureDelta,
     SuiteComparison,
     ToolChange,
@@ -37,9 +28,10 @@ from zelda_ci.domain.comparison import (
     TrialSources,
     Verdict,
 )
-from zelda_ci.domain.details import CriterionJudgement, EfficiencyDetails, ToolUsageDetails
-from zelda_ci.domain.measures import MEASURES, PASS_RATE, Measure
+from zelda_ci.domain.details import CorrectnessDetails, CriterionJudgement, EfficiencyDetails, ToolUsageDetails
+from zelda_ci.domain.measures import MAX_PLAUSIBLE, MEASURES, PASS_RATE, Measure
 from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.session import Usage
 from zelda_ci.domain.trials import DoneReason
 
 GRAVITY = (Verdict.REGRESSED, Verdict.CHANGED, Verdict.IMPROVED, Verdict.INCONCLUSIVE)
@@ -69,12 +61,8 @@ def compare(
 ) -> Comparison:
     """Compare the runs of any number of suites, several trials each; their order does not matter.
 
-    Args:
-        baseline: Runs that the candidate is measured against.
-        candidate: Runs that are judged.
-        allow_mixed: Give verdicts even where the sides differ in prompt, models or versions; they never gate.
-        pair_suites: Compare the only suite of one side with the only suite of the other even if they are not the
-            same; such verdicts never gate either.
+    Sides that differ in prompt, models or versions have verdicts only with `allow_mixed`, the only suite of one side
+    and another one of the other only with `pair_suites`; such verdicts never gate.
     """
     old, new = sides(baseline), sides(candidate)
     none = SuiteSide()
@@ -85,27 +73,26 @@ def compare(
         both = {f"{before} -> {after}": (base, head)}
     mixed = allow_mixed or is_one
     pairs = [Pair(suite, base, head, head.tolerance, mixed) for suite, (base, head) in both.items()]
-    return _comparison(pairs, overall_questions(pairs))
+    return _comparison(pairs, schedule.overall_questions(pairs))
 
 
 def compare_trials(suites: Iterable[SuiteTrials]) -> Comparison:
     """Compare what the schedule asked for, whether or not it came to its end: all suites that it was asked about."""
-    shared = sharing(suites)
+    shared = schedule.sharing(suites)
     pairs = [suite.whole for suite in sorted(shared, key=lambda suite: suite.suite) if suite.whole.sides]
     adding = {suite.suite: suite for suite in shared if suite.adds}
-    return _comparison(pairs, first_trials(shared) if adding else overall_questions(pairs), adding)
+    over_all = schedule.first_trials(shared) if adding else schedule.overall_questions(pairs)
+    return _comparison(pairs, over_all, adding)
 
 
 def _comparison(
     pairs: Sequence[Pair], overall: Mapping[QuestionKey, Question], adding: Mapping[str, SuiteTrials] = {}
 ) -> Comparison:
-    """All suites that have trials, and the numbers over all of them.
-
-    `adding` are the suites whose plan adds trials, those without any too: each has its share of the error.
-    """
+    """All suites that have trials, and the numbers over all of them; `adding` are those whose plan adds trials."""
     questions = {key: question for pair in pairs if not pair.adds for key, question in pair.questions.items()}
     share = 1 - sum(suite.share for suite in adding.values() if suite.has_base)
-    answers = answered(questions, share, weights=AT_ONCE) | answered(overall, alpha=OVERALL_ALPHA)
+    answers = schedule.answered(questions, share, weights=schedule.AT_ONCE)
+    answers |= schedule.answered(overall, alpha=OVERALL_ALPHA)
     for suite in adding.values():
         answers |= suite.answers
     compared = tuple(_compared(pair, answers, adding.get(pair.suite)) for pair in pairs)
@@ -139,11 +126,8 @@ def _compared(pair: Pair, answers: Answers, trials: SuiteTrials | None) -> Suite
     """One suite; with what is known of its trials where they were added as they were needed."""
     old, new = pair.baseline, pair.candidate
     rows = [_row(key, question, answers, pair, trials) for key, question in pair.questions.items()]
-    shortage: tuple[str, ...] = ()
-    if trials and not new.readings:
-        shortage = (NOT_RUN,)
-    elif trials and trials.done in {None, DoneReason.FAILED}:
-        shortage = (MORE_WANTED,)
+    wants_more = trials and trials.done in {None, DoneReason.FAILED}
+    shortage = (NOT_RUN,) if trials and not new.readings else (MORE_WANTED,) if wants_more else ()
     is_replayed = bool(pair.readings) and all(reading.run.replayed for reading in pair.readings)
     found = SuiteComparison(
         suite=pair.suite,
@@ -162,9 +146,8 @@ def _compared(pair: Pair, answers: Answers, trials: SuiteTrials | None) -> Suite
     if not (old.readings and new.readings):
         return found
     comparable = pair.mixed or not pair.obstacles
-    return found.replace(
-        figures=figure_deltas(old.readings, new.readings, comparable=comparable), tools=_tools(old, new)
-    )
+    figures = figure_deltas(old.readings, new.readings, comparable=comparable)
+    return found.replace(figures=figures, tools=_tools(old, new))
 
 
 def _verdict_on_all(pair: Pair, rows: Iterable[Delta], shortage: Sequence[str]) -> Verdict:
@@ -199,14 +182,9 @@ def _row(
     }
     if question.answerable:
         old = mean(question.baseline)
-        fields |= {
-            "change": question.change,
-            "change_percent": 100 * question.change / old if old else None,
-            "effect": question.effect,
-            "threshold": question.threshold,
-            "method": question.method,
-            "interval": _interval(question),
-        }
+        fields |= {name: getattr(question, name) for name in ("change", "effect", "threshold", "method")}
+        fields["change_percent"] = 100 * question.change / old if old else None
+        fields["interval"] = _interval(question)
     if question.is_tested:
         is_worse = question.effect != "better"
         fields["p_value"] = question.tail(worse=is_worse).p
@@ -299,8 +277,8 @@ def _typical(side: SuiteSide, criterion: str) -> CriterionJudgement | None:
 def _tools(old: SuiteSide, new: SuiteSide) -> ToolDelta:
     """Tools that were called, or missed, in trials of one side only."""
     changes = {}
-    for what, of in (("used", _used), ("missed", _missed)):
-        before, now = (Counter(tool for it in side.readings for tool in of(it.run)) for side in (old, new))
+    for what in ("used", "missed"):
+        before, now = (Counter(tool for it in side.readings for tool in _tools_of(it.run)[what]) for side in (old, new))
         only = [
             ToolChange(tool=tool, baseline_trials=before[tool], candidate_trials=now[tool])
             for tool in sorted(before.keys() ^ now.keys())
@@ -310,12 +288,62 @@ def _tools(old: SuiteSide, new: SuiteSide) -> ToolDelta:
     return ToolDelta(**changes)
 
 
-def _used(run: RunResult) -> set[str]:
+def _tools_of(run: RunResult) -> dict[str, set[str]]:
     usage, efficiency = run.details(ToolUsageDetails), run.details(EfficiencyDetails)
     used = usage.used if usage and usage.used else efficiency.tool_calls if efficiency else {}
-    return {tool for tool, calls in used.items() if calls}
+    missed = usage.missed if usage else ()
+    return {"used": {tool for tool, calls in used.items() if calls}, "missed": {str(each.tool) for each in missed}}
 
 
-def _missed(run: RunResult) -> set[str]:
-    usage = run.details(ToolUsageDetails)
-    return {missed.tool for missed in usage.missed} if usage else set()
+# --- numbers on which no verdict hangs, and which say what is behind one ----------------------------------------------
+
+TOOL_CALLS = "toolCalls."
+
+
+def figure_deltas(
+    baseline: Sequence[RunMetrics], candidate: Sequence[RunMetrics], *, comparable: bool
+) -> tuple[FigureDelta, ...]:
+    """Means of both sides, over the trials that have the number; no difference where sides are not comparable."""
+    both = [[_figures(trial) for trial in side] for side in (baseline, candidate)]
+    names = dict.fromkeys(name for side in reversed(both) for trial in side for name in trial)
+    # As they are computed, but all tools together.
+    tools = sorted(name for name in names if name.startswith(TOOL_CALLS))
+    listed = [name for name in names if name not in tools]
+    place = listed.index("toolCalls") + 1 if "toolCalls" in listed else len(listed)
+    found = []
+    for name in (*listed[:place], *tools, *listed[place:]):
+        # A tool that a session does not name was not called in it.
+        known = "toolCalls" if name in tools else name
+        values = [[trial.get(name, 0.0) for trial in side if known in trial] for side in both]
+        before, after = (mean(each) if each else None for each in values)
+        change = after - before if comparable and before is not None and after is not None else None
+        found.append(FigureDelta(name=name, baseline=before, candidate=after, change=change))
+    return tuple(found)
+
+
+def _figures(trial: RunMetrics) -> dict[str, float]:
+    """The numbers of one trial by name; those that are missing or not plausible are left out."""
+    commands, session = trial.run.details(CorrectnessDetails), trial.run.details(EfficiencyDetails)
+    found: dict[str, float | None] = {}
+    if commands:
+        found["build"] = 100.0 * (commands.build.exit_code == 0) if commands.build else None
+        if (tests := commands.tests) and tests.recognised:
+            found |= {"tests": tests.total, "tests.passed": tests.passed}
+            found |= {"tests.failed": tests.failed + tests.errored, "tests.skipped": tests.skipped}
+        if coverage := commands.coverage:
+            found |= {"coverage.lines": coverage.lines, "coverage.branches": coverage.branches}
+    if session:
+        found["toolCalls"] = sum(session.tool_calls.values())
+        found |= {f"{TOOL_CALLS}{tool}": calls for tool, calls in session.tool_calls.items()}
+        found |= {
+            "toolErrors": session.tool_errors,
+            "deniedCalls": session.denied_calls,
+            "apiRetries": session.api_retries,
+            "tokens.input": session.usage.input_tokens,
+            "tokens.output": session.usage.output_tokens,
+            "tokens.cacheRead": session.usage.cache_read_tokens,
+            "tokens.cacheWrite": session.usage.cache_write_tokens,
+        }
+    if judge := trial.run.judge:
+        found |= {"judge.costUsd": judge.cost_usd, "judge.tokens": sum(judge.models.values(), Usage()).total}
+    return {name: float(value) for name, value in found.items() if value is not None and abs(value) < MAX_PLAUSIBLE}

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from zelda_ci.compare.exact_tests import OneSided, adjust, permutation_test, significant
+from zelda_ci.compare.inference import OneSided, adjust, permutation_test, significant
 from zelda_ci.compare.pool import CLOCK_DIFFERENCE
 from zelda_ci.compare.sides import RunMetrics
-from zelda_ci.domain.fingerprint import PLATFORM, Fingerprint
 from zelda_ci.domain.nights import (
     MAX_ROWS,
     WINDOW,
@@ -27,7 +26,7 @@ from zelda_ci.domain.nights import (
     split_nights,
 )
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
-from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.run import PLATFORM, Fingerprint, RunResult
 from zelda_ci.domain.trials import MAX_TRIALS
 
 MONTHLY_ALPHA = 0.04
@@ -92,14 +91,10 @@ def with_night(history: NightlyHistory, night: Night) -> NightlyHistory:
 
 
 def merged(histories: Sequence[NightlyHistory], now: datetime) -> NightlyHistory:
-    """The nights of several histories, each once, and what is known to have fallen.
-
-    Nights of the future are left out: whoever's clock was wrong would decide for ever what is newest.
-    """
+    """The nights of several histories, each once, and what is known to have fallen."""
+    # Nights of the future are left out: whoever's clock was wrong would decide for ever what is newest.
     latest = now + CLOCK_DIFFERENCE
-    known = [
-        history.replace(nights=tuple(each for each in history.nights if each.at <= latest)) for history in histories
-    ]
+    known = [each.replace(nights=tuple(night for night in each.nights if night.at <= latest)) for each in histories]
     never = (datetime.min.replace(tzinfo=UTC), "")
     ordered = sorted(known, key=lambda history: max(map(_age, history.nights), default=never), reverse=True)
     drifts: dict[tuple[str, str], Drift] = {}

@@ -1,36 +1,17 @@
 """The gate: which findings turn the check red. Regressions come from a comparison, failed evaluations from a batch."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
-from zelda_ci.compare.exact_tests import ALPHA, fisher_exact, significant
-from zelda_ci.compare.intervals import of_pass_rates
+from zelda_ci.compare.inference import ALPHA, fisher_exact, of_pass_rates, significant
 from zelda_ci.compare.sides import LIMITS, RunMetrics, SuiteSide, mean, mostly, sides, summarize
-from zelda_ci.domain.comparison import (
-    BUDGET_ENDED,
-    Acceptance,
-    AcceptedReason,
-    BelowMinimum,
-    CommandsFailed,
-    Comparison,
-    CriterionDelta,
-    CriterionFailed,
-    EndedAtLimit,
-    Evaluation,
-    GateReason,
-    GateResult,
-    MeasureDelta,
-    NotJudged,
-    NotLoaded,
-    NotRun,
-    Regression,
-    Uncounted,
-    UncountedReason,
-)
+from zelda_ci.domain import comparison as findings
+from zelda_ci.domain.comparison import Acceptance, Comparison, GateReason, GateResult
+from zelda_ci.domain.details import CorrectnessDetails
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
-from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.domain.trials import DoneReason
 
 NONE = SuiteSide()
@@ -42,14 +23,14 @@ def gate(
     comparison: Comparison | None = None,
     stored: Iterable[RunResult] = (),
 ) -> GateResult:
-    """Return every reason to turn the check red, as `settings` by suite ask for it.
+    """Return every reason to turn the check red, as `settings` by suite ask for it; each other failure with its excuse.
 
     Red is what is proven to be worse than the base, what must hold whatever the base does (commands that pass on the
-    base, required scores, criteria that are marked so), and what could not be run or judged. Every other failure is
-    listed with why it does not count. Stored trials speak for suites whose base did not run beside the head.
+    base, required scores, criteria that are marked so), and what could not be run or judged. Stored trials speak for
+    suites whose base did not run beside the head.
     """
     unpaid = (
-        NotRun(suite=each.suite, trials=each.unpaid, made=each.head, why=batch.ended or BUDGET_ENDED)
+        findings.NotRun(suite=each.suite, trials=each.unpaid, made=each.head, why=batch.ended or findings.BUDGET_ENDED)
         for each in batch.unpaid
     )
     regressions = tuple(_regressions(comparison, settings)) if comparison else ()
@@ -57,13 +38,13 @@ def gate(
     heads, beside = sides(batch.runs), sides(batch.base_runs)
     known = {**sides(stored), **beside}
     reasons: list[GateReason] = []
-    uncounted: list[UncountedReason] = []
+    uncounted: list[findings.UncountedReason] = []
     for reason in _evaluations(heads, settings):
         suite = reason.suite
         listed = _excuse(reason, heads[suite], known.get(suite, NONE), beside.get(suite, NONE), ALPHA / len(heads))
         if listed is None:
             reasons.append(reason)
-        elif listed.because is not Uncounted.NOT_PROVEN or (suite, criterion_of(reason)) not in proven:
+        elif listed.because is not findings.Uncounted.NOT_PROVEN or (suite, criterion_of(reason)) not in proven:
             uncounted.append(listed)
     return GateResult(
         reasons=(*_plugins(heads, known), *regressions, *unpaid, *_not_compared(batch), *_not_judged(heads), *reasons),
@@ -81,7 +62,7 @@ def missed_minimums(runs: Iterable[RunResult]) -> GateResult:
     """Scores that are lower than their suites, as they were configured when they ran, ask for."""
     wanted = ((side, side.newest.config.gate) for side in sides(runs).values() if side.readings)
     found = (_minimums(side, chosen.min_score) for side, chosen in wanted if "evaluation" in chosen.fail_on)
-    return GateResult(reasons=tuple(finding for findings in found for finding in findings))
+    return GateResult(reasons=tuple(finding for each in found for finding in each))
 
 
 def recorded_settings(runs: Iterable[RunResult]) -> dict[str, GateSettings]:
@@ -91,73 +72,70 @@ def recorded_settings(runs: Iterable[RunResult]) -> dict[str, GateSettings]:
 
 def criterion_of(reason: GateReason) -> str | None:
     """The criterion that a finding is about; absent where it is about something else."""
-    found = reason.delta if isinstance(reason, Regression) else reason
-    return found.criterion if isinstance(found, CriterionFailed | CriterionDelta) else None
+    found = reason.delta if isinstance(reason, findings.Regression) else reason
+    return found.criterion if isinstance(found, findings.CriterionFailed | findings.CriterionDelta) else None
 
 
-def _regressions(comparison: Comparison, settings: Mapping[str, GateSettings]) -> Iterator[Regression]:
+def _regressions(comparison: Comparison, settings: Mapping[str, GateSettings]) -> Iterator[findings.Regression]:
     gated = [suite for suite in comparison.suites if "regression" in settings.get(suite.suite, GateSettings()).fail_on]
     for suite in gated:
-        yield from (Regression(suite=suite.suite, delta=each) for each in suite.criteria if each.gates)
-        yield from (Regression(suite=suite.suite, delta=each) for each in suite.measures if each.gates)
+        yield from (findings.Regression(suite=suite.suite, delta=each) for each in suite.criteria if each.gates)
+        yield from (findings.Regression(suite=suite.suite, delta=each) for each in suite.measures if each.gates)
     # One suite that opts out does not speak for all of them.
-    if gated:
-        yield from (Regression(suite=None, delta=row) for row in comparison.overall if row.gates)
+    yield from (findings.Regression(suite=None, delta=row) for row in comparison.overall if gated and row.gates)
 
 
-def _plugins(heads: Mapping[str, SuiteSide], bases: Mapping[str, SuiteSide]) -> list[NotLoaded]:
+def _plugins(heads: Mapping[str, SuiteSide], bases: Mapping[str, SuiteSide]) -> list[findings.NotLoaded]:
     """Plugins that no trial of the head has whole, although a trial of the base has them, or none knows of them."""
     found: dict[tuple[str, str], str] = {}
     for suite in sorted(heads.keys() & bases.keys()):
         here, before = (_plugin_problems(side.readings) for side in (heads[suite], bases[suite]))
         if here is not None and before is not None:
-            found |= {key: problem for key, problem in here.items() if key not in before}
-    return [NotLoaded(file=file, effect=f"not loaded, {name}: {problem}") for (file, name), problem in found.items()]
+            found |= {key: f"not loaded, {key[1]}: {problem}" for key, problem in here.items() if key not in before}
+    return [findings.NotLoaded(file=file, effect=effect) for (file, _), effect in found.items()]
 
 
 def _plugin_problems(trials: Sequence[RunMetrics]) -> dict[tuple[str, str], str] | None:
     """What is wrong in every trial with a plugin that the project wants, by file and name; nothing without trials."""
-    each = [
-        {(use.unit.path, use.unit.name): use.problem for use in trial.run.steering or () if use.problem}
-        for trial in trials
-    ]
+    steering = (trial.run.steering or () for trial in trials)
+    each = [{(use.unit.path, use.unit.name): use.problem for use in uses if use.problem} for uses in steering]
     return {key: each[-1][key] for key in each[-1] if all(key in problems for problems in each)} if each else None
 
 
-def _not_judged(heads: Mapping[str, SuiteSide]) -> Iterator[NotJudged]:
+def _not_judged(heads: Mapping[str, SuiteSide]) -> Iterator[findings.NotJudged]:
     """Whatever the gate asks for: what was not judged must not pass for lack of evidence."""
     for suite, side in heads.items():
         for run in [it.run for it in side.readings if run_outcome(it.run) is Outcome.INCOMPLETE][:1]:
             reason = next((result.reasoning for result in run.evaluations.values() if result.failed), "not judged")
-            yield NotJudged(suite=suite, trials=side.trials.incomplete, of=side.trials.valid, reason=reason)
+            yield findings.NotJudged(suite=suite, trials=side.trials.incomplete, of=side.trials.valid, reason=reason)
 
 
-def _not_compared(batch: BatchResult) -> Iterator[NotJudged]:
+def _not_compared(batch: BatchResult) -> Iterator[findings.NotJudged]:
     """Suites that look worse and whose base could not be run: without it nobody knows whether they are."""
     for suite in (each.suite for each in batch.arms if each.reason is DoneReason.FAILED):
         base = [run for run in batch.base_runs if run.suite == suite]
         if failed := [run for run in base if not run.status.is_valid]:
             problem = failed[-1].failure.message if failed[-1].failure else "they ended early"
             reason = f"sessions of the base failed, so nothing could be compared: {problem}"
-            yield NotJudged(suite=suite, trials=len(failed), of=len(base), reason=reason)
+            yield findings.NotJudged(suite=suite, trials=len(failed), of=len(base), reason=reason)
 
 
 def _excuse(
-    reason: Evaluation, head: SuiteSide, base: SuiteSide, beside: SuiteSide, alpha: float
-) -> UncountedReason | None:
+    reason: findings.Evaluation, head: SuiteSide, base: SuiteSide, beside: SuiteSide, alpha: float
+) -> findings.UncountedReason | None:
     """Return why a failure of the head does not turn the check red, or nothing where it does.
 
-    Trials of the base are stored ones where none ran beside those of the head. `alpha` is the chance with which an
-    equal base may be told apart.
+    Trials of the base are stored ones where none ran `beside` the head's. An equal base may be told apart with `alpha`.
     """
-    on_base = UncountedReason(reason=reason, because=Uncounted.ON_BASE)
-    if isinstance(reason, CommandsFailed):
+    excuse = partial(findings.UncountedReason, reason=reason)
+    on_base = excuse(because=findings.Uncounted.ON_BASE)
+    if isinstance(reason, findings.CommandsFailed):
         (commands, short), (others, known) = map(_commands, (head, base))
         return on_base if commands == others and short <= known else None
-    if isinstance(reason, BelowMinimum):
+    if isinstance(reason, findings.BelowMinimum):
         values = base.values(reason.measure) if reason.mean is not None else ()
         return on_base if values and mean(values) < reason.minimum else None
-    if isinstance(reason, CriterionFailed):
+    if isinstance(reason, findings.CriterionFailed):
         if reason.criterion in head.readings[-1].run.config.required:
             return None
         old, new = (side.outcomes(reason.criterion) for side in (base, head))
@@ -170,31 +148,29 @@ def _excuse(
         if near and significant(fisher_exact(*passed).lower.p, alpha):
             return None
     if not old:
-        return UncountedReason(reason=reason, because=Uncounted.NO_BASE)
+        return excuse(because=findings.Uncounted.NO_BASE)
     if mostly(old.count(0.0), len(old)):
         return on_base
     interval = of_pass_rates(old, new) if min(len(old), len(new)) > 1 else None
-    return UncountedReason(reason=reason, because=Uncounted.NOT_PROVEN, baseline=summarize(old), interval=interval)
+    return excuse(because=findings.Uncounted.NOT_PROVEN, baseline=summarize(old), interval=interval)
 
 
-def _commands(side: SuiteSide) -> tuple[set[tuple[object, ...]], set[str]]:
+def _commands(side: SuiteSide) -> tuple[set[object], set[str]]:
     """The commands of a side's trials, and those of build, tests and coverage that fell short in some of them."""
-    commands, short = set[tuple[object, ...]](), set[str]()
-    for run in (reading.run for reading in side.readings):
-        commands.add((run.config.build_command, run.config.test_command, run.config.coverage_threshold))
-        if correctness_outcome(run) is not Outcome.FAILED:
-            continue
-        details = run.details(CorrectnessDetails)
-        named = {"build": details.build, "tests": details.test} if details else {}
+    runs, short = [reading.run for reading in side.readings], set[str]()
+    for run in (run for run in runs if correctness_outcome(run) is Outcome.FAILED):
+        details = run.details(CorrectnessDetails) or CorrectnessDetails(passed=False)
+        named = {"build": details.build, "tests": details.test}
         failed = {name for name, command in named.items() if command and command.exit_code != 0}
-        if details and details.tests and details.tests.failed + details.tests.errored:
+        if details.tests and details.tests.failed + details.tests.errored:
             failed.add("tests")
         # Where no command failed, something else about them did: coverage, or what an older result does not name.
         short |= failed or {"coverage"}
-    return commands, short
+    configs = [run.config for run in runs]
+    return {(each.build_command, each.test_command, each.coverage_threshold) for each in configs}, short
 
 
-def _evaluations(heads: Mapping[str, SuiteSide], settings: Mapping[str, GateSettings]) -> Iterator[Evaluation]:
+def _evaluations(heads: Mapping[str, SuiteSide], settings: Mapping[str, GateSettings]) -> Iterator[findings.Evaluation]:
     for suite, side in heads.items():
         chosen = settings.get(suite, GateSettings())
         if "evaluation" not in chosen.fail_on or not side.readings:
@@ -202,20 +178,20 @@ def _evaluations(heads: Mapping[str, SuiteSide], settings: Mapping[str, GateSett
         for status in sorted(LIMITS):
             trials = side.trials.statuses.get(status, 0)
             if mostly(trials, side.trials.valid):
-                yield EndedAtLimit(suite=suite, status=status, trials=trials, of=side.trials.valid)
+                yield findings.EndedAtLimit(suite=suite, status=status, trials=trials, of=side.trials.valid)
         yield from _minimums(side, chosen.min_score)
         # Where a score is required instead, single criteria may fail.
         for criterion in side.criteria if chosen.min_score.of(Measure.REQUIREMENT_FULFILLMENT) is None else ():
             outcomes = side.outcomes(criterion)
             if mostly(failed := outcomes.count(0.0), len(outcomes)):
-                yield CriterionFailed(suite=suite, criterion=criterion, trials=failed, of=len(outcomes))
+                yield findings.CriterionFailed(suite=suite, criterion=criterion, trials=failed, of=len(outcomes))
         # A lower score that is enough says nothing of commands: one that fails is red beside any number.
         failed, counted = side.commands
         if mostly(failed, counted):
-            yield CommandsFailed(suite=suite, trials=failed, of=counted)
+            yield findings.CommandsFailed(suite=suite, trials=failed, of=counted)
 
 
-def _minimums(side: SuiteSide, limits: ScoreLimits) -> Iterator[BelowMinimum]:
+def _minimums(side: SuiteSide, limits: ScoreLimits) -> Iterator[findings.BelowMinimum]:
     suite = side.newest.suite
     for measure in MEASURES:
         minimum, values = limits.of(measure), side.values(measure)
@@ -223,9 +199,9 @@ def _minimums(side: SuiteSide, limits: ScoreLimits) -> Iterator[BelowMinimum]:
             continue
         if not values:
             reason = side.unscored(measure) or "not computed"
-            yield BelowMinimum(suite=suite, measure=measure, minimum=minimum, mean=None, reason=reason)
+            yield findings.BelowMinimum(suite=suite, measure=measure, minimum=minimum, mean=None, reason=reason)
         elif mean(values) < minimum:
-            yield BelowMinimum(suite=suite, measure=measure, minimum=minimum, mean=mean(values))
+            yield findings.BelowMinimum(suite=suite, measure=measure, minimum=minimum, mean=mean(values))
 
 
 # --- what somebody has accepted on a pull request ---------------------------------------------------------------------
@@ -249,11 +225,10 @@ def is_about_criteria(found: GateResult) -> bool:
 def accept(
     found: GateResult, acceptances: Sequence[Acceptance], comparison: Comparison | None, runs: Iterable[RunResult]
 ) -> GateResult:
-    """The gate's result with what was accepted taken out of its reasons.
+    """The gate's result with what was accepted taken out of its reasons; `runs` are all trials of the tested files.
 
-    An acceptance covers its criterion, as long as the criterion has the same text. The score that the criteria make is
-    covered where everything that lowers it is. Nothing else is: no other criterion, no command, no limit, no cost, and
-    nothing that was not judged. `runs` are all trials of the tested files.
+    An acceptance covers its criterion as long as that has the same text, and the score that the criteria make where
+    everything that lowers it is accepted. Nothing else: no command, no limit, no cost, nothing that was not judged.
     """
     accepted = {(each.suite, each.criterion): each for each in reversed(acceptances)}
     heads = sides(runs) if accepted else {}
@@ -264,7 +239,7 @@ def accept(
         about = [(reason.suite or "", criterion)] if criterion is not None else _lowering(reason, comparison, heads)
         by = [accepted.get(each) for each in about]
         if by and by[0] and all(by):
-            noted.append(AcceptedReason(reason=reason, acceptance=by[0]))
+            noted.append(findings.AcceptedReason(reason=reason, acceptance=by[0]))
         else:
             left.append(reason)
     return found.replace(reasons=tuple(left), accepted=tuple(noted))
@@ -273,14 +248,11 @@ def accept(
 def _lowering(
     reason: GateReason, comparison: Comparison | None, heads: Mapping[str, SuiteSide]
 ) -> Iterator[tuple[str, str]]:
-    """The criteria that lower the score, where a finding is about it: those that became worse, however sure that is.
-
-    Without them a score that is too low would be full.
-    """
+    """The criteria without which a score that a finding is about would be full: those that became worse, if at all."""
     if not _is_score(reason):
         return
-    if isinstance(reason, BelowMinimum):
-        yield from ((reason.suite, name) for name in _failing(heads.get(reason.suite, SuiteSide())).values())
+    if isinstance(reason, findings.BelowMinimum):
+        yield from ((reason.suite, name) for name in _failing(heads.get(reason.suite, NONE)).values())
         return
     for compared in comparison.suites if comparison else ():
         for delta in compared.criteria if reason.suite in {None, compared.suite} else ():
@@ -291,7 +263,7 @@ def _lowering(
 
 def _is_score(reason: GateReason) -> bool:
     """Whether it is about the score that criteria make; one that is missing says nothing of them."""
-    if isinstance(reason, BelowMinimum):
+    if isinstance(reason, findings.BelowMinimum):
         return reason.measure is Measure.REQUIREMENT_FULFILLMENT and reason.mean is not None
-    delta = reason.delta if isinstance(reason, Regression) else None
-    return isinstance(delta, MeasureDelta) and delta.measure is Measure.REQUIREMENT_FULFILLMENT
+    delta = reason.delta if isinstance(reason, findings.Regression) else None
+    return isinstance(delta, findings.MeasureDelta) and delta.measure is Measure.REQUIREMENT_FULFILLMENT

@@ -11,9 +11,8 @@ from functools import cache, cached_property
 from operator import attrgetter
 
 from zelda_ci.domain.ci import PoolSummary
-from zelda_ci.domain.fingerprint import NAMED_FILES, PLATFORM, STEERING, SUITE_FILES, Fingerprint
 from zelda_ci.domain.outcome import Outcome, run_outcome
-from zelda_ci.domain.run import RunResult, StoredTrials
+from zelda_ci.domain.run import NAMED_FILES, PLATFORM, STEERING, SUITE_FILES, Fingerprint, RunResult, StoredTrials
 from zelda_ci.domain.trials import PoolSettings, Side
 
 # Clocks of two machines may differ by this much; whatever claims to be newer was not made yet.
@@ -65,10 +64,8 @@ class TrialPool:
 
 
 def pool_of(groups: Iterable[Iterable[RunResult]], settings: Callable[[str], PoolSettings], now: datetime) -> TrialPool:
-    """The trials of several sources as one pool, within the limits of age and number.
-
-    A trial that several sources hold counts once. Of one state of a suite the newest are kept, whatever they show.
-    """
+    """The trials of several sources as one pool, within the limits of age and number."""
+    # A trial that several sources hold counts once. Of one state of a suite the newest are kept, whatever they show.
     limits = cache(settings)
 
     def is_recent(run: RunResult) -> bool:

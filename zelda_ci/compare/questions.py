@@ -8,15 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
+from zelda_ci.compare import inference
 from zelda_ci.compare.compatibility import SESSION, differences, measure_obstacles, platform_change
-from zelda_ci.compare.exact_tests import (
-    OneSided,
-    Tails,
-    fisher_exact,
-    permutation_test,
-    significant,
-    stratified_permutation_test,
-)
+from zelda_ci.compare.inference import OneSided, Tails, significant
 from zelda_ci.compare.sides import RunMetrics, SuiteSide, mean, mostly
 from zelda_ci.domain.details import CriterionVerdict
 from zelda_ci.domain.measures import MEASURES, PASS_RATE, Measure, Scale
@@ -83,8 +77,8 @@ class Question:
         """Both tests of a number that is tested."""
         a, b = self.baseline, self.candidate
         if self.method == "fisherExact":
-            return fisher_exact(len(a) - a.count(0.0), len(a), len(b) - b.count(0.0), len(b))
-        return stratified_permutation_test(self.strata) if self.strata else permutation_test(a, b)
+            return inference.fisher_exact(len(a) - a.count(0.0), len(a), len(b) - b.count(0.0), len(b))
+        return inference.stratified_permutation_test(self.strata) if self.strata else inference.permutation_test(a, b)
 
     def tail(self, *, worse: bool) -> OneSided:
         """The test for a change in the worse, or better, direction."""
@@ -176,9 +170,7 @@ class Pair:
         having = (each for each in Measure if self.baseline.values(each) or self.candidate.values(each))
         found = {QuestionKey(self.suite, measure.value): self.ask(measure) for measure in having}
         common = (*self.obstacles, *measure_obstacles(Measure.REQUIREMENT_FULFILLMENT, self.readings))
-        return found | {
-            QuestionKey(self.suite, name, criterion=True): self._ask(name, common) for name in self.criteria
-        }
+        return found | {QuestionKey(self.suite, it, criterion=True): self._ask(it, common) for it in self.criteria}
 
     def numbers(self, measure: Measure) -> Question:
         """Did a measure change, by more than the suite's gate tolerates? Whatever stands between the sides."""
@@ -187,11 +179,8 @@ class Pair:
 
     def ask(self, measure: Measure) -> Question:
         """Did a measure change? With what stands between the sides, and the test."""
-        unscored = (
-            f"unscored on the {name}'s side: {reason}"
-            for name, side in self.sides.items()
-            if not side.values(measure) and (reason := side.unscored(measure))
-        )
+        lacking = ((name, side.unscored(measure)) for name, side in self.sides.items() if not side.values(measure))
+        unscored = (f"unscored on the {name}'s side: {reason}" for name, reason in lacking if reason)
         question = self.numbers(measure)
         obstacles = (*self.obstacles, *measure_obstacles(measure, self.readings), *unscored)
         not_tested = ""
@@ -204,9 +193,8 @@ class Pair:
         differ = all(counted for _, counted in commands) and len({mostly(*each) for each in commands}) > 1
         known = {Measure.TESTS: True, Measure.FUNCTIONAL_CORRECTNESS: differ}
         is_fact = not self.adds and known.get(measure, False)
-        return replace(question, obstacles=obstacles, doubts=self.doubts, is_fact=is_fact, not_tested=not_tested).by(
-            "permutation"
-        )
+        asked = replace(question, obstacles=obstacles, doubts=self.doubts, is_fact=is_fact, not_tested=not_tested)
+        return asked.by("permutation")
 
     def _ask(self, criterion: str, common: tuple[str, ...]) -> Question:
         """Did a criterion's pass rate change? Where a drop of their score is tolerated, criteria are not asked for."""
@@ -239,10 +227,8 @@ class Pair:
 
 
 def ask_overall(measure: Measure, pairs: Sequence[Pair]) -> Question | None:
-    """Did a measure change over all suites? The test is on their trials; shown are the means, of each suite one.
-
-    A single suite that can answer speaks for itself: nothing is asked then.
-    """
+    """Did a measure change over all suites? The test is on their trials; shown are the means, of each suite one."""
+    # A single suite that can answer speaks for itself: nothing is asked then.
     having = (pair for pair in pairs if pair.numbers(measure).answerable)
     asked = [(question, pair.same_job) for pair in having if (question := pair.ask(measure)).answerable]
     suites = [question for question, _ in asked]
@@ -252,13 +238,12 @@ def ask_overall(measure: Measure, pairs: Sequence[Pair]) -> Question | None:
     if any(drop is not None for drop in drops):
         # A mean of suites may fall by the mean of what each tolerates.
         scale = replace(scale, tolerated_drop=mean([scale.amount if drop is None else drop for drop in drops]))
-    strata = []
-    for question in suites:
-        # Multiples of the common mean: a dear suite counts as much as a cheap one.
-        common = mean((*question.baseline, *question.candidate)) or 1.0
-        sides = (question.baseline, question.candidate)
-        old, new = (tuple(value / common for value in side) for side in sides)
-        strata.append((old, new))
+    # Multiples of the common mean: a dear suite counts as much as a cheap one.
+    common = ((it, mean((*it.baseline, *it.candidate)) or 1.0) for it in suites)
+    strata = [
+        (tuple(value / center for value in it.baseline), tuple(value / center for value in it.candidate))
+        for it, center in common
+    ]
     whole = Question(
         scale,
         tuple(mean(question.baseline) for question in suites),

@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import count, islice, zip_longest
+from itertools import count, islice, takewhile, zip_longest
 from typing import NamedTuple
 
 from zelda_ci.compare.compatibility import SESSION, differences
-from zelda_ci.compare.exact_tests import ALPHA, adjust, fisher_exact, permutation_test, significant
+from zelda_ci.compare.inference import ALPHA, adjust, fisher_exact, permutation_test, significant
 from zelda_ci.compare.questions import Pair, Question, QuestionKey, Values, ask_overall
 from zelda_ci.compare.sides import RunMetrics, SuiteSide, mean
 from zelda_ci.domain.measures import MEASURES, Measure
@@ -39,12 +39,8 @@ AT_LOOKS: Mapping[str, float] = {Measure.REQUIREMENT_FULFILLMENT: 0.05, Measure.
 
 # The first look and two at which something is tested: only then is the last one made on a condition.
 MANY_LOOKS = 3
-
 # Trials of a side that may fail before nothing more is tried.
 MAX_FAILED = 3
-
-ADAPTIVE = TrialPlan()
-
 NOT_BESIDE = "not tested: the base did not run beside the first trials of every suite"
 
 
@@ -67,15 +63,10 @@ def answered(
     alpha: float = ALPHA,
     weights: Mapping[str, float] = {},
 ) -> Answers:
-    """The answers of one look; those to what is not tested are left out.
+    """The answers of one look, which owns a share of the error `alpha`; those to what is not tested are left out.
 
+    `weights` are those of measures that have others than 1; the score of criteria has it only beside criteria.
     "Something got worse" and "something got better" are two families: what is promised is the error of the first.
-
-    Args:
-        questions: All that is asked at the look.
-        share: Part of the whole error `alpha` that the look owns.
-        alpha: The whole error.
-        weights: Of measures that have others than 1; the score of criteria has it only beside criteria.
     """
     tested = {key: question for key, question in questions.items() if question.is_tested}
     if not tested or not share:
@@ -123,7 +114,7 @@ class SuiteTrials:
     """Of the base commit's files, run in the same job as those of the head, side by side."""
     stored: tuple[RunMetrics, ...] = ()
     """Trusted trials of the base that were made before: they say what to expect of the first trials, and no more."""
-    plan: Plan = ADAPTIVE
+    plan: Plan = field(default_factory=TrialPlan)
     has_base: bool = True
     """Whether trials of the base can be run: the base has the suite, and its files can be had."""
     share: float = 1.0
@@ -136,10 +127,8 @@ class SuiteTrials:
 
     @cached_property
     def looks(self) -> tuple[Look, ...]:
-        """The looks of the plan, fixed before its first trial; without trials of the base nothing is tested.
-
-        From the second look on both sides have as many trials, and these looks have equal shares of the error.
-        """
+        """The looks of the plan, fixed before its first trial; without trials of the base nothing is tested."""
+        # From the second look on both sides have as many trials, and these looks have equal shares of the error.
         if isinstance(self.plan, int):
             return (Look(self.plan, self.plan * self.has_base, float(self.has_base)),)
         first, *later = self.plan.counts
@@ -161,8 +150,7 @@ class SuiteTrials:
     def completed(self) -> int:
         """How many looks have their trials."""
         head, base, _ = self.valid
-        reached = (head >= look.head and base >= look.base for look in self.looks)
-        return next((index for index, done in enumerate(reached) if not done), len(self.looks))
+        return sum(1 for _ in takewhile(lambda look: head >= look.head and base >= look.base, self.looks))
 
     def at(self, look: Look, baseline: SuiteSide) -> Pair:
         """The head's trials of a look, beside others."""
@@ -172,11 +160,8 @@ class SuiteTrials:
     @cached_property
     def pairs(self) -> tuple[Pair, ...]:
         """The trials of each completed look; those of the first, at which nothing is tested, beside stored ones."""
-        _, base, stored = self.sides
-        return tuple(
-            self.at(look, base.first(look.base) if index else stored)
-            for index, look in enumerate(self.looks[: self.completed])
-        )
+        (_, base, stored), looks = self.sides, self.looks[: self.completed]
+        return tuple(self.at(look, base.first(look.base) if index else stored) for index, look in enumerate(looks))
 
     @cached_property
     def whole(self) -> Pair:
@@ -214,10 +199,9 @@ class SuiteTrials:
         head, base, _ = self.sides
         if differences(SESSION, (*head.readings[:1], *base.readings[:1])):
             return DoneReason.NOT_COMPARABLE
-        for made in (self.head, self.base):
-            failed = sum(not trial.run.status.is_valid for trial in made)
-            if failed > max(MAX_FAILED, len(made) - failed):
-                return DoneReason.FAILED
+        failed = ((sum(not trial.run.status.is_valid for trial in made), made) for made in (self.head, self.base))
+        if any(count > max(MAX_FAILED, len(made) - count) for count, made in failed):
+            return DoneReason.FAILED
         # The last look is not worth its trials where this suite, were it the only one and this the only look, would not
         # be called by now.
         if MANY_LOOKS <= len(self.looks) == self.completed + 1:
@@ -227,17 +211,13 @@ class SuiteTrials:
 
 
 def _as_expected(pair: Pair, *, first: bool) -> bool:
-    """Whether nothing of the head looks worse than the other trials; without any, whether everything passes.
-
-    At the first look, one failure is also enough to go on where the other trials never failed.
-    """
+    """Whether nothing of the head looks worse than the other trials; without any, whether everything passes."""
+    # At the first look, one failure is also enough to go on where the other trials never failed.
     old, new = pair.baseline, pair.candidate
-    commands = Measure.FUNCTIONAL_CORRECTNESS
-    passes = [(old.outcomes(name), new.outcomes(name)) for name in pair.criteria]
-    if not all(_is_expected(*each, first=first) for each in (*passes, (old.values(commands), new.values(commands)))):
-        return False
+    known = [(old.outcomes(name), new.outcomes(name)) for name in pair.criteria]
+    known += [(old.values(Measure.FUNCTIONAL_CORRECTNESS), new.values(Measure.FUNCTIONAL_CORRECTNESS))]
     tests, usage = map(pair.numbers, (Measure.TESTS, Measure.TOOL_USAGE))
-    if tests.answerable and tests.is_worse:
+    if not all(_is_expected(*each, first=first) for each in known) or (tests.answerable and tests.is_worse):
         return False
     if not (usage.answerable and usage.is_worse):
         return True
@@ -264,8 +244,8 @@ def _is_expected(old: Values, new: Values, *, first: bool) -> bool:
 def sharing(suites: Iterable[SuiteTrials]) -> list[SuiteTrials]:
     """All suites of a comparison, those without any trials too, with equal shares of the error."""
     listed = list(suites)
-    testable = sum(suite.has_base for suite in listed)
-    return [replace(suite, share=1 / max(1, testable)) for suite in listed]
+    share = 1 / max(1, sum(suite.has_base for suite in listed))
+    return [replace(suite, share=share) for suite in listed]
 
 
 # --- numbers over all suites -----------------------------------------------------------------------------------------
@@ -317,14 +297,12 @@ class NextTrials:
 
 
 def next_trials(suites: Iterable[SuiteTrials], about: Collection[str] | None = None) -> NextTrials:
-    """The trials that lead every suite to its next look, or say why it needs none.
+    """The trials that lead suites to their next look, or say why they need none.
 
-    May be asked at any time; trials under way are asked for again, under the same numbers. Whoever runs out of money
-    stops asking: fewer trials never make a verdict wrong, only less certain.
-
-    Args:
-        suites: All suites of the comparison, those without any trials too: each has its share of the error.
-        about: Those that are asked about, each by itself; where nothing is said, all, and what is over all of them.
+    `suites` are all of the comparison, those without any trials too: each has its share of the error. Those that are
+    asked `about` are looked at by themselves; where nothing is said, all, and what is over all of them. May be asked at
+    any time; trials under way are asked for again, under the same numbers. Whoever runs out of money stops asking:
+    fewer trials never make a verdict wrong, only less certain.
     """
     wanted: list[list[Wanted]] = []
     done: dict[str, DoneReason] = {}
@@ -334,19 +312,14 @@ def next_trials(suites: Iterable[SuiteTrials], about: Collection[str] | None = N
         if suite.done is None:
             look, number = suite.looks[suite.completed], suite.completed + 1
             head, base, _ = suite.valid
-            sides = ((Side.HEAD, suite.head, look.head - head), (Side.BASE, suite.base, look.base - base))
-            missing = (_numbered(suite.suite, side, made, more, number) for side, made, more in sides)
-            wanted.append(list(_interleaved(missing)))
+            heads = _numbered(suite.suite, Side.HEAD, suite.head, look.head - head, number)
+            bases = _numbered(suite.suite, Side.BASE, suite.base, look.base - base, number)
+            wanted.append(list(_interleaved((heads, bases))))
         elif suite.suite in beside:
             wanted.append(beside[suite.suite])
         else:
             done[suite.suite] = suite.done
     return NextTrials(tuple(_interleaved(wanted)), done)
-
-
-def trials_beside_all(suites: Iterable[SuiteTrials]) -> tuple[Wanted, ...]:
-    """Where the first trials of all suites together look worse than stored ones, those of the base to compare with."""
-    return tuple(_interleaved(_beside_all(sharing(suites)).values()))
 
 
 def _numbered(suite: str, side: Side, made: Sequence[RunMetrics], wanted: int, look: int = 1) -> list[Wanted]:
@@ -356,7 +329,6 @@ def _numbered(suite: str, side: Side, made: Sequence[RunMetrics], wanted: int, l
 
 
 def _interleaved(lists: Iterable[Sequence[Wanted]]) -> Iterator[Wanted]:
-    """One of each in turn."""
     return (trial for row in zip_longest(*lists) for trial in row if trial is not None)
 
 

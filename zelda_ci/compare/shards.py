@@ -6,8 +6,7 @@ from statistics import median
 
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.numbers import some_of
-from zelda_ci.domain.run import RunOutline, RunResult
-from zelda_ci.domain.shards import PlannedSuite, ShardPlan
+from zelda_ci.domain.run import PlannedSuite, RunOutline, RunResult, ShardPlan
 
 # Newest trials of a suite that say how long one takes.
 MAX_TIMED = 5
@@ -32,10 +31,8 @@ def deal(seconds: Mapping[str, float], shards: int) -> dict[str, int]:
 
 
 def trial_seconds(runs: Iterable[RunOutline], *, replayed: bool) -> dict[str, float]:
-    """By suite, how long a trial takes, by the median of the newest; failed and interrupted ones say nothing.
-
-    A replay takes seconds, and says nothing of a real session.
-    """
+    """By suite, how long a trial takes, by the median of the newest; failed and interrupted ones say nothing."""
+    # A replay takes seconds, and says nothing of a real session.
     valid = {(run.batch_id, run.run_id): run for run in runs if run.replayed is replayed and run.status.is_valid}
     found: dict[str, list[float]] = {}
     for run in sorted(valid.values(), key=lambda run: (run.finished_at, run.run_id)):
@@ -63,10 +60,8 @@ def longest_suite(plan: ShardPlan) -> PlannedSuite | None:
 
 
 def budget_of(plan: ShardPlan, shard: int) -> float | None:
-    """What a shard may spend: as large a part of the whole as its suites are expected to take of the whole time.
-
-    Nothing that one shard leaves is there for another, so that all of them together never spend more than the whole.
-    """
+    """What a shard may spend: as large a part of the whole as its suites are expected to take of the whole time."""
+    # Nothing that one shard leaves is there for another, so that all of them together never spend more than the whole.
     if plan.budget_usd is None:
         return None
     loads = loads_of(plan)
@@ -89,29 +84,19 @@ def digest_of_trials(runs: Iterable[RunResult]) -> str:
 
 
 # What plans may differ in; what explains the rest comes first.
-_OF_PLANS = {
-    "zelda": "version of Zelda",
-    "commit": "tested commit",
-    "shards": "number of shards",
-    "budget_usd": "budget",
-}
-_OF_SUITES = {
-    "name": "choice",
-    "settings": "settings",
-    "stored": "stored trials",
-    "trials": "stored trials",
-    "seconds": "stored durations",
-}
+_PLAN = {"zelda": "version of Zelda", "commit": "tested commit", "shards": "number of shards", "budget_usd": "budget"}
+_STORED = "stored trials"
+_SUITE = {"name": "choice", "settings": "settings", "stored": _STORED, "trials": _STORED, "seconds": "stored durations"}
 _FIX = "Give all jobs the same version, checkout, options and stored runs."
 
 
 def difference(ours: ShardPlan, other: ShardPlan) -> str:
     """The first in what two plans differ, as a sentence, and what to do; empty where they are alike."""
-    for key, what in _OF_PLANS.items():
+    for key, what in _PLAN.items():
         one, two = (getattr(plan, key) for plan in (ours, other))
         if one != two:
             return f"Different {what}: {str(one or 'none')[:12]} and {str(two or 'none')[:12]}. {_FIX}"
-    for key, what in _OF_SUITES.items():
+    for key, what in _SUITE.items():
         here, there = ({suite.name: getattr(suite, key) for suite in plan.suites} for plan in (ours, other))
         if names := sorted(name for name in {**here, **there} if here.get(name) != there.get(name)):
             return f"Different {what} of {some_of(names, 3)}. {_FIX}"

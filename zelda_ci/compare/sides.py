@@ -8,11 +8,7 @@ from math import fsum, sqrt
 
 from zelda_ci.domain import measures
 from zelda_ci.domain.comparison import Trials, TrialStatistics
-from zelda_ci.domain.details import (
-    CriterionJudgement,
-    CriterionVerdict,
-    FulfillmentDetails,
-)
+from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails
 from zelda_ci.domain.measures import METRIC_OF, Measure
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
 from zelda_ci.domain.run import RunResult
@@ -69,10 +65,8 @@ def summarize(values: Sequence[float]) -> TrialStatistics | None:
     """Mean, range and spread; nothing without values."""
     if not values:
         return None
-    spread = deviation(values) if len(values) > 1 else None
-    return TrialStatistics(
-        trials=len(values), mean=mean(values), minimum=min(values), maximum=max(values), deviation=spread
-    )
+    spread, least, most = deviation(values) if len(values) > 1 else None, min(values), max(values)
+    return TrialStatistics(trials=len(values), mean=mean(values), minimum=least, maximum=most, deviation=spread)
 
 
 @dataclass(frozen=True)

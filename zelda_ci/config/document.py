@@ -1,26 +1,29 @@
 """A configuration file from disk to its keys, with every problem that is in it: a sentence, and its place."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import re2
 from pydantic import BaseModel, ValidationError
 
-from zelda_ci.config.merge import NO_COMMAND, Layer, Model
 from zelda_ci.config.messages import MAX_PER_FILE, ConfigProblem, Position, Rejected, config_problem, nearest, shown
-from zelda_ci.config.schema import unknown
+from zelda_ci.config.schema import Config, unknown
 from zelda_ci.config.source import Ambiguous, Source, Steps, plain_value, read
-from zelda_ci.domain import variables
 from zelda_ci.domain.suite import PATTERNS, MetricSwitches
+from zelda_ci.domain.workspace import why_withheld
 from zelda_ci.files import untrusted
 from zelda_ci.named_secrets import is_secret_name
 from zelda_ci.redact import KEY_SHAPES
 
 MAX_FILE_BYTES = 1_000_000
+# Another way to write an empty list.
+NO_COMMAND = "none"
+Model = TypeVar("Model", bound=Config)
 
 # What YAML itself does not allow in a file; nobody types these.
 _UNPRINTABLE = re.compile("[^\t\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
@@ -49,6 +52,46 @@ _WANTED = {
     "too_long": "a list of at most {max_length}",
     "string_pattern_mismatch": "{pattern}",
 }
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a value came from: a line of a file, a file's name, or the default."""
+
+    file: str | None = None
+    line: int | None = None
+
+    def __str__(self) -> str:
+        if self.file is None:
+            return "default"
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+DEFAULT = Origin()
+
+
+@dataclass(frozen=True)
+class Layer(Generic[Model]):
+    """What one file says; with problems, it holds the top-level keys that are right."""
+
+    file: str
+    config: Model
+    source: Source = field(default_factory=lambda: Source(values={}))
+    places: Mapping[str, Position] = field(default_factory=dict)
+    """By dotted key where those with a value stand."""
+    problems: tuple[ConfigProblem, ...] = ()
+
+    def values(self) -> dict[str, Any]:
+        """The keys that were given, at every level, and no others."""
+        return self.config.model_dump(by_alias=True, exclude_unset=True)
+
+    def origin(self, key: str) -> Origin | None:
+        place = self.places.get(key)
+        return Origin(self.file, place.line) if place else None
+
+    def problem(self, key: str, message: str) -> ConfigProblem:
+        """Something wrong with the value of a top-level key, or with its default."""
+        return config_problem(self.file, self.source.at.get((key,)), f"{key} {message}")
 
 
 def read_text(path: Path, file: str) -> str:
@@ -271,7 +314,7 @@ def across(project: Layer[Any], suites: Sequence[Layer[Any]], *, complete: bool)
     for layer in (project, *suites):
         for name in layer.config.execution.env:
             has_value = name in layer.config.execution.variables
-            why = variables.refusal(name, has_value=has_value)
+            why = why_withheld(name, has_value=has_value)
             if why is None and has_value and is_secret_name(name):
                 why = f"looks like a credential: set {name} where Zelda is started, and leave the value out here"
             if why:

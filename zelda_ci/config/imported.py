@@ -7,7 +7,8 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from functools import partial
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,11 @@ MAX_COMBINATIONS = 50
 # In an input of a call as JSON, `"skill": "changelog"`, as graders look for it; plugins may stand before the name.
 _ARGUMENT = re.compile(r'"(\w+)"(?:\\s\*)?:(?:\\s\*|\s*)"(?:\(\?:\[\\w-\]\+:\)\?)?([^"\\()\[\]|?*+^$]+)("?)')
 _PLAIN = re.compile(r"(?:[\w @/:,=-]|\\[.\-/]|\\s[+*])+")
+_CASES = re.compile(r"case\.yaml|prompt\.md|evals\.json|promptfooconfig.*\.(ya?ml|json)")
 _SLOT = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 # Assertions of promptfoo by what becomes of them: how their text is searched for, or that a judge decides.
 _SEARCHES = {
-    "contains": "{}", "icontains": "(?i){}", "starts-with": r"\A{}", "equals": r"\A\s*{}\s*\z", "regex": None,
+    "contains": "{}", "icontains": "(?i){}", "starts-with": r"\A{}", "equals": r"\A\s*{}\s*\z", "regex": "{}",
 }  # fmt: skip
 _RUBRICS = {
     "llm-rubric": "{}", "agent-rubric": "{}", "g-eval": "{}", "model-graded-closedqa": "{}",
@@ -76,9 +78,9 @@ def _yaml(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Node:
-    """A value in a file of another tool, with its place."""
+    """A value in a file of another tool, with its place; without a source, one that is nowhere."""
 
-    source: Source
+    source: Source = field(default_factory=Source)
     path: Steps = ()
     above: int = 0
     """Lines before the part of the file that was read."""
@@ -104,7 +106,7 @@ class Node:
         """The first of some keys that is there; otherwise a node without a value."""
         known = self.value if isinstance(self.value, dict) else {}
         found = next((key for key in keys if known.get(key) is not None), None)
-        return Node(self.source, (*self.path, found), self.above) if found else Node(Source(values=None))
+        return Node(self.source, (*self.path, found), self.above) if found else Node()
 
     @property
     def text(self) -> str:
@@ -123,32 +125,20 @@ class Importer:
         """What a person has to decide about, with file and line."""
 
     def read(self, path: Path) -> None:
-        """Read a file or a folder.
-
-        Raises:
-            ConfigError: Nothing in it is of a kind that is known, or a file cannot be read.
-        """
+        """Read a file or a folder; raises ConfigError where nothing in it is of a known kind, or it cannot be read."""
         if not path.exists():
             raise ConfigError(f"{path} does not exist.", code="IMPORT_FAILED")
         before = len(self.suites) + len(self.to_do)
+        found = ((place, name, names) for place, _, names in walk(path) for name in names if _CASES.fullmatch(name))
+        cases = (place / name for place, name, names in found if name != "prompt.md" or "case.yaml" not in names)
         try:
-            for file in [path] if path.is_file() else sorted(self._found(path)):
+            for file in [path] if path.is_file() else sorted(cases):
                 self._file(file)
         except Rejected as problem:
             raise ConfigError("\n".join(map(str, problem.problems)), code="IMPORT_FAILED") from None
         if len(self.suites) + len(self.to_do) == before:
-            raise ConfigError(
-                f"{path} holds nothing that can be imported.",
-                hint="Name a folder of `claude plugin eval` cases, a skill's evals.json, or a promptfooconfig.yaml.",
-                code="IMPORT_FAILED",
-            )
-
-    def _found(self, folder: Path) -> Iterator[Path]:
-        for place, _, names in walk(folder):
-            for name in names:
-                is_case = name == "case.yaml" or (name == "prompt.md" and "case.yaml" not in names)
-                if is_case or name == "evals.json" or re.fullmatch(r"promptfooconfig.*\.(ya?ml|json)", name):
-                    yield place / name
+            hint = "Name a folder of `claude plugin eval` cases, a skill's evals.json, or a promptfooconfig.yaml."
+            raise ConfigError(f"{path} holds nothing that can be imported.", hint=hint, code="IMPORT_FAILED")
 
     def _file(self, path: Path) -> None:
         if path.name in {"case.yaml", "prompt.md"}:
@@ -169,6 +159,11 @@ class Importer:
 
     def _left(self, node: Node, text: str) -> None:
         self.to_do.append(f"{node.source.file}:{node.line}: {text}")
+
+    def _unknown(self, node: Node, known: str, name: str) -> None:
+        for key in node.value if isinstance(node.value, dict) else ():
+            if key not in known.split():
+                self._left(node.get(key), f"{name}: {key} has no equivalent")
 
     def _suite(self, name: str, node: Node) -> ImportedSuite:
         """A suite of a new name, made of what stands at a place."""
@@ -194,48 +189,43 @@ class Importer:
 
     def _skill_evals(self, whole: Node, path: Path) -> None:
         skill = whole.get("skill_name", "skill").text or path.parent.parent.name
+        known = (
+            "prompt query input name id should_trigger expectations assertions expected_behavior expected_output files "
+            "skills description"
+        )
         for number, case in enumerate(whole if isinstance(whole.value, tuple) else whole.get("evals"), start=1):
-            name = case.get("name", "id").text or str(number)
-            suite = self._suite(f"{skill}-{name}", case)
+            suite = self._suite(f"{skill}-{case.get('name', 'id').text or number}", case)
             suite.prompt = case.get("prompt", "query", "input").text
             triggers = case.get("should_trigger").value
             suite.checks.append({"notCalled" if triggers is False else "called": f"Skill({skill})"})
-            for stated in case.get("expectations", "assertions", "expected_behavior"):
-                suite.criteria.append(stated.text or stated.get("text", "description").text)
-            if expected := case.get("expected_output").text:
-                suite.criteria.append(f"The result is as described: {expected}")
+            stated = case.get("expectations", "assertions", "expected_behavior")
+            texts = [each.text or each.get("text", "description").text for each in stated]
+            expected = case.get("expected_output").text
+            suite.criteria = [*filter(None, texts), *([f"The result is as described: {expected}"] if expected else [])]
             for file in case.get("files"):
                 self._left(file, f"{suite.name} works on {file.text}: have it in the repository, named in the prompt")
-            self._unknown(
-                case, "prompt query input name id should_trigger expectations assertions expected_behavior "
-                "expected_output files skills description", suite.name,
-            )  # fmt: skip
-            suite.criteria = [text for text in suite.criteria if text]
+            self._unknown(case, known, suite.name)
             self._add(suite, case)
         self._unknown(whole, "skill_name skill evals version description", "evals.json")
-
-    def _unknown(self, node: Node, known: str, name: str) -> None:
-        for key in node.value if isinstance(node.value, dict) else ():
-            if key not in known.split():
-                self._left(node.get(key), f"{name}: {key} has no equivalent")
 
     # --- claude plugin eval --------------------------------------------------------------------------------------
 
     def _plugin_case(self, folder: Path) -> None:
-        case = self._node(folder / "case.yaml") if (folder / "case.yaml").is_file() else Node(Source(values={}))
+        case = self._node(folder / "case.yaml") if (folder / "case.yaml").is_file() else Node()
         head, prompt = self._document(folder / "prompt.md") if (folder / "prompt.md").is_file() else (None, "")
-        where = head or case
+        where, execution = head or case, case.get("execution")
         suite = self._suite(case.get("name").text or folder.name, where)
-        execution = case.get("execution")
         suite.prompt = prompt.strip() or execution.get("prompt").text or case.get("prompt").text
         suite.description = case.get("description").text
-        limits = {"max_turns": "maxTurns", "timeout_seconds": "timeoutSeconds"}
-        known = "schema_version name description graders execution prompt tags runs weight plugins"
+        known = (
+            "schema_version name description graders execution prompt tags runs weight plugins max_turns "
+            "timeout_seconds allowed_tools"
+        )
         for options in filter(None, (head, execution, case)):
-            for key, ours in limits.items():
+            for key, ours in (("max_turns", "maxTurns"), ("timeout_seconds", "timeoutSeconds")):
                 if isinstance(number := options.get(key).value, int):
                     suite.settings.setdefault("execution", {})[ours] = number
-            self._unknown(options, f"{known} {' '.join(limits)} allowed_tools", suite.name)
+            self._unknown(options, known, suite.name)
         for script in sorted({*folder.glob("scaffold.sh"), *folder.glob("fixture.sh")}):
             suite.settings["setupCommand"] = f"bash {self._name(script)}"
         for grader in case.get("graders"):
@@ -249,9 +239,7 @@ class Importer:
         """The head of a Markdown file, and its text."""
         name, text = self._name(path), read_text(path, self._name(path))
         head = re.match(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", text, re.DOTALL | re.MULTILINE)
-        source = read(head[1] if head else "", name)
-        source.file = name
-        return Node(source, above=1 if head else 0), text[head.end() :] if head else text
+        return Node(read(head[1] if head else "", name), above=1 if head else 0), text[head.end() :] if head else text
 
     def _grader(self, grader: Node, text: str, suite: ImportedSuite) -> None:
         match grader.get("type").text:
@@ -259,11 +247,11 @@ class Importer:
                 self._pattern(grader, grader.get("pattern").text or text, suite)
             case "tool_used":
                 if rule := self._rule(grader, suite):
-                    suite.checks.append(_counted(rule, grader.get("min").value, grader.get("max").value))
+                    suite.checks.append(_counted(rule, grader))
             case "tool_order":
-                rules = [self._rule(grader.get(key), suite, grader) for key in ("before", "after")]
-                if all(rules):
-                    suite.checks.append({"before": {"first": rules[0], "then": rules[1]}})
+                first, then = (self._rule(grader.get(key), suite, grader) for key in ("before", "after"))
+                if first and then:
+                    suite.checks.append({"before": {"first": first, "then": then}})
             case "file_exists":
                 path = grader.get("path", "glob", "pattern").text
                 gone = {"command": f"test ! -e {path}", "name": f"No {path}."}
@@ -279,8 +267,7 @@ class Importer:
     def _pattern(self, grader: Node, pattern: str, suite: ImportedSuite) -> None:
         target, is_absent = grader.get("target"), grader.get("match").text == "not_contains"
         flags = "i" if "i" in grader.get("flags").text else ""
-        path = target.get("path").text or target.get("file").text
-        if path:
+        if path := target.get("path").text or target.get("file").text:
             line = ["grep", f"-Pzq{flags}", "--", pattern, path]
             said = f"{path} {'has no' if is_absent else 'has'} /{pattern}/{flags}"
             command = ["sh", "-c", '! "$@"', "sh", *line] if is_absent else line
@@ -307,12 +294,10 @@ class Importer:
 
     def _promptfoo(self, whole: Node, path: Path) -> None:
         self._unknown(whole, "description prompts tests defaultTest $schema", "promptfoo")
-        defaults = self._listed(whole.get("defaultTest"), path)
-        default = defaults[0] if defaults else Node(Source(values={}))
+        default = next(iter(self._listed(whole.get("defaultTest"), path)), Node())
         prompts = [it.get("raw", "label").text or it.text for it in self._listed(whole.get("prompts"), path)]
-        tests = self._listed(whole.get("tests"), path) or [default]
-        for number, test in enumerate(tests, start=1):
-            variables = {**self._variables(default), **self._variables(test)}
+        for number, test in enumerate(self._listed(whole.get("tests"), path) or [default], start=1):
+            variables = {**_variables(default), **_variables(test)}
             name = test.get("description").text or f"{path.parent.name or 'promptfoo'}-{number}"
             for at, prompt in enumerate(prompts or ["{{prompt}}"], start=1):
                 suite = self._suite(f"{name}-p{at}" if len(prompts) > 1 else name, test)
@@ -320,7 +305,8 @@ class Importer:
                 self._fill(suite, prompt, variables, test)
                 for each in (default, test) if test is not default else (test,):
                     for assertion in each.get("assert"):
-                        self._assertion(assertion, suite, variables)
+                        if problem := _assert(suite, assertion, variables):
+                            self._left(assertion, f"{suite.name}: {problem}")
                     self._unknown(each, "description vars assert", suite.name)
                 self._add(suite, test)
 
@@ -340,84 +326,78 @@ class Importer:
                     self._left(item, f"{item.text} is a program or a table: write what it yields as a suite")
         return found
 
-    def _variables(self, test: Node) -> dict[str, list[str]]:
-        given = (test.get("vars").value or {}).items()
-        lists = ((name, value if isinstance(value, tuple) else (value,)) for name, value in given)
-        return {name: [it if isinstance(it, str) else json.dumps(it) for it in values] for name, values in lists}
-
     def _fill(self, suite: ImportedSuite, prompt: str, variables: Mapping[str, Sequence[str]], test: Node) -> None:
         """Put the variables into a prompt; those with several values become the suite's matrix."""
         single = {name: values[0] for name, values in variables.items() if len(values) == 1}
         suite.prompt = _SLOT.sub(lambda slot: single.get(slot[1], f"{{{{{slot[1]}}}}}"), prompt).strip()
         several = {name: list(values) for name, values in variables.items() if len(values) > 1}
         used = {name: values for name, values in several.items() if f"{{{{{name}}}}}" in suite.prompt}
-        if len([*product(*used.values())]) > MAX_COMBINATIONS:
+        if prod(map(len, used.values())) > MAX_COMBINATIONS:
             self._left(test, f"{suite.name}: more than {MAX_COMBINATIONS} combinations of variables")
         else:
             suite.variables = used
         for name in (slot for slot in _SLOT.findall(suite.prompt) if slot not in suite.variables):
             self._left(test, f"{suite.name}: {{{{{name}}}}} in the prompt has no value")
 
-    def _assertion(self, assertion: Node, suite: ImportedSuite, variables: Mapping[str, Sequence[str]]) -> None:
-        kind, value = assertion.get("type").text, assertion.get("value")
-        is_absent, kind = kind.startswith("not-"), kind.removeprefix("not-")
 
-        def filled(text: str) -> str:
-            return _SLOT.sub(lambda slot: variables.get(slot[1], [slot[0]])[0], text)
+def _variables(test: Node) -> dict[str, list[str]]:
+    lists = {name: it if isinstance(it, tuple) else (it,) for name, it in (test.get("vars").value or {}).items()}
+    return {name: [it if isinstance(it, str) else json.dumps(it) for it in values] for name, values in lists.items()}
 
-        texts = [filled(each.text) for each in value]
-        base, _, how = kind.rpartition("-")
-        if kind in _SEARCHES or (how in {"any", "all"} and base in _SEARCHES):
-            template = _SEARCHES[kind if kind in _SEARCHES else base]
-            sought = [text if template is None else template.format(re.escape(text)) for text in texts]
-            if how == "any" and not is_absent:
-                sought = ["|".join(sought)]
-            elif how == "all" and is_absent:
-                self._left(assertion, f"{suite.name}: no check says that one of several texts is missing")
-                return
+
+def _assert(suite: ImportedSuite, assertion: Node, variables: Mapping[str, Sequence[str]]) -> str | None:
+    """Add what an assertion of promptfoo says to a suite; what is left to do about it, if anything."""
+    given, value = assertion.get("type").text, assertion.get("value")
+    kind, is_absent = given.removeprefix("not-"), given.startswith("not-")
+    filled = partial(_SLOT.sub, lambda slot: variables.get(slot[1], [slot[0]])[0])
+    texts, problem = [filled(each.text) for each in value], None
+    base, _, how = (kind, "", "") if kind in _SEARCHES else kind.rpartition("-")
+    match kind:
+        case _ if base in _SEARCHES and how == "all" and is_absent:
+            problem = "no check says that one of several texts is missing"
+        case _ if base in _SEARCHES and how in {"", "any", "all"}:
+            sought = [_SEARCHES[base].format(text if base == "regex" else re.escape(text)) for text in texts]
+            sought = ["|".join(sought)] if how == "any" and not is_absent else sought
             said = texts if kind == "contains" else [f"/{each}/" for each in sought]
             suite.checks += [{"notSays" if is_absent else "says": each} for each in said]
-        elif kind in _RUBRICS and not is_absent:
+        case _ if kind in _RUBRICS and not is_absent:
             suite.answer_criteria += [" ".join(_RUBRICS[kind].format(text).split()) for text in texts if text]
-        elif kind in {"skill-used", "trajectory:tool-used"}:
+        case "skill-used" | "trajectory:tool-used":
             for each in value:
                 name = filled(each.text or each.get("name", "pattern").text)
                 rule = f"Skill({name})" if kind == "skill-used" else name
-                low, high = each.get("min").value, each.get("max").value
-                suite.checks.append({"notCalled": rule} if is_absent else _counted(rule, low, high))
-        elif kind == "trajectory:tool-sequence" and not is_absent:
+                suite.checks.append({"notCalled": rule} if is_absent else _counted(rule, each))
+        case "trajectory:tool-sequence" if not is_absent:
             steps = value if value.get("steps").value is None else value.get("steps")
             suite.checks.append({"order": [step.text or step.get("name").text for step in steps]})
             if value.get("mode").text == "exact":
-                self._left(assertion, f"{suite.name}: order lets other calls stand between, exact does not")
-        elif kind == "trajectory:tool-args-match":
-            given = value.get("args").value or {}
-            if len(given) == 1 and isinstance(text := next(iter(given.values())), str):
-                call = f"{value.get('name').text}({filled(text)})"
-                suite.checks.append({"notCalled" if is_absent else "called": call})
-            else:
-                self._left(assertion, f"{suite.name}: no rule can say a call with several arguments")
-        elif kind == "trajectory:step-count" and value.get("type").text in {"tool", "command"}:
+                problem = "order lets other calls stand between, exact does not"
+        case "trajectory:tool-args-match":
+            match [*(value.get("args").value or {}).values()]:
+                case [str(text)]:
+                    rule = f"{value.get('name').text}({filled(text)})"
+                    suite.checks.append({"notCalled" if is_absent else "called": rule})
+                case _:
+                    problem = "no rule can say a call with several arguments"
+        case "trajectory:step-count" if value.get("type").text in {"tool", "command"}:
             pattern = value.get("pattern", "name").text
             rule = f"Bash({pattern})" if value.get("type").text == "command" else pattern
-            suite.checks.append(_counted(rule, value.get("min").value or 0, value.get("max").value))
-        elif kind in {"javascript", "python"} and texts and texts[0].startswith("file://"):
-            program = {"javascript": "node", "python": "python3"}[kind]
+            suite.checks.append(_counted(rule, value, least=0))
+        case "javascript" | "python" if texts and texts[0].startswith("file://"):
+            program = "node" if kind == "javascript" else "python3"
             suite.checks.append({"command": f"{program} {texts[0].removeprefix('file://')}"})
-            self._left(
-                assertion, f"{suite.name}: {texts[0]} gets no `output`: let it read the files, and end with 0 or 1"
-            )
-        elif kind in {"cost", "latency"} and isinstance(limit := assertion.get("threshold").value, int | float):
+            problem = f"{texts[0]} gets no `output`: let it read the files, and end with 0 or 1"
+        case "cost" | "latency" if isinstance(limit := assertion.get("threshold").value, int | float):
             key, number = ("costUsd", limit) if kind == "cost" else ("durationSeconds", limit / 1000)
             suite.settings.setdefault("efficiencyTargets", {})[key] = number
-        else:
-            self._left(
-                assertion, f"{suite.name}: {'not-' * is_absent}{kind or 'an assertion without type'} has no equivalent"
-            )
+        case _:
+            problem = f"{'not-' * is_absent}{kind or 'an assertion without type'} has no equivalent"
+    return problem
 
 
-def _counted(rule: str, low: int | None, high: int | None) -> dict[str, Any]:
-    low = 1 if low is None else low
+def _counted(rule: str, limits: Node, least: int = 1) -> dict[str, Any]:
+    low, high = limits.get("min").value, limits.get("max").value
+    low = least if low is None else low
     if high == 0:
         return {"notCalled": rule}
     if low == 1 and high is None:

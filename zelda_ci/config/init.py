@@ -235,11 +235,11 @@ def config_text(found: Sequence[str] = (), commands: Sequence[CommandLine] = (),
 
 def _row(name: str) -> str:
     """A key of the configuration with its default or an example, and what it means, in short."""
-    field = next(key.field for key in keys(ProjectConfig) if key.dotted == name)
-    default: Any = field.get_default()
-    value, end = ((field.examples or [""])[0], " (none)") if default is None else (default, "")
-    meaning = re.split(r"[:;.](?:\s|$)", field.description or "")[0]
-    return f"{field.alias}: {value if isinstance(value, str) else json.dumps(value)}  # {meaning}{end}"
+    key = next(key for key in keys(ProjectConfig) if key.dotted == name)
+    default: Any = key.field.get_default()
+    value, end = ((key.field.examples or [""])[0], " (none)") if default is None else (default, "")
+    meaning = re.split(r"[:;.](?:\s|$)", key.description)[0]
+    return f"{key.name}: {value if isinstance(value, str) else json.dumps(value)}  # {meaning}{end}"
 
 
 # --- the files ---------------------------------------------------------------------------------------------------

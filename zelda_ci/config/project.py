@@ -7,11 +7,12 @@ from functools import cache
 from pathlib import Path
 
 from zelda_ci.config import document, files, suite_file
+from zelda_ci.config.document import Layer, Origin
 from zelda_ci.config.files import find_root, lies_in
-from zelda_ci.config.merge import Layer, LoadedSuite, Origin, SuiteFile, resolve
 from zelda_ci.config.messages import ConfigProblem, Rejected, config_problem, ordered, shown
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig, SuiteConfig
 from zelda_ci.config.selection import is_meant, usual_name
+from zelda_ci.config.suite_file import LoadedSuite, SuiteFile, resolve
 from zelda_ci.errors import ConfigError
 
 # The code of a project that is right, but has none.

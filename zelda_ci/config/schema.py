@@ -1,8 +1,12 @@
 """The two files a user writes: their keys."""
 
-from collections.abc import Iterator
+import ast
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -12,8 +16,7 @@ from pydantic.fields import FieldInfo
 
 from zelda_ci import __version__
 from zelda_ci.config.messages import folded, is_alike, nearest, shown
-from zelda_ci.domain.base import Setting
-from zelda_ci.domain.keys import HEAD, UNDECIDED, KeyDecision, KeySources, base
+from zelda_ci.domain.base import HEAD, UNDECIDED, KeyDecision, KeySources, Record, Setting, base
 from zelda_ci.domain.suite import (
     Effort,
     ModelId,
@@ -36,32 +39,25 @@ MAX_PROMPTS = 500
 class ProjectKeys(Setting):
     """Keys that only the project's configuration has."""
 
-    test_dir: Annotated[SourcePath, HEAD] = Field(
-        "zelda", description="Folder of the suites: every file test-*.yaml in it or below is a suite."
-    )
-    results_dir: Annotated[ProjectPath, base("would have said where Zelda writes")] = Field(
-        ".zelda", description="Folder for results and running workspaces; git must ignore it."
-    )
+    test_dir: Annotated[SourcePath, HEAD] = "zelda"
+    """Folder of the suites: every file test-*.yaml in it or below is a suite."""
+    results_dir: Annotated[ProjectPath, base("would have said where Zelda writes")] = ".zelda"
+    """Folder for results and running workspaces; git must ignore it."""
     gateway_url: Annotated[
         WebAddress | None,
         base("would have sent the gateway's key and all that is judged to another address"),
         KeySources(input="gateway-url", variable="PORTKEY_GATEWAY_URL"),
-    ] = Field(
-        None,
-        description="Portkey gateway to the judge's model; the key comes from PORTKEY_API_KEY.",
-        examples=["https://api.portkey.ai"],
-    )
+    ] = Field(None, examples=["https://api.portkey.ai"])
+    """Portkey gateway to the judge's model; the key comes from PORTKEY_API_KEY."""
 
 
 class UserKeys(Setting):
     """What no file of a project may say: it is about the user's machine."""
 
     accept_isolation: Annotated[
-        Literal["landlock"] | None,
-        KeySources("--accept-isolation", "accept-isolation", "ZELDA_ACCEPT_ISOLATION"),
-    ] = Field(
-        None, description="Accept this isolation level, at which runs are your own user's, where there is no better."
-    )
+        Literal["landlock"] | None, KeySources("--accept-isolation", "accept-isolation", "ZELDA_ACCEPT_ISOLATION")
+    ] = None
+    """Accept this isolation level, at which runs are your own user's, where there is no better."""
 
 
 class ProjectConfig(SharedSettings, ProjectKeys):
@@ -71,80 +67,54 @@ class ProjectConfig(SharedSettings, ProjectKeys):
 class Matrix(Setting):
     """What a suite is made of several times with."""
 
-    model: Annotated[tuple[ModelId, ...], HEAD] = Field((), description="Models, each in place of execution.model.")
-    effort: Annotated[tuple[Effort, ...], HEAD] = Field((), description="Levels, each in place of execution.effort.")
+    model: Annotated[tuple[ModelId, ...], HEAD] = ()
+    """Models, each in place of execution.model."""
+    effort: Annotated[tuple[Effort, ...], HEAD] = ()
+    """Levels, each in place of execution.effort."""
     variables: Annotated[dict[RequestKey, tuple[Text, ...]], HEAD] = Field(
-        {},
-        description="Texts by name: each takes the place of {{name}} in prompt and criteria.",
-        examples=[{"greeting": ["hello", "good evening"]}],
+        {}, examples=[{"greeting": ["hello", "good evening"]}]
     )
+    """Texts by name: each takes the place of {{name}} in prompt and criteria."""
 
 
 class SuiteKeys(Setting):
     """Keys that only a suite has."""
 
-    name: Annotated[Name | None, HEAD] = Field(
-        None,
-        description="Name of the suite, unique in the project. The default is the file's name without test- and "
-        "its ending.",
-        examples=["rest-endpoint"],
-    )
-    kind: Annotated[SuiteKind, HEAD] = Field(
-        "task", description="A task with criteria; or routing: many prompts, and what Claude Code calls first for each."
-    )
+    name: Annotated[Name | None, HEAD] = Field(None, examples=["rest-endpoint"])
+    """Name of the suite, unique in the project. The default is the file's name without test- and its ending."""
+    kind: Annotated[SuiteKind, HEAD] = "task"
+    """A task with criteria; or routing: many prompts, and what Claude Code calls first for each."""
     prompts: Annotated[tuple[RoutedPrompt, ...], Field(max_length=MAX_PROMPTS), HEAD] = Field(
-        (),
-        description="Of a routing suite, the prompts: a session each, which ends with its first call of a skill, "
-        "sub-agent or command.",
-        examples=[[{"prompt": "What changed in 1.4?", "expect": "skill changelog"}]],
+        (), examples=[[{"prompt": "What changed in 1.4?", "expect": "skill changelog"}]]
     )
-    description: Annotated[Text | None, HEAD] = Field(
-        None, description="What the suite is about, for people.", examples=["Adding an endpoint follows our rules."]
-    )
-    prompt: Annotated[Text | None, HEAD] = Field(
-        None, description="The task that Claude Code gets.", examples=["Add a GET /health endpoint."]
-    )
-    prompt_file: Annotated[Text | None, HEAD] = Field(
-        None,
-        description="File that holds the prompt, relative to the suite's file, in the project; instead of prompt.",
-        examples=["prompts/health-endpoint.md"],
-    )
-    acceptance_criteria: Annotated[tuple[Text, ...], HEAD] = Field(
-        (),
-        description="What must be true of the result: one checkable sentence each.",
-        examples=[["GET /health answers 200."]],
-    )
-    must_pass: Annotated[tuple[Text, ...], HEAD] = Field(
-        (),
-        description="Criteria like acceptanceCriteria, and the check is red where one fails, whatever the base does.",
-        examples=[["All tests pass."]],
-    )
-    answer_criteria: Annotated[tuple[Text, ...], HEAD] = Field(
-        (),
-        description="What must be true of what the session says. Only for these are its own words evidence.",
-        examples=[["It says what is left."]],
-    )
+    """Of a routing suite, the prompts: a session each, which ends with its first call of a skill, sub-agent or
+    command."""
+    description: Annotated[Text | None, HEAD] = Field(None, examples=["Adding an endpoint follows our rules."])
+    """What the suite is about, for people."""
+    prompt: Annotated[Text | None, HEAD] = Field(None, examples=["Add a GET /health endpoint."])
+    """The task that Claude Code gets."""
+    prompt_file: Annotated[Text | None, HEAD] = Field(None, examples=["prompts/health-endpoint.md"])
+    """File that holds the prompt, relative to the suite's file, in the project; instead of prompt."""
+    acceptance_criteria: Annotated[tuple[Text, ...], HEAD] = Field((), examples=[["GET /health answers 200."]])
+    """What must be true of the result: one checkable sentence each."""
+    must_pass: Annotated[tuple[Text, ...], HEAD] = Field((), examples=[["All tests pass."]])
+    """Criteria like acceptanceCriteria, and the check is red where one fails, whatever the base does."""
+    answer_criteria: Annotated[tuple[Text, ...], HEAD] = Field((), examples=[["It says what is left."]])
+    """What must be true of what the session says. Only for these are its own words evidence."""
     checks: Annotated[tuple[SuiteCheck, ...], HEAD] = Field(
-        (),
-        description="Criteria that need no judge: calls, hooks, changes and words of the session, and commands.",
-        examples=[[{"called": "Skill(changelog)"}, {"changedOnly": ["src/**"]}]],
+        (), examples=[[{"called": "Skill(changelog)"}, {"changedOnly": ["src/**"]}]]
     )
-    tags: Annotated[tuple[Text, ...], HEAD] = Field(
-        (), description="Words by which suites can be chosen.", examples=[["backend"]]
-    )
-    matrix: Matrix = Field(
-        Matrix(),
-        description="Makes a suite of each combination: their names have the values behind the suite's own.",
-    )
+    """Criteria that need no judge: calls, hooks, changes and words of the session, and commands."""
+    tags: Annotated[tuple[Text, ...], HEAD] = Field((), examples=[["backend"]])
+    """Words by which suites can be chosen."""
+    matrix: Matrix = Matrix()
+    """Makes a suite of each combination: their names have the values behind the suite's own."""
     skip: Annotated[Text | None, base("would have kept a suite from being run")] = Field(
-        None,
-        description="Why the suite is not run for now. On a pull request that of the base counts.",
-        examples=["Waits for the new API."],
+        None, examples=["Waits for the new API."]
     )
-    only: Annotated[bool, HEAD] = Field(
-        default=False,
-        description="Run this suite alone, with others that say so, while you work on it; zelda ci refuses it.",
-    )
+    """Why the suite is not run for now. On a pull request that of the base counts."""
+    only: Annotated[bool, HEAD] = False
+    """Run this suite alone, with others that say so, while you work on it; zelda ci refuses it."""
 
 
 PROMPT_KEYS = ("prompt", "promptFile", "prompts")
@@ -161,10 +131,7 @@ class SuiteConfig(SharedSettings, SuiteKeys):
 
 Config = SharedSettings  # either of the two
 
-FILES: dict[str, type[Config]] = {
-    "zelda.config.schema.json": ProjectConfig,
-    "zelda.suite.schema.json": SuiteConfig,
-}
+FILES: dict[str, type[Config]] = {"zelda.config.schema.json": ProjectConfig, "zelda.suite.schema.json": SuiteConfig}
 REPOSITORY = "zelda-ci/zelda-ci"
 
 
@@ -181,6 +148,7 @@ class ConfigKey:
     attributes: tuple[str, ...]
     """The path in Python's spelling."""
     field: FieldInfo
+    owner: type[BaseModel]
     group: type[BaseModel] | None
     decisions: tuple[KeyDecision, ...]
 
@@ -198,8 +166,26 @@ class ConfigKey:
         return self.decisions[-1] if self.decisions else UNDECIDED
 
     @property
+    def description(self) -> str:
+        """The text below it in the source; of a group, what its class says."""
+        groups = (group for group in self.owner.__mro__ if issubclass(group, Record))
+        texts = (_texts(group.__module__).get((group.__name__, self.attributes[-1])) for group in groups)
+        return " ".join((self.field.description or next(filter(None, texts), "")).split())
+
+    @property
     def sources(self) -> KeySources | None:
         return next((each for each in self.field.metadata if isinstance(each, KeySources)), None)
+
+
+@cache
+def _texts(module: str) -> Mapping[tuple[str, str], str]:
+    """The text below each field of a module's classes: pydantic, which can read it too, would do so at every start."""
+    found = {}
+    for group in (it for it in ast.parse(inspect.getsource(sys.modules[module])).body if isinstance(it, ast.ClassDef)):
+        for field, text in pairwise(group.body):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
+                found[group.name, field.target.id] = str(ast.literal_eval(text.value))
+    return found
 
 
 @cache
@@ -214,7 +200,7 @@ def _walk(model: type[BaseModel], above: ConfigKey | None = None) -> Iterator[Co
         kind = field.annotation
         group = kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
         own = tuple(each for each in field.metadata if isinstance(each, KeyDecision))
-        key = ConfigKey((*path, field.alias or name), (*attributes, name), field, group, (*decisions, *own))
+        key = ConfigKey((*path, field.alias or name), (*attributes, name), field, model, group, (*decisions, *own))
         yield key
         if group:
             yield from _walk(group, key)

@@ -6,8 +6,8 @@ from pathlib import PurePosixPath
 
 import re2
 
-from zelda_ci.config.merge import LoadedSuite
 from zelda_ci.config.messages import nearest, printable, shown
+from zelda_ci.config.suite_file import LoadedSuite
 from zelda_ci.errors import ConfigError
 from zelda_ci.files import globs
 

@@ -11,15 +11,14 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from zelda_ci.config.document import load_document
+from zelda_ci.config.document import DEFAULT, Layer, Model, Origin, load_document
 from zelda_ci.config.files import find_root, suite_files
-from zelda_ci.config.merge import DEFAULT, Layer, LoadedSuite, Model, Origin, SuiteFile, resolve, with_value
 from zelda_ci.config.messages import ordered
 from zelda_ci.config.project import InvalidConfigError, LoadedProject, folder_problems
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig, SuiteConfig, keys
 from zelda_ci.config.source import Source
-from zelda_ci.config.suite_file import with_usual
-from zelda_ci.domain.keys import HEAD, Decider, KeyDecision
+from zelda_ci.config.suite_file import LoadedSuite, SuiteFile, resolve, with_usual, with_value
+from zelda_ci.domain.base import HEAD, Decider, KeyDecision
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.errors import ConfigError
 

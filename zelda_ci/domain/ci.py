@@ -5,8 +5,8 @@ from enum import StrEnum
 from pydantic import AwareDatetime
 
 from zelda_ci.domain.base import Document, Record
+from zelda_ci.domain.check import ContextReport
 from zelda_ci.domain.comparison import AcceptedReason, Refusal
-from zelda_ci.domain.context_size import ContextReport
 
 
 class Provenance(Document):

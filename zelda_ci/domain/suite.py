@@ -15,8 +15,7 @@ import re2
 from pydantic import BeforeValidator, ConfigDict, Field, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
-from zelda_ci.domain.base import Record, Setting, checked
-from zelda_ci.domain.keys import HEAD, KeySources, base, judging, lower
+from zelda_ci.domain.base import HEAD, KeySources, Record, Setting, base, checked, judging, lower
 from zelda_ci.domain.measures import METRICS, SCORES, Measure, Metric
 from zelda_ci.domain.trials import PoolSettings, TrialSetting
 
@@ -49,7 +48,6 @@ PATTERNS = {
     TIMES: "a range such as 1.., ..3 or 2..4",
     WEB_ADDRESS: "an http:// or https:// address without user name, query and fragment",
 }
-_USER_AND_PASSWORD = re.compile(r"://[^\s/@:]*:[^\s/@$]+@")
 
 # Variables that never reach a session: the model proxy holds the key in its stead.
 MODEL_CREDENTIALS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "PORTKEY_API_KEY")
@@ -99,12 +97,11 @@ VariableValue = Annotated[
     Field(pattern=VALUE),
     checked(
         "holds a credential, which does not belong in a file: leave the value out, to pass on yours",
-        lambda value: not _USER_AND_PASSWORD.search(value),
+        lambda it: not re.search(r"://[^\s/@:]*:[^\s/@$]+@", it),
     ),
 ]
 ProjectPath = Annotated[
-    Text,
-    checked("must be a path inside the project, with forward slashes, not absolute and without '..'", _is_inside),
+    Text, checked("must be a path inside the project, with forward slashes, not absolute and without '..'", _is_inside)
 ]
 ProgramFolder = Annotated[
     Text,
@@ -147,91 +144,61 @@ Votes = Annotated[
 class ExecutionSettings(Setting):
     """How the Claude Code session is run."""
 
-    model: Annotated[ModelId, HEAD, KeySources(option="--model", help="Model of the sessions: its full id.")] = Field(
-        DEFAULT_MODEL,
-        description="Model of the session: its full id, never an alias such as sonnet, because an alias moves on.",
-    )
-    extra_models: Annotated[tuple[ModelId, ...], HEAD] = Field(
-        (),
-        description="More models that sub-agents may use. The session's own model and known ones that cost no more are "
-        "always allowed.",
-        examples=[["claude-opus-5-5"]],
-    )
+    model: Annotated[ModelId, HEAD, KeySources("--model", help="Model of the sessions: its full id.")] = DEFAULT_MODEL
+    """Model of the session: its full id, never an alias such as sonnet, because an alias moves on."""
+    extra_models: Annotated[tuple[ModelId, ...], HEAD] = Field((), examples=[["claude-opus-5-5"]])
+    """More models that sub-agents may use. The session's own model and known ones that cost no more are always
+    allowed."""
     request_keys: Annotated[
         tuple[RequestKey, ...],
         base("would have passed other keys of model requests to the API"),
         KeySources(variable="ZELDA_REQUEST_KEYS"),
-    ] = Field(
-        (),
-        description="More keys that model requests may have, where Claude Code sends one that this version of Zelda "
-        "does not know.",
-        examples=[["new_option"]],
-    )
-    max_turns: Annotated[PositiveInt, HEAD] = Field(
-        30, le=10_000, description="Maximum number of model responses in the main conversation."
-    )
-    timeout_seconds: Annotated[Seconds, HEAD] = Field(1800, description="Maximum wall time of the session in seconds.")
-    mcp_startup_seconds: Annotated[float, HEAD] = Field(
-        30,
-        ge=0,
-        le=600,
-        description="Maximum wait in seconds for MCP servers to connect before the prompt is sent; 0 means no wait.",
-    )
+    ] = Field((), examples=[["new_option"]])
+    """More keys that model requests may have, where Claude Code sends one that this version of Zelda does not know."""
+    max_turns: Annotated[PositiveInt, HEAD] = Field(30, le=10_000)
+    """Maximum number of model responses in the main conversation."""
+    timeout_seconds: Annotated[Seconds, HEAD] = 1800
+    """Maximum wall time of the session in seconds."""
+    mcp_startup_seconds: Annotated[float, HEAD] = Field(30, ge=0, le=600)
+    """Maximum wait in seconds for MCP servers to connect before the prompt is sent; 0 means no wait."""
     max_cost_usd: Annotated[
         Positive | None, lower("would have raised what a session may cost"), KeySources(input="max-cost-usd")
-    ] = Field(None, description="Cost in US dollars at which the session is stopped.", examples=[2.5])
-    effort: Annotated[Effort | None, HEAD, KeySources(option="--effort", input="effort")] = Field(
-        None,
-        description="How much work the model puts into each response, where it has levels of effort; it wins over the "
-        "project's `effortLevel`.",
-        examples=["medium"],
+    ] = Field(None, examples=[2.5])
+    """Cost in US dollars at which the session is stopped."""
+    effort: Annotated[Effort | None, HEAD, KeySources("--effort", "effort")] = Field(None, examples=["medium"])
+    """How much work the model puts into each response, where it has levels of effort; it wins over the project's
+    `effortLevel`."""
+    max_thinking_tokens: Annotated[int | None, HEAD, KeySources("--max-thinking-tokens")] = Field(
+        None, ge=1024, le=128_000, examples=[8000]
     )
-    max_thinking_tokens: Annotated[int | None, HEAD, KeySources(option="--max-thinking-tokens")] = Field(
-        None,
-        ge=1024,
-        le=128_000,
-        description="Thinking budget of each response in tokens. Only models with a fixed budget heed it, such as "
-        "claude-haiku-4-5; newer ones choose their own.",
-        examples=[8000],
-    )
+    """Thinking budget of each response in tokens. Only models with a fixed budget heed it, such as claude-haiku-4-5;
+    newer ones choose their own."""
     permission_mode: Annotated[PermissionMode, base("would have changed what the session may do without asking")] = (
-        Field(
-            "bypassPermissions",
-            description="Claude Code's permission mode. A tool that would ask for permission is denied.",
-        )
+        "bypassPermissions"
     )
+    """Claude Code's permission mode. A tool that would ask for permission is denied."""
     allowed_tools: Annotated[
         tuple[Text, ...], base("would have approved other tools, with WebFetch also addresses for the API to read")
-    ] = Field(
-        (), description="Tools approved without asking, written as in Claude Code.", examples=[["Bash(npm test:*)"]]
-    )
+    ] = Field((), examples=[["Bash(npm test:*)"]])
+    """Tools approved without asking, written as in Claude Code."""
     disallowed_tools: Annotated[tuple[Text, ...], base("would have given the session other tools")] = Field(
-        (), description="Tools the session does not get at all.", examples=[["WebFetch", "WebSearch"]]
+        (), examples=[["WebFetch", "WebSearch"]]
     )
+    """Tools the session does not get at all."""
     path: Annotated[
         tuple[ProgramFolder, ...], base("would have put other programs first, and made folders of the machine readable")
-    ] = Field(
-        (),
-        description="Folders that come first in PATH, for session and commands: of the tested files, or absolute ones "
-        "of the machine.",
-        examples=[[".venv/bin"]],
-    )
+    ] = Field((), examples=[[".venv/bin"]])
+    """Folders that come first in PATH, for session and commands: of the tested files, or absolute ones of the
+    machine."""
     env: Annotated[
         tuple[Variable, ...] | dict[Variable, VariableValue | None],
         base("would have passed other variables to session and commands"),
         KeySources(
-            "--pass-env",
-            "pass-env",
-            "ZELDA_PASS_ENV",
-            help="The variables that are passed on, by name.",
-            none="none",
+            "--pass-env", "pass-env", "ZELDA_PASS_ENV", help="The variables that are passed on, by name.", none="none"
         ),
-    ] = Field(
-        (),
-        description="Environment variables for session and commands: names of yours that are passed on, or names with "
-        "values; a name without a value passes on yours. All others are withheld.",
-        examples=[["JAVA_HOME"], {"NODE_ENV": "test"}],
-    )
+    ] = Field((), examples=[["JAVA_HOME"], {"NODE_ENV": "test"}])
+    """Environment variables for session and commands: names of yours that are passed on, or names with values; a name
+    without a value passes on yours. All others are withheld."""
 
     @property
     def passed_on(self) -> tuple[str, ...]:
@@ -284,40 +251,41 @@ class MetricSwitches(_ByMetric):
 class EfficiencyTargets(Setting):
     """What an efficient session may use; reaching a target gives full marks for that part."""
 
-    cost_usd: Positive | None = Field(None, description="Cost in US dollars.", examples=[0.5])
-    tokens: PositiveInt | None = Field(None, description="Tokens of all kinds together.", examples=[200_000])
-    turns: PositiveInt | None = Field(None, description="Model responses of the main conversation.", examples=[12])
-    duration_seconds: Seconds | None = Field(None, description="Wall time of the session in seconds.", examples=[300])
+    cost_usd: Positive | None = Field(None, examples=[0.5])
+    """Cost in US dollars."""
+    tokens: PositiveInt | None = Field(None, examples=[200_000])
+    """Tokens of all kinds together."""
+    turns: PositiveInt | None = Field(None, examples=[12])
+    """Model responses of the main conversation."""
+    duration_seconds: Seconds | None = Field(None, examples=[300])
+    """Wall time of the session in seconds."""
 
 
 class JudgeSettings(Setting):
     """How the judge is asked."""
 
     models: Annotated[tuple[JudgeModelId, ...], Field(max_length=5), JUDGE_CHOICE] = Field(
-        (),
-        description="Different models that judge in place of judgeModel, a vote each in turn; the majority decides.",
-        examples=[[DEFAULT_MODEL, "claude-opus-5-5"]],
+        (), examples=[[DEFAULT_MODEL, "claude-opus-5-5"]]
     )
-    votes: Annotated[Votes, HEAD] = Field(1, description="Number of judgements per criterion; the majority decides.")
-    max_tokens: Annotated[PositiveInt, HEAD] = Field(
-        8192, description="Maximum length of the judge's answer in tokens."
-    )
-    timeout_seconds: Annotated[Seconds, HEAD] = Field(
-        300, description="Maximum time for one judgement in seconds, retries included."
-    )
-    context_tokens: Annotated[PositiveInt, HEAD] = Field(
-        200_000, description="Context window of the judge model in tokens."
-    )
+    """Different models that judge in place of judgeModel, a vote each in turn; the majority decides."""
+    votes: Annotated[Votes, HEAD] = 1
+    """Number of judgements per criterion; the majority decides."""
+    max_tokens: Annotated[PositiveInt, HEAD] = 8192
+    """Maximum length of the judge's answer in tokens."""
+    timeout_seconds: Annotated[Seconds, HEAD] = 300
+    """Maximum time for one judgement in seconds, retries included."""
+    context_tokens: Annotated[PositiveInt, HEAD] = 200_000
+    """Context window of the judge model in tokens."""
     images: Annotated[
         bool, base("would have kept pictures and shown them to the judge, and no secret is masked in them")
-    ] = Field(default=True, description="Keep images that tools return, and show them to the judge.")
-    max_lookups: Annotated[int, Field(ge=0), HEAD] = Field(20, description="Look-ups for one question; 0 for none.")
-    max_lookup_characters: Annotated[PositiveInt, HEAD] = Field(
-        200_000, description="Characters that it may look up for one question."
-    )
-    max_lookup_cost_usd: Annotated[Positive, lower("would have raised what a judge may look up")] = Field(
-        1.0, description="Cost in US dollars after which a judge that looks things up must answer; for one question."
-    )
+    ] = True
+    """Keep images that tools return, and show them to the judge."""
+    max_lookups: Annotated[int, Field(ge=0), HEAD] = 20
+    """Look-ups for one question; 0 for none."""
+    max_lookup_characters: Annotated[PositiveInt, HEAD] = 200_000
+    """Characters that it may look up for one question."""
+    max_lookup_cost_usd: Annotated[Positive, lower("would have raised what a judge may look up")] = 1.0
+    """Cost in US dollars after which a judge that looks things up must answer; for one question."""
 
 
 def _network(phase: str) -> KeySources:
@@ -333,10 +301,14 @@ Access = Literal["open", "none"]
 class NetworkSettings(Setting):
     """Network access by phase."""
 
-    setup: Annotated[Access, _network("setup")] = Field("open", description="The setup command.")
-    session: Annotated[Access, _network("session")] = Field("open", description="The session's own tools.")
-    build: Annotated[Access, _network("build")] = Field("open", description="The build command.")
-    test: Annotated[Access, _network("test")] = Field("open", description="The test command.")
+    setup: Annotated[Access, _network("setup")] = "open"
+    """The setup command."""
+    session: Annotated[Access, _network("session")] = "open"
+    """The session's own tools."""
+    build: Annotated[Access, _network("build")] = "open"
+    """The build command."""
+    test: Annotated[Access, _network("test")] = "open"
+    """The test command."""
 
 
 IsolationLevel = Literal["full", "uid", "landlock", "none"]
@@ -348,20 +320,19 @@ class IsolationSettings(Setting):
     level: Annotated[
         Literal["auto", "full", "uid", "landlock", "none"],
         KeySources("--isolation", "isolation-level", "ZELDA_ISOLATION"),
-    ] = Field("auto", description="The best available level, or a named one.")
+    ] = "auto"
+    """The best available level, or a named one."""
     require: Annotated[
-        IsolationLevel | None,
-        KeySources("--require-isolation", "isolation-require", "ZELDA_REQUIRE_ISOLATION"),
-    ] = Field(None, description="Refuse to run below this level, before anything is spent.", examples=["landlock"])
+        IsolationLevel | None, KeySources("--require-isolation", "isolation-require", "ZELDA_REQUIRE_ISOLATION")
+    ] = Field(None, examples=["landlock"])
+    """Refuse to run below this level, before anything is spent."""
     read_paths: Annotated[
-        tuple[AbsolutePath, ...],
-        KeySources("--read-paths", "read-paths", "ZELDA_READ_PATHS", none="none"),
-    ] = Field((), description="More folders that the session and the commands may read.", examples=[["/opt/toolchain"]])
+        tuple[AbsolutePath, ...], KeySources("--read-paths", "read-paths", "ZELDA_READ_PATHS", none="none")
+    ] = Field((), examples=[["/opt/toolchain"]])
+    """More folders that the session and the commands may read."""
     network: NetworkSettings = _group(NetworkSettings)
-    mods: bool = Field(
-        default=False,
-        description="Whether plugins may run code inside Claude Code, which can forge what a session did.",
-    )
+    mods: bool = False
+    """Whether plugins may run code inside Claude Code, which can forge what a session did."""
 
 
 @_with_fields(
@@ -375,33 +346,33 @@ class GateSettings(Setting):
     """What turns the check red."""
 
     fail_on: Annotated[tuple[Literal["regression", "evaluation"], ...], KeySources(input="fail-on", none="never")] = (
-        Field(("regression", "evaluation"), description="Kinds of findings that give exit code 1.")
+        "regression",
+        "evaluation",
     )
+    """Kinds of findings that give exit code 1."""
     min_score: ScoreLimits = Field(
         default_factory=ScoreLimits,
-        description="Lowest acceptable score by metric.",
         examples=[{str(key): score.limit[0] for key, score in SCORES.items() if score.limit}],
     )
+    """Lowest acceptable score by metric."""
     tolerance: ScoreLimits = Field(
         default_factory=ScoreLimits,
-        description="Drop of a score, by metric, that is not a regression yet.",
         examples=[{str(key): score.limit[1] for key, score in SCORES.items() if score.limit}],
     )
-    paths: Globs = Field((), description="Other files that run the suite if they change.", examples=[["src/api/**"]])
+    """Drop of a score, by metric, that is not a regression yet."""
+    paths: Globs = Field((), examples=[["src/api/**"]])
+    """Other files that run the suite if they change."""
     max_always_on_tokens: Annotated[
         PositiveInt | None,
         KeySources(
-            option="--max-always-on",
-            input="max-always-on",
+            "--max-always-on",
+            "max-always-on",
             commands=("context",),
             help="Most tokens of steering that may be in the context of every session.",
         ),
-    ] = Field(
-        None,
-        description="Most tokens of steering that may be in the context of every session: what is always there of "
-        "CLAUDE.md files, rules, skills and so on. The project's own; that of a suite is not looked at.",
-        examples=[12_000],
-    )
+    ] = Field(None, examples=[12_000])
+    """Most tokens of steering that may be in the context of every session: what is always there of CLAUDE.md files,
+    rules, skills and so on. The project's own; that of a suite is not looked at."""
 
 
 class SharedSettings(Record):
@@ -410,27 +381,23 @@ class SharedSettings(Record):
     judge_model: Annotated[
         JudgeModelId,
         JUDGE_CHOICE,
-        KeySources(
-            option="--judge-model", commands=("run", "check", "rejudge"), help="Model that judges: its full id."
-        ),
-    ] = Field(DEFAULT_MODEL, description="Model that judges acceptance criteria and tool usage: its full id.")
+        KeySources("--judge-model", commands=("run", "check", "rejudge"), help="Model that judges: its full id."),
+    ] = DEFAULT_MODEL
+    """Model that judges acceptance criteria and tool usage: its full id."""
     trials: Annotated[
         TrialSetting,
         base("would have chosen what is spent, and whether a regression can be proven at all"),
         KeySources(
-            option="--trials",
-            input="trials",
+            "--trials",
+            "trials",
             commands=("run",),
             help="Trials of each suite: a number, adaptive, or a plan such as '{first: 3, looks: [6, 10, 16]}'. Where "
             "nothing runs side by side, adaptive and plans are one trial.",
         ),
-    ] = Field(
-        "adaptive",
-        description="How often each suite runs: a number; or adaptive, which runs more trials, side by side with the "
-        "base, only where a suite does not go as expected. Keys of its own: first trials of the head, looks (trials of "
-        "the head after which the sides are compared), budgetUsd.",
-        examples=[{"first": 3, "looks": [6, 10, 16]}],
-    )
+    ] = Field("adaptive", examples=[{"first": 3, "looks": [6, 10, 16]}])
+    """How often each suite runs: a number; or adaptive, which runs more trials, side by side with the base, only where
+    a suite does not go as expected. Keys of its own: first trials of the head, looks (trials of the head after which
+    the sides are compared), budgetUsd."""
     execution: ExecutionSettings = _group(ExecutionSettings)
     metrics: Annotated[MetricSwitches, judging("would have switched off what shows that it is worse")] = _group(
         MetricSwitches
@@ -438,65 +405,41 @@ class SharedSettings(Record):
     efficiency_targets: Annotated[
         EfficiencyTargets, judging("would have moved the targets that its scores are measured by")
     ] = _group(EfficiencyTargets)
-    setup_command: Annotated[Command | None, HEAD] = Field(
-        None, description="Run in the workspace before the session: a shell line, or a list.", examples=["npm ci"]
-    )
-    build_command: Annotated[Command | None, HEAD] = Field(
-        None, description="Builds the code after the session; exit code 0 is a pass.", examples=["npm run build"]
-    )
-    test_command: Annotated[Command | None, HEAD] = Field(
-        None, description="Tests the code after the session; exit code 0 is a pass.", examples=["npm test"]
-    )
-    shell: Annotated[Shell | None, HEAD] = Field(
-        None,
-        description="Runs commands that are a line: bash or sh, which stop at the first failure, or a program with its "
-        "options, to which the line is added. Without it bash, or sh where there is no bash.",
-        examples=["bash -c"],
-    )
-    command_timeout_seconds: Annotated[Seconds, HEAD] = Field(
-        300, description="Maximum time for each of the three commands in seconds."
-    )
+    setup_command: Annotated[Command | None, HEAD] = Field(None, examples=["npm ci"])
+    """Run in the workspace before the session: a shell line, or a list."""
+    build_command: Annotated[Command | None, HEAD] = Field(None, examples=["npm run build"])
+    """Builds the code after the session; exit code 0 is a pass."""
+    test_command: Annotated[Command | None, HEAD] = Field(None, examples=["npm test"])
+    """Tests the code after the session; exit code 0 is a pass."""
+    shell: Annotated[Shell | None, HEAD] = Field(None, examples=["bash -c"])
+    """Runs commands that are a line: bash or sh, which stop at the first failure, or a program with its options, to
+    which the line is added. Without it bash, or sh where there is no bash."""
+    command_timeout_seconds: Annotated[Seconds, HEAD] = 300
+    """Maximum time for each of the three commands in seconds."""
     coverage_threshold: Annotated[Percent | None, judging("would have lowered what its tests have to cover")] = Field(
-        None, description="Minimum test coverage in percent of lines.", examples=[80]
+        None, examples=[80]
     )
-    test_report: Annotated[Globs, HEAD] = Field(
-        (),
-        description="Where the test command writes machine-readable reports: one pattern or a list.",
-        examples=["reports/*.xml"],
-    )
-    coverage_report: Annotated[Globs, HEAD] = Field(
-        (),
-        description="Where the test command writes coverage reports: one pattern or a list.",
-        examples=["coverage/lcov.info"],
-    )
-    protected_paths: Annotated[Globs | None, HEAD] = Field(
-        None,
-        description="Files restored from the tested commit before build and test run, so that no session can pass by "
-        "editing them: one pattern or a list. They come on top of the usual ones (scripts and tests that the commands "
-        "name, configuration of test runners); `!` takes out, and an empty list protects nothing.",
-        examples=[["tests/**", "package.json"]],
-    )
-    keep_ignored: Annotated[Globs, HEAD] = Field(
-        (),
-        description="Files that git ignores and that build and test find as the session left them, which no patch "
-        "shows: one pattern or a list. Without it they find what setup makes.",
-        examples=[["node_modules/**"]],
-    )
-    commands_see_suites: Annotated[bool, HEAD] = Field(
-        default=False,
-        description="Whether build and test commands find suites, configuration and what lies with them; the session "
-        "never does.",
-    )
-    history_depth: Annotated[PositiveInt, base("would have shown the session more of the history")] = Field(
-        1, description="Commits of history that the session sees."
-    )
+    """Minimum test coverage in percent of lines."""
+    test_report: Annotated[Globs, HEAD] = Field((), examples=["reports/*.xml"])
+    """Where the test command writes machine-readable reports: one pattern or a list."""
+    coverage_report: Annotated[Globs, HEAD] = Field((), examples=["coverage/lcov.info"])
+    """Where the test command writes coverage reports: one pattern or a list."""
+    protected_paths: Annotated[Globs | None, HEAD] = Field(None, examples=[["tests/**", "package.json"]])
+    """Files restored from the tested commit before build and test run, so that no session can pass by editing them: one
+    pattern or a list. They come on top of the usual ones (scripts and tests that the commands name, configuration of
+    test runners); `!` takes out, and an empty list protects nothing."""
+    keep_ignored: Annotated[Globs, HEAD] = Field((), examples=[["node_modules/**"]])
+    """Files that git ignores and that build and test find as the session left them, which no patch shows: one pattern
+    or a list. Without it they find what setup makes."""
+    commands_see_suites: Annotated[bool, HEAD] = False
+    """Whether build and test commands find suites, configuration and what lies with them; the session never does."""
+    history_depth: Annotated[PositiveInt, base("would have shown the session more of the history")] = 1
+    """Commits of history that the session sees."""
     judge: JudgeSettings = _group(JudgeSettings)
     undecided: Annotated[
         Literal["fail", "ignore"], judging("would have said what becomes of criteria that the judge cannot decide")
-    ] = Field(
-        "fail",
-        description="How a criterion counts that the evidence cannot decide: fail means not met, ignore leaves it out.",
-    )
+    ] = "fail"
+    """How a criterion counts that the evidence cannot decide: fail means not met, ignore leaves it out."""
     isolation: Annotated[IsolationSettings, base("would have changed how session and commands are confined")] = _group(
         IsolationSettings
     )
@@ -544,72 +487,53 @@ def _with_one_word(schema: dict[str, Any]) -> None:
 class Sequel(Setting):
     """Two calls, of which one must come before the other."""
 
-    first: CallRule = Field(description="The call that comes first.", examples=["Bash(npm test*)"])
-    then: CallRule = Field(description="The call before each of which it must come.", examples=["Bash(git commit*)"])
+    first: CallRule = Field(examples=["Bash(npm test*)"])
+    """The call that comes first."""
+    then: CallRule = Field(examples=["Bash(git commit*)"])
+    """The call before each of which it must come."""
 
 
 class SuiteCheck(Setting):
     """A criterion that needs no judge: one of the words below, decided from the session's calls, hooks and changes."""
 
-    called: CallRule | None = Field(
-        None, description="A call that was made, as permission rules name it.", examples=["Skill(changelog)"]
-    )
-    not_called: CallRule | None = Field(None, description="A call that was not made.", examples=["Bash(git push*)"])
+    called: CallRule | None = Field(None, examples=["Skill(changelog)"])
+    """A call that was made, as permission rules name it."""
+    not_called: CallRule | None = Field(None, examples=["Bash(git push*)"])
+    """A call that was not made."""
     order: tuple[CallRule, ...] | None = Field(
-        None,
-        min_length=2,
-        description="Calls that were made in this order, with others between them.",
-        examples=[["Read(CLAUDE.md)", "Edit(src/**)", "Bash(npm test*)"]],
+        None, min_length=2, examples=[["Read(CLAUDE.md)", "Edit(src/**)", "Bash(npm test*)"]]
     )
-    before: Sequel | None = Field(
-        None,
-        description="A call that came before each one of another kind.",
-        examples=[{"first": "Bash(npm test*)", "then": "Bash(git commit*)"}],
-    )
-    not_read: Globs | None = Field(
-        None, description="Files that the session did not read, as far as its calls show.", examples=[["secrets/**"]]
-    )
-    changed: Globs | None = Field(
-        None, description="Files that the session changed: one at least for each pattern.", examples=[["CHANGELOG.md"]]
-    )
-    changed_only: Globs | None = Field(
-        None, description="The only files that the session changed.", examples=[["src/**", "tests/**"]]
-    )
-    says: Phrase | None = Field(
-        None,
-        description="Text in the last message, or an expression such as /rate limit/i.",
-        examples=["/rate limit/i"],
-    )
-    not_says: Phrase | None = Field(None, description="The same, not in the last message.", examples=["/as an AI/i"])
-    command: Command | None = Field(
-        None,
-        description="A command that ends with exit code 0, run where build and test commands are.",
-        examples=["./check.sh"],
-    )
-    hook_ran: HookRule | None = Field(None, description="A hook that ran.", examples=["PreToolUse(guard)"])
-    hook_blocked: CallRule | None = Field(
-        None, description="A call that was tried, and that a hook blocked each time.", examples=["Bash(git push*)"]
-    )
-    hook_failed: Literal["none"] | None = Field(None, description="No hook failed, other than by blocking a call.")
-    routed: Targets | None = Field(
-        None,
-        description="The skill, sub-agent or command that the main thread called first, or none; of a list, one.",
-        examples=["skill changelog"],
-    )
-    times: Times | None = Field(
-        None, description="With called: how often, as a number or a range such as 1.. or ..3.", examples=[2]
-    )
-    agent: Literal["any", "main"] = Field(
-        "any", description="With words for calls: whether those of sub-agents count, or the main thread's alone."
-    )
-    name: Text | None = Field(
-        None,
-        description="What reports call the criterion, in place of the check itself.",
-        examples=["Tests ran first."],
-    )
-    must_pass: bool = Field(
-        default=False, description="Whether the check is red where it fails, whatever the base does."
-    )
+    """Calls that were made in this order, with others between them."""
+    before: Sequel | None = Field(None, examples=[{"first": "Bash(npm test*)", "then": "Bash(git commit*)"}])
+    """A call that came before each one of another kind."""
+    not_read: Globs | None = Field(None, examples=[["secrets/**"]])
+    """Files that the session did not read, as far as its calls show."""
+    changed: Globs | None = Field(None, examples=[["CHANGELOG.md"]])
+    """Files that the session changed: one at least for each pattern."""
+    changed_only: Globs | None = Field(None, examples=[["src/**", "tests/**"]])
+    """The only files that the session changed."""
+    says: Phrase | None = Field(None, examples=["/rate limit/i"])
+    """Text in the last message, or an expression such as /rate limit/i."""
+    not_says: Phrase | None = Field(None, examples=["/as an AI/i"])
+    """The same, not in the last message."""
+    command: Command | None = Field(None, examples=["./check.sh"])
+    """A command that ends with exit code 0, run where build and test commands are."""
+    hook_ran: HookRule | None = Field(None, examples=["PreToolUse(guard)"])
+    """A hook that ran."""
+    hook_blocked: CallRule | None = Field(None, examples=["Bash(git push*)"])
+    """A call that was tried, and that a hook blocked each time."""
+    hook_failed: Literal["none"] | None = None
+    """No hook failed, other than by blocking a call."""
+    routed: Targets | None = Field(None, examples=["skill changelog"])
+    """The skill, sub-agent or command that the main thread called first, or none; of a list, one."""
+    times: Times | None = Field(None, examples=[2])
+    """With called: how often, as a number or a range such as 1.. or ..3."""
+    agent: Literal["any", "main"] = "any"
+    """With words for calls: whether those of sub-agents count, or the main thread's alone."""
+    name: Text | None = Field(None, examples=["Tests ran first."])
+    """What reports call the criterion, in place of the check itself."""
+    must_pass: bool = False
+    """Whether the check is red where it fails, whatever the base does."""
 
     model_config = ConfigDict(json_schema_extra=_with_one_word)
 
@@ -660,11 +584,10 @@ CHECK_WORDS = tuple(name for name in SuiteCheck.model_fields if name not in _OPT
 class RoutedPrompt(Setting):
     """A prompt of a routing suite, and what it is for."""
 
-    prompt: Text = Field(description="The prompt, as somebody would type it.", examples=["What changed in 1.4?"])
-    expect: Targets = Field(
-        description="What it is for: a skill, an agent, a command, or none; a list stands for one of them.",
-        examples=["skill changelog"],
-    )
+    prompt: Text = Field(examples=["What changed in 1.4?"])
+    """The prompt, as somebody would type it."""
+    expect: Targets = Field(examples=["skill changelog"])
+    """What it is for: a skill, an agent, a command, or none; a list stands for one of them."""
 
     @property
     def check(self) -> SuiteCheck:

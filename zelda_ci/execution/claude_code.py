@@ -38,10 +38,8 @@ logging.getLogger("claude_agent_sdk").addHandler(logging.NullHandler())
 
 # Bytes of one message: an edit carries the whole file.
 MAX_MESSAGE_BYTES = 64 << 20
-
 # What the SDK imports for tools that are Python functions, of which Zelda has none: six sevenths of its time.
 UNUSED = ("jsonschema", "mcp", "mcp.server", "mcp.shared", "mcp.shared.memory", "mcp.shared.message", "mcp.types")
-
 # Lines on standard error that become records; the rest is counted.
 MAX_STDERR_LINES = 200
 # For commands in the background after the last turn. Their end begins another turn, as it does in `claude -p`, which

@@ -8,7 +8,7 @@ from zelda_ci.domain import kinds, session
 from zelda_ci.domain.session import McpServerState, Noticed, SessionImage, SessionRecord, Started
 from zelda_ci.execution.launch import SessionRequest
 from zelda_ci.execution.outcome import SessionFacts
-from zelda_ci.model_proxy.answer import dicts
+from zelda_ci.model_proxy.wire import dicts
 from zelda_ci.redact import Redactor, SafeText
 
 # System messages that only drive a user interface, or repeat what another message says.

@@ -23,7 +23,6 @@ _SAFE = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # What opening says of a link, a socket or pipe, a device and a folder.
 _NOT_REGULAR = {errno.ELOOP, errno.ENXIO, errno.ENODEV, errno.EISDIR}
-
 # Of a `.git` file, and of the file that names what a linked work tree shares.
 MAX_POINTER_BYTES = 4_000
 

@@ -5,7 +5,7 @@ import io
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,19 +23,26 @@ from zelda_ci import __version__
 from zelda_ci.errors import ArtifactError, GitHubError
 from zelda_ci.redact import Redactor, SafeText, Secret
 
-MAX_ATTEMPTS = 5
+MAX_ATTEMPTS, MAX_HOPS = 5, 3
 # GitHub asks for a minute at least where it names no time.
 SECONDARY_PAUSE = 60.0
 CHUNK = 1 << 16
 MAX_DETAIL_LENGTH = 300
-MAX_HOPS = 3
-
-QUOTA_WORDS = "insufficient usage"
 # Answers of a server that may be well again in a moment, whether or not it carried the request out.
 PASSING = frozenset({408, 500, 502, 503, 504})
 MOVED = frozenset({301, 302, 307, 308})
 # Of a thing that is not there, or not any more.
 ABSENT = frozenset({"GITHUB_NOT_FOUND", "GITHUB_GONE"})
+
+
+@contextmanager
+def tolerating(codes: Collection[str]) -> Iterator[None]:
+    """Go on behind the block where GitHub refuses with one of these codes."""
+    try:
+        yield
+    except GitHubError as error:
+        if error.code not in codes:
+            raise
 
 
 @dataclass(frozen=True)
@@ -83,11 +90,7 @@ class Answer:
     body: IO[bytes] = field(repr=False)
 
     def json(self) -> Any:
-        """The value in the body.
-
-        Raises:
-            GitHubError: `GITHUB_REFUSED` where the body is no JSON.
-        """
+        """The value in the body; raises `GitHubError` (`GITHUB_REFUSED`) where that is no JSON."""
         try:
             self.body.seek(0)
             return orjson.loads(self.body.read())
@@ -124,20 +127,11 @@ class Answer:
     def is_taken(self) -> bool:
         return self.status < (400 if self.request.redirects else 300) and not self.graphql_errors
 
-    @property
-    def is_limited(self) -> bool:
-        """Whether the server says "too much", and not "never"."""
-        if self.status == 403 and ("retry-after" in self.headers or self.headers.get("x-ratelimit-remaining") == "0"):
-            return True
-        is_named = "RATE_LIMITED" in self.graphql_errors or "rate limit" in self.said.lower()
-        return self.status == 429 or (self.status in {200, 403} and is_named)
-
 
 class Http:
-    """Sends requests; all of one process share its patience.
+    """Sends requests that share its patience: seconds that all waiting and failed attempts may take, and each attempt.
 
-    That is how long all waiting and all failed attempts may take together, and any single attempt. `mask` is given the
-    signatures of addresses, for `::add-mask::`.
+    `mask` is given the signatures of addresses, for `::add-mask::`.
     """
 
     def __init__(
@@ -161,9 +155,8 @@ class Http:
         """An answer with a status below 400, attempted until there is one, or no sense or patience left.
 
         Raises:
-            GitHubError: `GITHUB_NOT_PERMITTED`, `GITHUB_RATE_LIMITED`, `GITHUB_NOT_FOUND`, `GITHUB_GONE`,
-                `GITHUB_UNREACHABLE`, `GITHUB_TOO_LARGE`, `ARTIFACT_QUOTA`, `GITHUB_REFUSED` (anything else);
-                `GITHUB_ANSWER_LOST` where something that must not happen twice may have happened.
+            GitHubError: `GITHUB_NOT_PERMITTED`, `_RATE_LIMITED`, `_NOT_FOUND`, `_GONE`, `_UNREACHABLE`, `_TOO_LARGE`,
+                `_ANSWER_LOST` (what must not happen twice may have happened), or else `_REFUSED`; `ARTIFACT_QUOTA`.
         """
         for signature in re.findall(r"[?&](?:sig|token)=([^&#]+)", request.url):
             # A log may show it in two spellings.
@@ -215,12 +208,8 @@ class Http:
 
 
 # What an error of GraphQL holds in its type, code or message, the gravest first.
-GRAPHQL_CODES = {
-    "FORBIDDEN": "GITHUB_NOT_PERMITTED",
-    "INSUFFICIENT_SCOPES": "GITHUB_NOT_PERMITTED",
-    "NOT_FOUND": "GITHUB_NOT_FOUND",
-}
-
+FORBIDDEN = dict.fromkeys(("FORBIDDEN", "INSUFFICIENT_SCOPES"), "GITHUB_NOT_PERMITTED")
+GRAPHQL_CODES = {**FORBIDDEN, "NOT_FOUND": "GITHUB_NOT_FOUND"}
 # Why an attempt brought no answer: the words, whether the server never had the request, whether another ends the same.
 FAILURES: tuple[tuple[type[Exception], str, bool, bool], ...] = (
     (requests.exceptions.SSLError, "its certificate is not trusted", True, True),
@@ -251,11 +240,17 @@ def refused(answer: Answer, attempts: int, now: float) -> tuple[GitHubError, flo
 
     The server says how long to wait, or else it is longer after each attempt. `now` is Unix time.
     """
-    request, status, headers, is_limited = answer.request, answer.status, answer.headers, answer.is_limited
+    request, status, headers, detail = answer.request, answer.status, answer.headers, answer.said
     if status in PASSING and (lost := request.lost(f"HTTP {status}", status)):
         return lost, None
-    hint: str | None
+    hint: str | None = None
     pause = 2.0 ** (attempts - 1)
+    # Whether the server says "too much", and not "never".
+    is_limited = status == 429
+    if status == 403 and ("retry-after" in headers or headers.get("x-ratelimit-remaining") == "0"):
+        is_limited = True
+    elif status in {200, 403}:
+        is_limited = "RATE_LIMITED" in answer.graphql_errors or "rate limit" in detail.lower()
     if is_limited:
         ends, pause = "later", SECONDARY_PAUSE * pause
         reset = headers.get("x-ratelimit-reset", "")
@@ -267,7 +262,6 @@ def refused(answer: Answer, attempts: int, now: float) -> tuple[GitHubError, flo
         code, hint = "GITHUB_RATE_LIMITED", f"GitHub limits how often it may be asked; run the job again {ends}."
     elif status < 300:
         code = next((code for sign, code in GRAPHQL_CODES.items() if sign in answer.graphql_errors), "GITHUB_REFUSED")
-        hint = None
     elif status < 400:
         code, hint = "GITHUB_REFUSED", "It is redirected, which is not followed."
     elif status >= 500:
@@ -279,8 +273,7 @@ def refused(answer: Answer, attempts: int, now: float) -> tuple[GitHubError, flo
             404: ("GITHUB_NOT_FOUND", "It does not exist, or the token may not see it."),
             410: ("GITHUB_GONE", None),
         }.get(status, ("GITHUB_REFUSED", None))
-    detail = answer.said
-    if QUOTA_WORDS in detail.lower():
+    if "insufficient usage" in detail.lower():
         message = "The storage for artifacts that this account has is used up."
         hint = "Delete old artifacts or shorten their retention; GitHub counts anew every 6 to 12 hours."
         return ArtifactError(message, hint=hint, code="ARTIFACT_QUOTA", status=status, detail=detail), None
@@ -306,10 +299,9 @@ def _permission_hint(wanted: str) -> str:
 
 @dataclass(frozen=True)
 class Api:
-    """Asks about one repository; a path is relative to it unless it begins with `/`.
+    """Asks about one repository; a path is relative to it unless it begins with `/`. Errors are those of `Http.send`.
 
-    All methods raise `GitHubError` with the codes of `Http.send`. The token is sent to the two addresses only, which
-    end without a slash.
+    The token is sent to the two addresses only, which end without a slash.
     """
 
     http: Http
@@ -323,10 +315,7 @@ class Api:
         return self._send("GET", path, params=params).json()
 
     def pages(self, path: str, *, key: str | None = None, limit: int = 10, **params: Any) -> Iterator[Any]:
-        """The items of a list, asked for by the hundred as they are needed, up to so many pages.
-
-        The list is under `key` in the answer, or the answer itself.
-        """
+        """The items of a list, which is the answer or under `key` in it, by the hundred as they are needed."""
         url, query = path, {"per_page": 100, **params}
         for _ in range(limit):
             answer = self._send("GET", url, params=query)
@@ -343,7 +332,6 @@ class Api:
             url, query = self._own(following), {}
 
     def post(self, path: str, body: Any) -> Any:
-        """Create something; `GITHUB_ANSWER_LOST` where it may or may not have been created."""
         return self._send("POST", path, json=body).json()
 
     def patch(self, path: str, body: Any) -> Any:
@@ -364,7 +352,6 @@ class Api:
 
         Raises:
             ArtifactError: `ARTIFACT_EXPIRED`, `ARTIFACT_TOO_LARGE` or `ARTIFACT_INVALID` (other than its digest).
-            GitHubError: What else hinders.
         """
         with TemporaryFile(prefix="zelda-artifact-") as file:
             try:

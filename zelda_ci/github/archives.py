@@ -55,17 +55,15 @@ class MemberReader:
             self._archive = zipfile.ZipFile(file)
         except DAMAGED:
             raise _refusal("it is damaged") from None
-        self.names = frozenset(self._archive.namelist())
-        if len(self._archive.infolist()) > max_members:
+        listed = self._archive.namelist()
+        self.names = frozenset(listed)
+        if len(listed) > max_members:
             raise _refusal(f"it holds more than {max_members} files")
-        if len(self.names) != len(self._archive.infolist()):
+        if len(self.names) != len(listed):
             raise _refusal("two files in it have the same name")
 
     def read(self, wanted: Iterable[str], *, max_member_bytes: int, max_total_bytes: int) -> dict[str, bytes]:
-        """Those of the wanted members that are there, by their exact names; others are not unpacked.
-
-        The limits are of each wanted member and of all of them together; errors as for the archive.
-        """
+        """Those of the wanted members that are there, by their exact names; others are not unpacked, nor limited."""
         members = [self._archive.getinfo(name) for name in wanted if name in self.names]
         for member in members:
             if member.flag_bits & REFUSED_FLAGS:
@@ -93,8 +91,7 @@ def _refusal(why: str) -> ArtifactError:
     return ArtifactError(f"The artifact cannot be used: {why}.", code="ARTIFACT_INVALID")
 
 
-MAX_ARTIFACT_NAME_LENGTH = 100
-HASH_LENGTH = 8
+MAX_ARTIFACT_NAME_LENGTH, HASH_LENGTH = 100, 8
 FORBIDDEN = frozenset('":<>|*?\r\n\\/')
 INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
@@ -113,8 +110,7 @@ def artifact_name(text: str) -> str:
 def packed(files: Mapping[str, Path | bytes]) -> Iterator[IO[bytes]]:
     """The archive as an open file that vanishes afterwards; only a little of it is ever in memory.
 
-    Raises:
-        ArtifactError: `ARTIFACT_FAILED` where a file cannot be read or the archive cannot be written.
+    Raises `ArtifactError` (`ARTIFACT_FAILED`) where a file cannot be read or the archive cannot be written.
     """
     try:
         with tempfile.TemporaryFile(prefix="zelda-artifact-") as archive:

@@ -5,10 +5,9 @@ import hashlib
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 from urllib.parse import quote, urlsplit
 
 import orjson
@@ -23,19 +22,13 @@ SERVICE = "github.actions.results.api.v1.ArtifactService"
 VERSION = 7
 GONE, CONFLICT = 404, 409
 REFUSED_TWICE = frozenset({400, GONE, CONFLICT, 412})
-
-BLOCK_BYTES = 8 << 20
-BLOCK_SECONDS = 300.0
+BLOCK_BYTES, BLOCK_SECONDS = 8 << 20, 300.0
 # Of a block's name before base64; all names of a blob must be equally long.
 ID_LENGTH = 48
 
 
-@dataclass(frozen=True)
-class Uploaded:
-    """An artifact that is stored."""
-
+class Uploaded(NamedTuple):
     id: int
-    """Of the REST API, and of its page."""
     size: int
     """In bytes."""
 
@@ -82,10 +75,9 @@ class ArtifactService:
         self._longest_days = int(longest) if longest.isascii() and longest.isdecimal() else 0
 
     def upload(self, name: str, content: Mapping[str, Path | bytes] | Path, *, retention_days: int | None) -> Uploaded:
-        """Store an archive, or an HTML file as it is, so that a browser opens it; no other of the run has its name.
+        """Store an archive of contents or places by path in it, or an HTML file as it is, so that a browser opens it.
 
-        The archive is of contents or places by path in it; the name of a file ends in `.html`. It is kept for so many
-        days, or as long as the repository allows.
+        No other artifact of the run has its name, which for a file ends in `.html`.
 
         Raises:
             ArtifactError: `ARTIFACT_EXISTS`, `ARTIFACT_REFUSED`, or `ARTIFACT_FAILED`.
@@ -156,7 +148,7 @@ class ArtifactService:
     def _send(self, url: str, content: IO[bytes], mime_type: str) -> tuple[str, int]:
         """Send a file to a signed address, whose signature is all the authorization there is; its digest and size."""
         base, digest, size = str(uuid.uuid4()), hashlib.sha256(), 0
-        names: list[str] = []
+        names = list[str]()
         while (block := content.read(BLOCK_BYTES)) or not names:
             name = base64.b64encode((base + str(len(names)).zfill(ID_LENGTH - len(base))).encode()).decode()
             self._put(f"{url}&comp=block&blockid={quote(name, safe='')}", block, "application/octet-stream")

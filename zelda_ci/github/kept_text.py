@@ -11,12 +11,11 @@ from typing import Annotated, Literal, NamedTuple, Self
 from pydantic import AliasChoices, AliasPath, AwareDatetime, BeforeValidator, Field
 
 from zelda_ci.errors import GitHubError
-from zelda_ci.github.api import ABSENT, Api
+from zelda_ci.github.api import ABSENT, Api, tolerating
 from zelda_ci.github.repository import Described, User, artifacts_of_run, read_run
 
 # UTF-16 code units, as GitHub counts.
-MAX_BODY_LENGTH = 65_536
-MAX_TITLE_LENGTH = 256
+MAX_BODY_LENGTH, MAX_TITLE_LENGTH = 65_536, 256
 # Of 100 issues each, of those that one author has open.
 MAX_PAGES = 100
 
@@ -24,8 +23,6 @@ _PLAIN_KEY = re.compile(r"[A-Za-z0-9._]([A-Za-z0-9._]|-(?!-)){0,79}")
 _ORDER = re.compile(
     r"<!-- zelda-ci:order run=([0-9]{1,18}) attempt=([0-9]{1,9}) head=([0-9a-f]{0,64}) at=([0-9]{1,12}) -->"
 )
-
-# --- the two hidden lines --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -49,10 +46,7 @@ class CommentOrder:
 
 
 def marker(key: str) -> str:
-    """The first line of the text that is kept for `key`.
-
-    A key that could end the HTML comment, or is too long to read, is replaced by its hash.
-    """
+    """The first line of the text that is kept for a key; of one that could end the HTML comment, with its hash."""
     shown = key if _PLAIN_KEY.fullmatch(key) else hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     return f"<!-- zelda-ci:sticky:v1 id={shown} -->"
 
@@ -79,8 +73,6 @@ def visible_text(text: str) -> str:
     """What readers see of a marked text."""
     return _lines(text)[2]
 
-
-# --- comments --------------------------------------------------------------------------------------------------------
 
 QUERY = """
 query($owner: String!, $name: String!, $number: Int!, $cursor: String) {
@@ -122,8 +114,6 @@ class Comment(KeptText):
 
 
 class ListedComment(Comment):
-    """A comment of a thread."""
-
     minimised: bool = Field(alias="isMinimized")
     ours: bool = Field(alias="viewerDidAuthor")
     edited_at: AwareDatetime | None = Field(None, alias="lastEditedAt")
@@ -157,12 +147,10 @@ class Thread:
 def read_thread(api: Api, number: int) -> Thread:
     """The thread of a pull request, by GraphQL: it tells whether the token's owner wrote a comment, whoever that is.
 
-    Raises:
-        GitHubError: The thread could not be read, which must not look like one without our comment.
+    One that could not be read must not look like one without our comment.
     """
     owner, _, name = api.repository.partition("/")
-    found: list[ListedComment] = []
-    cursor = None
+    found, cursor = list[ListedComment](), None
     while True:
         page = _ThreadPage.of(api.graphql(QUERY, owner=owner, name=name, number=number, cursor=cursor))
         found += page.comments
@@ -179,11 +167,8 @@ def read_thread(api: Api, number: int) -> Thread:
 def post_once(api: Api, number: int, key: str, text: str) -> Comment:
     """Post a comment for a key; where the answer was lost, it may be there already."""
     path = f"issues/{number}/comments"
-    try:
+    with tolerating({"GITHUB_ANSWER_LOST"}):
         return Comment.of(api.post(path, {"body": text}))
-    except GitHubError as error:
-        if error.code != "GITHUB_ANSWER_LOST":
-            raise
     posted = read_thread(api, number).marked(key)
     return posted[0] if posted else Comment.of(api.post(path, {"body": text}))
 
@@ -194,8 +179,6 @@ Action = Literal["created", "updated", "unchanged", "not due", "outdated", "take
 
 
 class Published(NamedTuple):
-    """What became of a comment."""
-
     url: str | None
     action: Action
 
@@ -216,10 +199,7 @@ def keep_comment(
     """Make the one comment that a pull request has for a job tell a body, unless it tells of newer results.
 
     Where that is not due, it only takes the place of an earlier one, which may have ceased to be true. `once` says that
-    only another job with the same key can have reported this very attempt.
-
-    Raises:
-        GitHubError: `COMMENT_TOO_LONG`, `GITHUB_NOT_PERMITTED`, or what else hindered.
+    only another job with the same key can have reported this very attempt. A body may be `COMMENT_TOO_LONG`.
     """
     text = sealed(job.key, order, body)
     if len(text.encode("utf-16-le", "surrogatepass")) // 2 > MAX_BODY_LENGTH:
@@ -269,8 +249,7 @@ def keep_comment(
 def _is_real(api: Api, claim: CommentOrder, head_sha: str, job: CommentedJob) -> bool:
     """Whether GitHub knows a run as one whose results the comment tells.
 
-    People can write any into it, and so can a fork, where another workflow posts its text in our name; it must not
-    silence all that come.
+    People can write any into it, and so can a fork, where another workflow posts its text in our name.
     """
     try:
         run = read_run(api, claim.run_id)
@@ -289,9 +268,6 @@ def _is_real(api: Api, claim: CommentOrder, head_sha: str, job: CommentedJob) ->
     return is_ours and run.run_attempt >= claim.run_attempt and not is_over
 
 
-# --- issues ----------------------------------------------------------------------------------------------------------
-
-
 class Issue(KeptText):
     number: int
     title: str
@@ -299,23 +275,18 @@ class Issue(KeptText):
     """Present where it is a pull request: GitHub lists both together."""
 
 
-def _own_login(api: Api) -> str:
-    """A workflow's token may not ask who it is, and is refused; any other failure says nothing."""
-    try:
-        return User.of(api.get("/user")).login
-    except GitHubError as error:
-        if error.status != 403 or error.code != "GITHUB_NOT_PERMITTED":
-            raise
-        # Who the token of a workflow is to the REST API.
-        return "github-actions[bot]"
-
-
 def find_issues(api: Api, key: str, author: str | None) -> list[Issue]:
     """The open issues that have the mark of `key` and were written by us, the oldest first; usually one.
 
     We are the author that an earlier run has noted, otherwise the owner of the token.
     """
-    me = author or _own_login(api)
+    # A workflow's token may not ask who it is, and is refused: this is who it is to the REST API.
+    me = author or "github-actions[bot]"
+    try:
+        me = author or User.of(api.get("/user")).login
+    except GitHubError as error:
+        if error.status != 403 or error.code != "GITHUB_NOT_PERMITTED":
+            raise
     listed = api.pages("issues", limit=MAX_PAGES, state="open", creator=me)
     issues = (Issue.of(each) for each in listed)
     # Anybody can write the mark into an issue; nobody else can be its author.
@@ -336,6 +307,5 @@ def keep_issue(api: Api, issue: Issue | None, key: str, title: str, body: str) -
 
 
 def close_issue(api: Api, issue: Issue, key: str, body: str) -> None:
-    """Say why it is over, and close it."""
-    closed = {"state": "closed", "state_reason": "completed"}
-    api.patch(f"issues/{issue.number}", {"body": f"{marker(key)}\n\n{body}", **closed})
+    text = {"body": f"{marker(key)}\n\n{body}", "state": "closed", "state_reason": "completed"}
+    api.patch(f"issues/{issue.number}", text)

@@ -7,12 +7,10 @@ from urllib.parse import quote
 from pydantic import AliasChoices, AliasPath, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from zelda_ci.errors import GitHubError
-from zelda_ci.github.api import Api
+from zelda_ci.github.api import Api, tolerating
 
-# Of 100 commits each.
-PAGES_OF_ANCESTORS = 3
-# Of 100 artifacts each: all that one job may store.
-PAGES_OF_ARTIFACTS = 10
+# Of 100 each; of artifacts, all that one job may store.
+PAGES_OF_ANCESTORS, PAGES_OF_ARTIFACTS = 3, 10
 # What a workflow that tests pull requests is triggered by.
 EVENTS = frozenset({"pull_request", "pull_request_target"})
 Commit = Annotated[str, Field(pattern="^([0-9a-f]{40}|[0-9a-f]{64})$")]
@@ -25,11 +23,7 @@ class Described(BaseModel):
 
     @classmethod
     def of(cls, answer: Any) -> Self:
-        """The thing that a value of an answer describes.
-
-        Raises:
-            GitHubError: `GITHUB_REFUSED` where it is something else.
-        """
+        """What a value of an answer describes; raises `GitHubError` (`GITHUB_REFUSED`) where that is something else."""
         try:
             return cls.model_validate(answer)
         except ValidationError as error:
@@ -60,14 +54,8 @@ class Revision(Described):
     repository_id: int | None = Field(None, validation_alias=AliasPath("repo", "id"))
     """Absent where the fork was deleted."""
 
-    def is_of(self, repository_id: int) -> bool:
-        """Whether it is of that repository, and no fork's."""
-        return self.repository_id == repository_id
-
 
 class PullRequest(Described):
-    """A pull request in a list, alone, or in an event."""
-
     number: int
     state: str
     head: Revision
@@ -76,8 +64,6 @@ class PullRequest(Described):
 
 
 class WorkflowRun(Described):
-    """A run of a workflow."""
-
     id: int
     workflow_id: int
     path: str = ""
@@ -111,9 +97,6 @@ def of_workflow_run(api: Api, own: int, run: WorkflowRun, hinted: int | None) ->
     Those that GitHub lists for branch and commit are candidates only: head commit and head repository decide. The
     hint comes from the run's artifact, which the author of a pull request can choose; it decides only among several
     that have the same head.
-
-    Raises:
-        GitHubError: A request failed.
     """
     of_branch = api.pages("pulls", limit=1, state="open", head=f"{run.head_owner}:{run.head_branch}")
     of_head = api.pages(f"commits/{run.head_sha}/pulls", limit=1)
@@ -138,16 +121,10 @@ def _only(numbers: set[int]) -> int | None:
 
 
 def ancestors(api: Api, start: str) -> Iterator[str]:
-    """The commit that `start`, a commit or branch, names, and then those before it, newest first, within reason.
-
-    None where GitHub does not know it, like what was on a branch before its history was rewritten.
-    """
-    try:
+    """The commit that `start`, a commit or branch, names, and its ancestors, newest first; none if GitHub has none."""
+    with tolerating({"GITHUB_NOT_FOUND"}):
         for commit in api.pages("commits", limit=PAGES_OF_ANCESTORS, sha=start):
             yield Revision.of(commit).sha
-    except GitHubError as error:
-        if error.code != "GITHUB_NOT_FOUND":
-            raise
 
 
 class CommitComparison(Described):
@@ -171,11 +148,7 @@ def read_run(api: Api, run_id: int) -> WorkflowRun:
 
 
 def newest_run(api: Api, workflow: str, pull_request: PullRequest) -> WorkflowRun | None:
-    """The newest run of a workflow, by the name of its file, for the head of a pull request.
-
-    Raises:
-        GitHubError: `GITHUB_NOT_FOUND` where there is no such workflow, or what else hindered.
-    """
+    """The newest run of a workflow, by the name of its file (`GITHUB_NOT_FOUND`), for the head of a pull request."""
     path = f"actions/workflows/{quote(workflow, safe='')}/runs"
     listed = api.pages(path, key="workflow_runs", limit=1, head_sha=pull_request.head.sha)
     runs = (WorkflowRun.of(each) for each in listed)

@@ -32,10 +32,8 @@ SHOWN = {"Cc": " ", "Zl": " ", "Zp": " ", "Cf": "", "Cs": "", "Cn": ""}
 
 def command(name: str, message: str = "", **properties: object) -> str:
     """One command in one line; properties without a value are left out."""
-    escaped = (
-        (key, _data(str(value)).replace(":", "%3A").replace(",", "%2C")) for key, value in properties.items() if value
-    )
-    arguments = ",".join(map("=".join, escaped))
+    given = {key: _data(str(value)) for key, value in properties.items() if value}
+    arguments = ",".join(f"{key}={text.replace(':', '%3A').replace(',', '%2C')}" for key, text in given.items())
     return f"::{name}{' ' + arguments if arguments else ''}::{_data(message)}"
 
 
@@ -75,7 +73,6 @@ class Log(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Send on what is whole."""
         self._stream.flush()
 
     def fileno(self) -> int:
@@ -124,8 +121,8 @@ class Log(io.TextIOBase):
                 elif name == "OUTPUT" and outputs:
                     write_outputs(path, outputs)
             except OSError as problem:
-                why = problem.strerror or problem
                 if not quiet:
+                    why = problem.strerror or problem
                     self.report("warning", f"GITHUB_{name} could not be written: {why}.", title="Zelda")
 
     def forget_files(self) -> None:

@@ -17,24 +17,20 @@ from pydantic import BaseModel
 
 from zelda_ci.domain.suite import JudgeSettings
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge import failures
+from zelda_ci.judge import conversation
 from zelda_ci.judge.base import CHARS_PER_TOKEN, A, JudgeQuestion, estimated_tokens
 from zelda_ci.judge.conversation import IMAGES, OPTIONAL, Conversation
 from zelda_ci.redact import Redactor
 
 # Below this, the API caches nothing.
 MIN_CACHED_TOKENS = 1024
-
 # Of the context, what a question leaves at least: sizes are estimated with care, and measured they are smaller.
 LEFT_SHARE = 0.2
-
 # For less than this, looking things up makes no sense.
 LEAST_CHARACTERS = 2000
-
 # After which a request is given up and made anew: the API sends a sign of life while it works. A request that Zelda's
 # own proxy holds back for a rate limit is made anew as well, and held back again.
 SILENCE_SECONDS = 60
-
 # Before a stream that broke off is asked for again; more with each time.
 PAUSE_SECONDS = 0.5
 
@@ -71,12 +67,21 @@ class AnthropicJudge:
 
     async def ask(self, question: JudgeQuestion, form: type[A]) -> A:
         """Ask until there is a valid answer; raises JudgeError where the time is over or asking again is no use."""
-        self._introduce()
+        # Said once instead of the SDK's warning, which would stand in the middle of the progress display.
+        warnings.filterwarnings("ignore", message=r"The model '.*' is deprecated", category=DeprecationWarning)
+        if not self._is_introduced and (ends := DEPRECATED_MODELS.get(self.model)):
+            self.notify(f"the judge's model {self.model} is deprecated and ends on {ends}: choose another judgeModel")
+        self._is_introduced = True
         own: type[BaseModel] = form
         forms = self.forms if own in self.forms else (own,)
         schemas = {each: anthropic.transform_schema(each) for each in forms}
         talk = Conversation(question, form, schemas, self._fitting(question), self.redact)
-        begun = await self._alone_at_first(question)
+        # Another question that begins alike is waited for until its answer begins, from when on the cache can be read:
+        # at once, each would pay for all of it.
+        start, begun = (question.common.system, *question.common.blocks), anyio.Event()
+        first = self._begun.setdefault(start, begun) if estimated_tokens(*start) >= MIN_CACHED_TOKENS else begun
+        if first is not begun:
+            await first.wait()
         try:
             async with self._client() as client:
                 with self.time_limit(self.settings.timeout_seconds):
@@ -86,17 +91,6 @@ class AnthropicJudge:
         hint = "Raise judge.timeoutSeconds, or try again later."
         message = f"The judge gave no answer within {self.settings.timeout_seconds:g} s."
         raise JudgeError(message, hint=hint, code="JUDGE_TIMEOUT")
-
-    async def _alone_at_first(self, question: JudgeQuestion) -> anyio.Event:
-        """Wait until another question that begins alike is being answered: at once, each would pay for all of it.
-
-        The event is to be set when the answer begins: from then on others can read from the cache.
-        """
-        start, begun = (question.common.system, *question.common.blocks), anyio.Event()
-        first = self._begun.setdefault(start, begun) if estimated_tokens(*start) >= MIN_CACHED_TOKENS else begun
-        if first is not begun:
-            await first.wait()
-        return begun
 
     def _fitting(self, question: JudgeQuestion) -> JudgeSettings:
         """The settings with less to look up where it would not fit beside question and answer."""
@@ -112,8 +106,8 @@ class AnthropicJudge:
             content, stop_reason, usage = await self._reply(talk, client, begun)
             # The first reply was caused by no look-up.
             costs.append(self.price(self.model, usage))
-            if problem := failures.of_stop(stop_reason):
-                raise problem
+            if stop_reason in conversation.BY_STOP:
+                raise conversation.failure(*conversation.BY_STOP[stop_reason])
             answer = await anyio.to_thread.run_sync(talk.take, content, sum(costs[1:]), abandon_on_cancel=True)
             if answer is not None:
                 return answer
@@ -121,10 +115,8 @@ class AnthropicJudge:
     async def _reply(
         self, talk: Conversation[Any], client: anthropic.AsyncAnthropic, begun: anyio.Event
     ) -> tuple[list[dict[str, Any]], str, Mapping[str, Any]]:
-        """Blocks, stop reason and usage of one whole reply.
-
-        The SDK repeats what fails before an answer begins; one that breaks off after that is asked for again here.
-        """
+        """Blocks, stop reason and usage of one whole reply."""
+        # The SDK repeats what fails before an answer begins; one that breaks off after that is asked for again here.
         broken = 0
         while True:
             left_out = frozenset(self._left_out)
@@ -137,34 +129,32 @@ class AnthropicJudge:
                     message = await stream.get_final_message()
                 if message.stop_reason is not None:
                     return [each.to_dict() for each in message.content], message.stop_reason, message.usage.to_dict()
-                failure, may_pass = failures.unreachable(self.redact("the answer broke off")), True
+                failure, may_pass = conversation.unreachable(self.redact("the answer broke off")), True
             except anthropic.APIStatusError as problem:
                 words = self.redact(problem.api_message or problem.message)
                 if problem.status_code == 400 and self._leave_out(words, talk, left_out):
                     continue
                 is_event = problem.status_code < 300
-                status = failures.STREAMED.get(str(problem.type), 500) if is_event else problem.status_code
-                failure, may_pass = failures.of_status(status, words), is_event and (status == 429 or status >= 500)
+                status = conversation.STREAMED.get(str(problem.type), 500) if is_event else problem.status_code
+                failure = conversation.failure_of_status(status, words)
+                may_pass = is_event and (status == 429 or status >= 500)
             except (anthropic.APIConnectionError, httpx2.TransportError) as problem:
-                failure = failures.unreachable(self.redact(str(problem.__cause__ or problem)))
+                failure = conversation.unreachable(self.redact(str(problem.__cause__ or problem)))
                 if isinstance(problem, anthropic.APITimeoutError | httpx2.TimeoutException):
-                    failure = JudgeError("The judge fell silent.", hint=failures.LATER, code="JUDGE_TIMEOUT")
+                    failure = JudgeError("The judge fell silent.", hint=conversation.LATER, code="JUDGE_TIMEOUT")
                 may_pass = isinstance(problem, httpx2.TransportError)
             except Exception as problem:
                 # The SDK lets through whatever a strange answer makes of it.
                 why = f"its answer is {content_type}, not a stream of events ({type(problem).__name__})"
                 sentence = self.redact(f"The judge's address does not answer like the Messages API: {why}")
-                raise JudgeError(sentence, hint=failures.ADDRESS, code="JUDGE_NOT_AN_API") from problem
+                raise JudgeError(sentence, hint=conversation.ADDRESS, code="JUDGE_NOT_AN_API") from problem
             if not may_pass or broken == self.max_retries:
                 raise failure
             broken += 1
             await anyio.sleep(PAUSE_SECONDS * broken)
 
     def _leave_out(self, words: str, talk: Conversation[Any], left_out: frozenset[str]) -> bool:
-        """Whether a refusal names something that can be done without, which is left out from now on.
-
-        Another question may have learned it meanwhile: what counts is what this request had.
-        """
+        """Whether a refusal names something that this request had and can do without; from now on it is left out."""
         named = {key for key, known in OPTIONAL.items() if any(word in words.lower() for word in known)} - left_out
         if not talk.has_images:
             named.discard(IMAGES)
@@ -186,10 +176,3 @@ class AnthropicJudge:
                 follow_redirects=False,
             ),
         )
-
-    def _introduce(self) -> None:
-        """Say once what the SDK would print, in the middle of the progress display, as a warning."""
-        warnings.filterwarnings("ignore", message=r"The model '.*' is deprecated", category=DeprecationWarning)
-        if not self._is_introduced and (ends := DEPRECATED_MODELS.get(self.model)):
-            self.notify(f"the judge's model {self.model} is deprecated and ends on {ends}: choose another judgeModel")
-        self._is_introduced = True

@@ -15,14 +15,13 @@ from zelda_ci.errors import JudgeError
 from zelda_ci.judge.characters import spelled
 from zelda_ci.judge.images import SessionImages
 from zelda_ci.judge.lookups import SessionLookups
-from zelda_ci.judge.prompts import fence, mark_of, render
+from zelda_ci.judge.rendering import fence, mark_of, render
 
 A = TypeVar("A", bound=BaseModel)
 T = TypeVar("T")
 
 # Measured on transcripts: 2.67 with current models, 2.9 with older ones. What is estimated must not be too small.
 CHARS_PER_TOKEN = 2.5
-
 # Code of the error that says: the answer was longer than the judge may answer.
 ANSWER_CUT = "JUDGE_ANSWER_CUT"
 MODEL_SEPARATOR = " + "

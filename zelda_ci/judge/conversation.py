@@ -1,4 +1,4 @@
-"""What is said between Zelda and a judge's model for one question: blocks, tools, look-ups, the answer. No network.
+"""What is said between Zelda and a judge's model for one question, and why there was no answer. No network.
 
 The model answers by calling a strict tool whose schema is the form. Only the input of that call is an answer: a text
 may quote what the session wrote, and a session may write verdicts.
@@ -7,27 +7,82 @@ may quote what the session wrote, and a session may write verdicts.
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import lt
 from typing import Any, Generic
 
 from pydantic import BaseModel, ValidationError
 
 from zelda_ci.domain.suite import JudgeSettings
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import A, JudgeQuestion
+from zelda_ci.judge.base import A, JudgeQuestion, PromptTooLongError
 from zelda_ci.judge.images import text_block
-from zelda_ci.judge.prompts import problems_of, render
+from zelda_ci.judge.rendering import problems_of, render
 from zelda_ci.redact import Redactor, SafeText
 
 Block = dict[str, Any]
 
 CACHED: Mapping[str, str] = {"type": "ephemeral"}
-
 # What a gateway or a model may not know, and by which words a refusal shows it. The form is in the tool all the same.
 IMAGES = "images"
 OPTIONAL = {
     "strict": ("strict", "too complex", "grammar"),
     "tool_choice": ("tool_choice", "tool choice"),
     IMAGES: ("image", "vision", "multimodal"),
+}
+
+
+MAX_QUOTE_LENGTH = 300
+
+LATER = "Try again later."
+ADDRESS = "Check gatewayUrl or ANTHROPIC_BASE_URL."
+KEY = "Check ANTHROPIC_API_KEY, or PORTKEY_API_KEY where a gateway is configured."
+FEWER = "Raise judge.maxTokens, or write fewer acceptance criteria."
+MODEL = "Check judgeModel, and gatewayUrl where it is set."
+
+# Code, sentence and hint by HTTP status; the full hundreds stand for the others.
+_BY_STATUS = {
+    300: ("JUDGE_NOT_AN_API", "The judge's address redirects elsewhere, and Zelda does not follow", ADDRESS),
+    400: ("JUDGE_REQUEST_REFUSED", "The judge's API refused the request", "Check judgeModel and judge."),
+    401: ("JUDGE_AUTHENTICATION_FAILED", "The judge's key was refused", KEY),
+    402: ("JUDGE_BILLING_FAILED", "The judge's account cannot pay", "Check credit and limits of the account."),
+    403: ("JUDGE_ACCESS_DENIED", "The judge's key may not use this model", "Check what the key may use."),
+    404: ("JUDGE_MODEL_NOT_FOUND", "The judge's model or address does not exist", MODEL),
+    408: ("JUDGE_API_FAILED", "The judge's API gave up waiting", LATER),
+    409: ("JUDGE_API_FAILED", "The judge's API reports a conflict", LATER),
+    413: ("JUDGE_PROMPT_TOO_LONG", "The question is too large for the judge", "Lower judge.contextTokens."),
+    429: ("JUDGE_RATE_LIMITED", "The judge's rate limit is reached", LATER),
+    500: ("JUDGE_API_FAILED", "The judge's API failed", LATER),
+    529: ("JUDGE_OVERLOADED", "The judge's provider is overloaded", LATER),
+}
+
+# The same by the type of an error inside a stream that had begun well; 500 for others.
+STREAMED = {
+    "overloaded_error": 529,
+    "rate_limit_error": 429,
+    "authentication_error": 401,
+    "invalid_request_error": 400,
+    "request_too_large": 413,
+}
+
+# By which the API, and Bedrock, say in a 400 that a question is larger than the model's context.
+_TOO_LONG = (
+    "prompt is too long",
+    "input length and `max_tokens` exceed context limit",
+    "Input is too long for requested model",
+)
+
+# By which the API says in a 400 that nothing is left to pay with.
+NO_CREDIT = "credit balance is too low"
+
+# By the reason why an answer stopped.
+BY_STOP = {
+    "refusal": ("JUDGE_REFUSED", "The judge refused to answer.", "Choose another judgeModel."),
+    "max_tokens": ("JUDGE_ANSWER_CUT", "The judge's answer was longer than it may be.", FEWER),
+    "model_context_window_exceeded": (
+        "JUDGE_PROMPT_TOO_LONG",
+        "Question and answer together are too large for the judge.",
+        "Lower judge.contextTokens to what the model really has.",
+    ),
 }
 
 
@@ -66,7 +121,7 @@ class Conversation(Generic[A]):
         body: dict[str, Any] = {
             "system": self.redact(common.system),
             "messages": [*before, last],
-            "tools": [*map(dict, self._offered), *self._answer_tools(is_strict="strict" not in left_out)],
+            "tools": [*map(dict, self._offered), *self._answer_tools(left_out)],
         }
         if "tool_choice" not in left_out:
             # A choice that changes costs the cached prefix: it is changed only where words did not help.
@@ -107,8 +162,7 @@ class Conversation(Generic[A]):
     def _opening(self) -> list[Block]:
         question, images = self.question, self.question.common.images
         shown = self._blocks(question.common.blocks)
-        if images:
-            shown = images.blocks([block["text"] for block in shown])
+        shown = images.blocks([block["text"] for block in shown]) if images else shown
         # Behind what is common: the task of this judge is no part of the system prompt.
         shared = self._blocks([question.system, *question.shared])
         for blocks in (shown, shared):
@@ -123,17 +177,16 @@ class Conversation(Generic[A]):
     def _blocks(self, texts: Iterable[str]) -> list[Block]:
         return [text_block(self.redact(text)) for text in texts if text]
 
-    def _answer_tools(self, *, is_strict: bool) -> Iterator[Block]:
+    def _answer_tools(self, left_out: Collection[str]) -> Iterator[Block]:
+        strict = {} if "strict" in left_out else {"strict": True}
         for form, schema in self.schemas.items():
             described = f"Give your answer: {(form.__doc__ or form.__name__).strip().splitlines()[0]}"
-            tool = {"name": tool_name(form), "description": described, "input_schema": dict(schema)}
-            yield {**tool, "strict": True} if is_strict else tool
+            yield {"name": tool_name(form), "description": described, "input_schema": dict(schema), **strict}
 
     def _is_open(self, spent_usd: float) -> bool:
         """Whether it may look up more; the cost is that of the requests after the first."""
-        its, looked_up, characters = self.settings, self._looked_up, self._characters
-        is_within = looked_up < its.max_lookups and characters < its.max_lookup_characters
-        return is_within and spent_usd < its.max_lookup_cost_usd
+        its, spent = self.settings, (self._looked_up, self._characters, spent_usd)
+        return all(map(lt, spent, (its.max_lookups, its.max_lookup_characters, its.max_lookup_cost_usd)))
 
     def _found(self, call: Block, spent_usd: float) -> tuple[SafeText, bool]:
         """What a look-up found, and whether that is a refusal."""
@@ -178,3 +231,32 @@ def _again(content: Sequence[Block], redact: Redactor) -> Iterator[Block]:
 def _result(call_id: str, text: SafeText, is_error: bool = False) -> Block:  # noqa: FBT001, FBT002
     result: Block = {"type": "tool_result", "tool_use_id": call_id, "content": [text_block(text)]}
     return {**result, "is_error": True} if is_error else result
+
+
+# --- why there was no answer ------------------------------------------------------------------------------------------
+
+
+def failure(code: str, message: str, hint: str) -> JudgeError:
+    """An error; that a question is too long is one of its own."""
+    is_too_long = code == PromptTooLongError.default_code
+    return PromptTooLongError(message, hint=hint) if is_too_long else JudgeError(message, hint=hint, code=code)
+
+
+def failure_of_status(status: int, words: SafeText) -> JudgeError:
+    """The failure that an HTTP status means; `words` is what the server wrote about it."""
+    meant = status
+    if status == 400:
+        meant = 413 if any(phrase in words for phrase in _TOO_LONG) else 402 if NO_CREDIT in words else 400
+    code, sentence, hint = _BY_STATUS.get(meant) or _BY_STATUS[min(meant // 100, 5) * 100]
+    return failure(code, f"{sentence} (HTTP {status}){f': {_shortened(words)}' if words else ''}", hint)
+
+
+def unreachable(words: SafeText) -> JudgeError:
+    """The connection could not be made, or broke."""
+    hint = "Check the network, and gatewayUrl or ANTHROPIC_BASE_URL if they are set."
+    return JudgeError(f"The judge could not be reached: {_shortened(words)}", hint=hint, code="JUDGE_UNREACHABLE")
+
+
+def _shortened(text: str) -> str:
+    words = " ".join(text[: 10 * MAX_QUOTE_LENGTH].split())
+    return words if len(words) <= MAX_QUOTE_LENGTH else words[:MAX_QUOTE_LENGTH] + " ..."

@@ -1,8 +1,7 @@
-"""Images of a session before a judge: at their place, bounded, and with a word where one is missing.
+"""Images of a session before a judge: bounded, behind their lines in the text, and with a word where one is missing.
 
-A transcript that is told as text has a line for each image. Where a question is put together, the image follows its
-line. The line holds the run's mark, which the session does not know, and the digest of the image, so that nothing that
-a session writes can put an image in the place of another.
+A line holds the run's mark, which the session does not know, and the digest of the image, so that nothing that a
+session writes can put an image in the place of another.
 """
 
 import base64
@@ -74,7 +73,7 @@ class SessionImages:
         return min(len(self.all), self.most) * TOKENS_OF_ONE if self.can_be_shown else 0
 
     def blocks(self, texts: Sequence[str]) -> list[dict[str, Any]]:
-        """Texts as blocks, each image behind its line. Where not all fit, the last ones are shown: they tell most."""
+        """Texts as blocks, each image behind its line; where not all fit, the last ones, which tell most."""
         line, known = lines_of_images(self.mark), {image.sha256: image for image in self.all}
         left, room = self.most, MAX_SHOWN_BYTES
         blocks: list[dict[str, Any]] = []
@@ -103,8 +102,7 @@ class SessionImages:
 
     def notes(self) -> Iterator[str]:
         """What the judge did not see, in a sentence."""
-        unseen = [image for image in self.all if self.objection(image)]
-        if unseen:
+        if unseen := [image for image in self.all if self.objection(image)]:
             why = ", ".join(dict.fromkeys(self._why_not(image) or BOUND for image in unseen))
             count = format_count(len(self.all), "image")
             yield f"Of {count} of the session, the judge did not see {len(unseen)}: {why}."

@@ -1,28 +1,34 @@
 """What a judge may look up: the final workspace, and the whole transcript. Read-only, bounded, redacted, fenced.
 
-The same request always has the same answer, so that a recorded judging can be replayed: the order is fixed, and the
-limits are counts, never times.
+A session that may be hostile has written the tree, and whoever judges it names paths and patterns. The same request
+always has the same answer, so that a recorded judging can be replayed: the order is fixed, and the limits are counts,
+never times.
 """
 
+import errno
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
+import re2
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.session import SessionTranscript
-from zelda_ci.judge import workspace
+from zelda_ci.files import globs, untrusted
 from zelda_ci.judge.characters import marked, spelled
-from zelda_ci.judge.prompts import fence, mark_of, problems_of
-from zelda_ci.judge.rendering import CitedPiece, outline, pieces
-from zelda_ci.judge.workspace import LookupFailedError
+from zelda_ci.judge.rendering import CitedPiece, fence, mark_of, outline, pieces, problems_of
 from zelda_ci.redact import Redactor, SafeText
 
+MAX_ENTRIES = 50_000
+# Of one file: a larger one is neither read nor searched.
+MAX_FILE_BYTES = 10_000_000
+# Of all files that one search reads.
+MAX_SEARCHED_BYTES = 100_000_000
+MAX_PATTERN_LENGTH = 500
 MAX_RESULT_LENGTH = 20_000
 MAX_LINES = 400
 MAX_LISTED = 500
@@ -36,6 +42,62 @@ Number = Annotated[int, Field(ge=1)]
 Glob = Annotated[str, Field(max_length=300, description="Like src/**/*.py, or *.md at any depth.")]
 # A heading in our own words, and the evidence under it.
 Found = tuple[str, str]
+
+
+class LookupFailedError(Exception):
+    """Why something cannot be looked up, in words."""
+
+
+@dataclass(frozen=True)
+class FinalTree:
+    """The files below the top of a final workspace, without git's own."""
+
+    root: Path
+
+    @cached_property
+    def _tree(self) -> untrusted.FileTree:
+        return untrusted.tree(self.root, MAX_ENTRIES, leave_out=(".git",))
+
+    @property
+    def is_whole(self) -> bool:
+        """False where there is more than is listed."""
+        return self._tree.is_whole
+
+    def files(self, patterns: Sequence[str]) -> list[str]:
+        """Regular files that a pattern covers, by path, in a fixed order."""
+        return [path for path in self._tree.files if _covers(patterns, path)]
+
+    def others(self, patterns: Sequence[str]) -> list[str]:
+        """What a pattern covers that is neither a regular file nor a folder, by path."""
+        return [path for path in self._tree.others if _covers(patterns, path)]
+
+    def read(self, path: str, max_bytes: int = MAX_FILE_BYTES) -> bytes:
+        """The whole content of a regular file; raises OSError where it cannot be read, or is larger."""
+        return untrusted.read_below(self.root, path.removeprefix("./"), max_bytes)
+
+    def text(self, path: str, max_bytes: int = MAX_FILE_BYTES) -> str:
+        """The text of a regular file; raises OSError as `read` does, and where it is binary."""
+        data = self.read(path, max_bytes)
+        if b"\0" in data:
+            raise OSError(errno.EINVAL, "a binary file")
+        return data.decode("utf-8", "replace")
+
+
+def _covers(patterns: Sequence[str], path: str) -> bool:
+    return globs.matches((pattern.removeprefix("./") for pattern in patterns), path)
+
+
+def expression(pattern: str, *, is_regex: bool = True) -> Any:
+    """Compile what is searched for in lines; raises LookupFailedError for what is too long, or no expression of RE2."""
+    if len(pattern) > MAX_PATTERN_LENGTH:
+        raise LookupFailedError(f"the pattern is longer than {MAX_PATTERN_LENGTH} characters")
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = 16 << 20
+    try:
+        return re2.compile(f"(?m){pattern}" if is_regex else re2.escape(pattern), options)
+    except re2.error:
+        raise LookupFailedError("the pattern is no expression that RE2 understands") from None
 
 
 class Request(BaseModel, ABC):
@@ -87,12 +149,12 @@ class ReadFile(_Lines):
 
 
 class _Search(Request):
-    pattern: Annotated[str, Field(min_length=1, max_length=workspace.MAX_PATTERN_LENGTH)]
+    pattern: Annotated[str, Field(min_length=1, max_length=MAX_PATTERN_LENGTH)]
     is_regex: bool = Field(default=False, description="RE2 syntax; otherwise the text itself is searched.")
 
     @cached_property
     def _sought(self) -> Any:
-        return workspace.expression(self.pattern, is_regex=self.is_regex)
+        return expression(self.pattern, is_regex=self.is_regex)
 
     def _in(self, place: str, text: str) -> Iterator[str]:
         """Lines of a text that match, as much of each as shows where."""
@@ -106,7 +168,8 @@ class _Search(Request):
                 yield f"{place}:{number}:{cut} {line[start : start + MAX_EXCERPT_LENGTH]}"
 
     @staticmethod
-    def _listed(found: Sequence[str], note: str = "") -> Found:
+    def _listed(lines: Iterable[str], note: str = "") -> Found:
+        found = list(islice(lines, MAX_MATCHES + 1))
         more = f" There are more than these {MAX_MATCHES}: search more narrowly." if len(found) > MAX_MATCHES else ""
         return f"{min(len(found), MAX_MATCHES)} lines match.{more}{note}", "\n".join(found[:MAX_MATCHES])
 
@@ -119,10 +182,10 @@ class SearchFiles(_Search):
 
     def answer(self, session: "SessionLookups") -> Found:
         found: list[str] = []
-        unread, room = 0, workspace.MAX_SEARCHED_BYTES
+        unread, room = 0, MAX_SEARCHED_BYTES
         for path in session.tree.files([self.glob]):
             try:
-                text = session.redact(session.tree.text(path, min(workspace.MAX_FILE_BYTES, max(0, room))))
+                text = session.redact(session.tree.text(path, min(MAX_FILE_BYTES, max(0, room))))
             except OSError:
                 unread += 1
                 continue
@@ -168,7 +231,7 @@ class SearchTranscript(_Search):
 
     def answer(self, session: "SessionLookups") -> Found:
         lines = (line for piece in session.pieces for line in self._in(piece.place, piece.text))
-        return self._listed(list(islice(lines, MAX_MATCHES + 1)))
+        return self._listed(lines)
 
 
 OF_FILES: tuple[type[Request], ...] = (ListFiles, ReadFile, SearchFiles)
@@ -194,7 +257,7 @@ class SessionLookups:
     @cached_property
     def tools(self) -> tuple[Mapping[str, Any], ...]:
         """Those for files are offered only where there are any."""
-        offered = (*(OF_FILES if self.root else ()), *OF_THE_TRANSCRIPT)
+        offered = (kind for kind in BY_TOOL.values() if self.root or kind not in OF_FILES)
         return tuple({"name": k.tool, "description": k.__doc__, "input_schema": k.model_json_schema()} for k in offered)
 
     def run(self, name: str, values: Mapping[str, Any]) -> SafeText:
@@ -211,11 +274,11 @@ class SessionLookups:
         return self.redact(f"{heading}\n{fence('looked-up', text[:MAX_RESULT_LENGTH], self.nonce)}")
 
     @cached_property
-    def tree(self) -> workspace.FinalTree:
+    def tree(self) -> FinalTree:
         """The final workspace; raises LookupFailedError where it is gone."""
         if self.root is None:
             raise LookupFailedError(GONE)
-        return workspace.FinalTree(self.root)
+        return FinalTree(self.root)
 
     @property
     def more(self) -> str:
@@ -224,11 +287,3 @@ class SessionLookups:
     @cached_property
     def pieces(self) -> tuple[CitedPiece, ...]:
         return tuple(pieces(self.transcript, mark_of(self.nonce)))
-
-
-def lookups_of(context: EvalContext, nonce: str, redact: Redactor) -> SessionLookups | None:
-    """What a judge of a run may look up, if anything. Judges that share a prefix offer the same."""
-    if not context.suite.judge.max_lookups:
-        return None
-    root = context.workspace.root if context.workspace else None
-    return SessionLookups(context.transcript, root, nonce, redact)

@@ -1,10 +1,18 @@
-"""A transcript as text for a judge: in pieces that can be cited, and of long texts head and tail."""
+"""What a judge reads, as text: prompts with fences around what is quoted, and a transcript in pieces that can be cited.
+
+Prompts are Jinja2 files, each with a version that becomes part of the result.
+"""
 
 import json
 import re
+import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
 
 from zelda_ci.domain.session import (
     Denied,
@@ -19,8 +27,15 @@ from zelda_ci.domain.session import (
     Turn,
     UserSaid,
 )
-from zelda_ci.judge.characters import marked
+from zelda_ci.imports import one_at_a_time
+from zelda_ci.judge.characters import marked, spelled
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+# How every fence begins.
+OPENING = "<evidence-"
+NONCE_BYTES = 16
 SEPARATOR = "\n\n"
 # Of a text that has to be shortened: how things began tells a little more than how they ended.
 HEAD_SHARE = 0.6
@@ -30,22 +45,75 @@ MAX_MARKER = 160
 # Of what was said, and of what a call was given, in an outline.
 MAX_BRIEF = 120
 
+# How many times as much is shown of what a session most likely hangs on.
+TELLING_FACTOR = 4
+# The part that is shown of what went from and to files: it stands in the patch and in the final files, too.
+FILE_DIVISOR = 3
+# Of all commands of a session, those whose output says in which state it ended.
+LAST_COMMANDS = 10
+# Also as the beginning of a word: errors, FAILED, failures.
+_TROUBLE = re.compile(r"\b(?:error|fail|fatal|panic|exception|traceback)", re.IGNORECASE)
+
+
+def render(name: str, **values: object) -> str:
+    """The prompt `<name>.j2` with its values; a value that is missing is an error, never a blank."""
+    return environment().get_template(f"{name}.j2").render(**values)
+
+
+@cache
+def environment() -> "Environment":
+    with one_at_a_time("jinja2"):
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - 30 ms, few commands judge
+
+    # What is rendered is read by a model: escaping HTML would only spoil the evidence.
+    return Environment(
+        loader=FileSystemLoader(Path(__file__).with_name("prompts")),
+        undefined=StrictUndefined,
+        autoescape=False,  # noqa: S701
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def new_nonce() -> str:
+    """A mark that nobody can guess: to be made for each run after its session has ended."""
+    return secrets.token_hex(NONCE_BYTES)
+
+
+def mark_of(nonce: str) -> str:
+    """A short form, for the many small marks inside a fence."""
+    return nonce[:8]
+
+
+def fence(kind: str, text: str, nonce: str) -> str:
+    """The text between marks that only the holder of the nonce can write; a nonce that leaked into it is masked.
+
+    Raises ValueError for a kind that is not letters, digits and hyphens, and for a nonce that is too short to be one.
+    """
+    if not kind.replace("-", "").isalnum() or len(nonce) < 2 * NONCE_BYTES:
+        raise ValueError("a fence needs a plain kind and a nonce of its own")
+    inner = text.replace(nonce, "*" * len(nonce))
+    return f'{OPENING}{nonce} kind="{kind}">\n{inner}\n</evidence-{nonce}>'
+
+
+def problems_of(problem: ValidationError) -> str:
+    """What is wrong with a form, in words for the model that filled it in; nothing of what it wrote."""
+    errors = problem.errors(include_url=False, include_input=False, include_context=False)
+    sentences = [f"{'.'.join(map(str, error['loc'])) or 'answer'}: {error['msg']}" for error in errors[:10]]
+    return spelled("; ".join(sentences))
+
+
+# --- a transcript as text ------------------------------------------------------------------------------------------
+
 
 def lines_of_images(mark: str) -> re.Pattern[str]:
-    """Matches the lines that stand for images in a text; the group is the digest.
-
-    They hold a mark that the session does not know, so that it cannot forge one.
-    """
-    told = rf"\[{re.escape(mark)} image \d+: image/\w+, \d+ bytes, ([0-9a-f]{{64}})\]"
-    return re.compile(f"^{told}$", re.MULTILINE)
+    """Matches the lines that stand for images, by a mark that no session can forge; the group is the digest."""
+    return re.compile(rf"^\[{re.escape(mark)} image \d+: image/\w+, \d+ bytes, ([0-9a-f]{{64}})\]$", re.MULTILINE)
 
 
 def windowed(text: str, budget_chars: int, marker: str = LEFT_OUT) -> str:
-    """The text, or its head and tail around a marker that says how many characters are left out.
-
-    What deceives a reader is marked first, so that no mark makes a text larger than was measured. The marker may name
-    the `line` at which the head ends, which may be cut.
-    """
+    """The text, or head and tail around a marker with how many characters, and at which `line`, are left out."""
+    # First, so that no mark makes a text larger than was measured.
     text = marked(text)
     if len(text) <= budget_chars:
         return text
@@ -70,27 +138,13 @@ def chunked(units: Iterable[str], budget_chars: int) -> list[str]:
     return chunks
 
 
-# How many times as much is shown of what a session most likely hangs on.
-TELLING_FACTOR = 4
-# The part that is shown of what went from and to files: it stands in the patch and in the final files, too.
-FILE_DIVISOR = 3
-# Of all commands of a session, those whose output says in which state it ended.
-LAST_COMMANDS = 10
-# Also as the beginning of a word: errors, FAILED, failures.
-_TROUBLE = re.compile(r"\b(?:error|fail|fatal|panic|exception|traceback)", re.IGNORECASE)
-
-
 def limits(transcript: SessionTranscript, max_chars: int) -> Mapping[tuple[int, int], int]:
-    """How much of each call is shown where the rest can be looked up: more of errors and the last ones, less of files.
-
-    By turn and number of the call. Only of what commands print do words tell that something failed: in a file that is
-    read they may stand for anything.
-    """
+    """By turn and number of a call, how much of it is shown where the rest can be looked up."""
     calls = {(turn.index, number): call for turn in transcript.turns for number, call in enumerate(turn.tool_calls, 1)}
     commands = [place for place, call in calls.items() if "command" in call.input]
     telling = {*commands[-LAST_COMMANDS:], *(place for place, call in calls.items() if call.is_error)}
+    # Only of what commands print do words tell that something failed: in a file they may stand for anything.
     telling.update(place for place in commands if _TROUBLE.search(calls[place].output or ""))
-
     of_files = [place for place, call in calls.items() if {"file_path", "notebook_path"} & call.input.keys()]
     most = dict.fromkeys(calls, max_chars) | dict.fromkeys(of_files, max_chars // FILE_DIVISOR)
     return most | dict.fromkeys(telling, max_chars * TELLING_FACTOR)
@@ -111,10 +165,8 @@ class CitedPiece:
 
 
 def pieces(transcript: SessionTranscript, mark: str, max_chars: int | None = None) -> Iterator[CitedPiece]:
-    """The session in order, each heading with a mark that the session does not know, and so cannot forge.
-
-    With `max_chars`, of longer calls head and tail around a line that says how to look up the rest; see `limits`.
-    """
+    """The session in order, each heading with a mark that the session does not know, and so cannot forge."""
+    # With `max_chars`, of longer calls head and tail around a line that says how to look up the rest; see `limits`.
     most = limits(transcript, max_chars) if max_chars else {}
     place = "turn 0"
     for entry in transcript.entries:

@@ -1,11 +1,9 @@
 """The one way in which an evaluator reads a transcript, whatever its length: it never sees a part.
 
-A short transcript is told whole. Of the long texts of a large one, head and tail are told to a judge that can look up
-the rest: most of what is paid for is files that were read, and every judge and vote pays for it. One that does not fit
-even so is read in parts, side by side and without look-ups, each part giving a finding whose quotes are looked up at
-once; then the findings are told in its stead, as JSON, beside an outline. Where the judge's API says that a question is
-too long after all, everything begins anew with half the room. Where the judge cannot conclude from the findings, a
-conservative rule of the metric does.
+A short transcript is told whole; of the long texts of a large one head and tail, to a judge that can look up the rest.
+One that does not fit even so is read in parts, side by side and without look-ups, each part giving a finding whose
+quotes are looked up at once; then the findings are told in its stead, as JSON, beside an outline. Where the judge
+cannot conclude from them, a conservative rule of the metric does.
 """
 
 import functools
@@ -19,18 +17,10 @@ from pydantic import BaseModel
 
 from zelda_ci.domain.session import SessionTranscript
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import (
-    CHARS_PER_TOKEN,
-    Judge,
-    JudgeQuestion,
-    PromptTooLongError,
-    all_of,
-    estimated_tokens,
-    repeated,
-)
+from zelda_ci.judge import base
+from zelda_ci.judge.base import CHARS_PER_TOKEN, Judge, JudgeQuestion, PromptTooLongError, estimated_tokens
 from zelda_ci.judge.characters import marked
-from zelda_ci.judge.prompts import mark_of
-from zelda_ci.judge.rendering import SEPARATOR, chunked, outline, preface, units, windowed
+from zelda_ci.judge.rendering import SEPARATOR, chunked, mark_of, outline, preface, units, windowed
 
 # Of the judge's context; the rest is for its answer, and for the estimate being an estimate.
 CONTEXT_SHARE = 0.8
@@ -44,13 +34,12 @@ MAX_WHOLE_TOKENS = 25_000
 # (see benchmarks/judging.py) 15 percent of all results are longer than the first, with three quarters of all that is
 # returned.
 MAX_CALL_CHARS = (3000, 1000)
-
 # Into which the room of a part is counted: judges whose questions are about as long read the same parts, paid once.
 PART_STEPS = 20
-
-# How often the room is halved: an estimate that is wrong by more than this is no estimate.
+# How often the room is halved where the judge's API says that a question is too long: no estimate is wrong by more.
 MAX_CUTS = 3
-
+# Characters of one text in a finding: the most, and less where there are many findings.
+TEXT_LENGTHS = (600, 300, 150, 70, 20)
 HEAD_AND_TAIL = (
     "Of long texts in the tool calls of this large session, the judge saw head and tail, and could look up the rest."
 )
@@ -123,8 +112,7 @@ async def _read(
     transcript: SessionTranscript, judge: Judge, query: TranscriptQuery[F, R], room: int, *, is_last: bool = False
 ) -> QueryResult[R]:
     """Read a transcript by questions of so many tokens."""
-    mark = mark_of(query.nonce)
-    first = preface(transcript, mark)
+    first = preface(transcript, mark := mark_of(query.nonce))
     pieces = (*first, *units(transcript, mark))
     texts = [SEPARATOR.join(pieces)]
     if query.can_look_up and estimated_tokens(texts[0]) > MAX_WHOLE_TOKENS:
@@ -142,7 +130,7 @@ async def _read(
     budget = _chars(max(left - left % max(1, room // PART_STEPS), MIN_TOKENS))
     texts = chunked(pieces, budget)
     parts = [TranscriptPart(text, number, len(texts)) for number, text in enumerate(texts, start=1)]
-    read = await all_of([functools.partial(_finding, judge, query, part) for part in parts])
+    read = await base.all_of([functools.partial(_finding, judge, query, part) for part in parts])
     if unread := [finding for finding in read if isinstance(finding, JudgeError)]:
         # What nobody read may decide: better no result than one that is silent about it.
         raise unread[0]
@@ -168,7 +156,7 @@ async def _finding(judge: Judge, query: TranscriptQuery[F, R], part: TranscriptP
     question = query.question(part)
     found, problems = query.check(await judge.ask(question, query.finding))
     if problems:
-        again = repeated(question, problems, query.nonce)
+        again = base.repeated(question, problems, query.nonce)
         with suppress(JudgeError):
             found, _ = query.check(await judge.ask(again, query.finding))
     return found
@@ -178,15 +166,11 @@ def _chars(tokens: float) -> int:
     return int(tokens * CHARS_PER_TOKEN)
 
 
-# Characters of one text in a finding: the most, and less where there are many findings.
-TEXT_LENGTHS = (600, 300, 150, 70, 20)
-
-
 def findings_json(findings: Sequence[BaseModel], budget_chars: int) -> str:
     """The findings in order, a line of JSON for each part: what they copy from the session can begin no line.
 
-    Where they are too long, their texts are shortened, never the JSON: cut in its middle, a copied passage could pass
-    for a finding. Of findings without number head and tail: nothing that was copied is longer than a few words by then.
+    Where they are too long, their texts are shortened, never the JSON, in whose middle a copied passage could pass for
+    a finding; of too many, whose texts are a few words by then, head and tail.
     """
     told = [finding.model_dump(mode="json", by_alias=True) for finding in findings]
 

@@ -161,10 +161,8 @@ _SHELL = re2.compile(r"(?:\S*/)?(?:ba|z|da|k)?sh(?:\s+-\S+)*\s+-\w*c\s+")
 
 
 def simple_commands(line: str, depth: int = 0) -> Iterator[str]:
-    """Every simple command in a shell line, as it is written, blanks made one; those inside of others too.
-
-    The bodies of here-documents are data. What a program makes of its arguments, nobody sees here.
-    """
+    """Every simple command in a shell line, as it is written, blanks made one; those inside of others too."""
+    # The bodies of here-documents are data. What a program makes of its arguments, nobody sees here.
     current: list[str] = []
     inner: list[str] = []
 

@@ -3,24 +3,23 @@
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from operator import itemgetter
 from typing import Any
 
 import re2
 
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import Citation, CriterionJudgement, CriterionVerdict
 from zelda_ci.domain.kinds import TURNS_TO, ItemKind
 from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.numbers import format_count, some_of
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import HookRan, Turn
 from zelda_ci.domain.suite import ResolvedSuite, Sequel, SuiteCheck, expression_of
 from zelda_ci.files import globs
 from zelda_ci.metrics.calls import FAMILIES, PATH_KEYS, PATH_WORD, Rule, SessionCall, covers_path
-from zelda_ci.metrics.gathering import read_patch
+from zelda_ci.metrics.evidence import read_patch
 from zelda_ci.redact import Redactor
 
 PASS, FAIL, NOT_JUDGED = CriterionVerdict.PASS, CriterionVerdict.FAIL, CriterionVerdict.NOT_JUDGED
@@ -34,20 +33,10 @@ BLOCKS = 2
 _PRINTED = re.compile(r"^(?:[-+]{3} [ab]/(\S{1,300})|([^\s:]{1,300}):)", re.MULTILINE)
 _WRITES_TO = re2.compile(r"\d*>{1,2}\s*\S+")
 
-
 # Turn, number of the call in it, and of the command in its shell line.
 Place = tuple[int, int, int]
 # Whether a check is met, why, and where that can be seen.
 Finding = tuple[bool, str, Sequence[Citation]]
-
-
-@dataclass(frozen=True)
-class CheckDecision:
-    """What became of a check, why, and where that can be seen."""
-
-    verdict: CriterionVerdict
-    reasoning: str
-    evidence: Sequence[Citation] = ()
 
 
 def commands_of_checks(suite: ResolvedSuite) -> list[tuple[int, SuiteCheck]]:
@@ -56,28 +45,26 @@ def commands_of_checks(suite: ResolvedSuite) -> list[tuple[int, SuiteCheck]]:
     return [(n, check) for n, check in enumerate(suite.checks, 1) if is_on and check.command is not None]
 
 
-def judgement(check: SuiteCheck, decision: CheckDecision, redact: Redactor) -> CriterionJudgement:
+def judgement(
+    check: SuiteCheck, redact: Redactor, verdict: CriterionVerdict, why: str, evidence: Sequence[Citation] = ()
+) -> CriterionJudgement:
     """A decision as results store it."""
-    return CriterionJudgement(
-        criterion=redact(check.text),
-        verdict=decision.verdict,
-        reasoning=redact(decision.reasoning),
-        evidence=tuple(place.redacted(redact) for place in decision.evidence[:MAX_PLACES]),
-        by="check",
-    )
+    places = tuple(place.redacted(redact) for place in evidence[:MAX_PLACES])
+    text, reasoning = redact(check.text), redact(why)
+    return CriterionJudgement(criterion=text, verdict=verdict, reasoning=reasoning, evidence=places, by="check")
 
 
 def decide(context: EvalContext, redact: Redactor) -> list[CriterionJudgement]:
     """The judgements on a suite's checks, in its order."""
-    if not context.suite.checks:
-        return []
-    own = Checks(context, read_patch(context))
-    return [
-        context.commands.get(redact(check.text)) or judgement(check, CheckDecision(NOT_JUDGED, NOT_RUN), redact)
-        if check.command is not None
-        else judgement(check, own.decide(check), redact)
-        for check in context.suite.checks
-    ]
+    checks, found = Checks(context, read_patch(context) if context.suite.checks else ""), []
+    for check in context.suite.checks:
+        if check.command is None:
+            is_met, why, evidence = checks.decide(check)
+            found.append(judgement(check, redact, PASS if is_met else FAIL, why, evidence))
+        else:
+            known = context.commands.get(redact(check.text))
+            found.append(known or judgement(check, redact, NOT_JUDGED, NOT_RUN))
+    return found
 
 
 class Checks:
@@ -91,10 +78,10 @@ class Checks:
             for number, tool in enumerate(turn.tool_calls, start=1)
         ]
 
-    def decide(self, check: SuiteCheck) -> CheckDecision:
+    def decide(self, check: SuiteCheck) -> Finding:
         """Decide a check, by the method that has the name of its word."""
-        is_met, reasoning, evidence = getattr(self, f"_{check.word}")(check)
-        return CheckDecision(PASS if is_met else FAIL, reasoning, evidence)
+        found: Finding = getattr(self, f"_{check.word}")(check)
+        return found
 
     def _made(self, check: SuiteCheck, rule: str) -> Iterator[tuple[Place, SessionCall]]:
         """The calls that a rule names and that were made; of shell lines each of the commands, by its number."""
@@ -115,8 +102,9 @@ class Checks:
         return False, f"{_told(made, rule)[:-1]}{wanted}.{refused}", cited(made or tried)
 
     def _not_called(self, check: SuiteCheck) -> Finding:
-        made = [call for _, call in self._made(check, check.not_called or "")]
-        return not made, _told(made, check.not_called or ""), cited(made)
+        rule = check.not_called or ""
+        made = [call for _, call in self._made(check, rule)]
+        return not made, _told(made, rule), cited(made)
 
     def _routed(self, check: SuiteCheck) -> Finding:
         calls = (call for call in self._calls if call.is_made and call.is_main)
@@ -139,7 +127,7 @@ class Checks:
                 return False, f"No call of {rule}{behind}.", cited(found)
             last, call = nearest
             found.append(call)
-        return True, f"Made in this order: {_turns_of(found)}.", cited(found)
+        return True, f"Made in this order: {_turns(it.turn for it in found)}.", cited(found)
 
     def _before(self, check: SuiteCheck) -> Finding:
         both = check.before or Sequel(first="", then="")
@@ -167,7 +155,7 @@ class Checks:
         names = some_of(list(dict.fromkeys(path for _, path in found)), MAX_NAMED)
         calls = list(dict.fromkeys(call for call, _ in found))
         by_shell = " As far as the words of shell commands show." if all(c.tool.name == "Bash" for c in calls) else ""
-        return False, f"Read: {names} ({_turns_of(calls)}).{by_shell}", cited(calls)
+        return False, f"Read: {names} ({_turns(it.turn for it in calls)}).{by_shell}", cited(calls)
 
     @property
     def _files(self) -> dict[str, str | None]:
@@ -176,11 +164,9 @@ class Checks:
         return {path: self._manifest.in_folder(path) for path in files}
 
     def _changed(self, check: SuiteCheck) -> Finding:
-        inside = {path: short for path, short in self._files.items() if short is not None}
-        found = {
-            pattern: [path for path, short in inside.items() if globs.matches([pattern], short)]
-            for pattern in check.changed or ()
-        }
+        inside = [(path, short) for path, short in self._files.items() if short is not None]
+        patterns = check.changed or ()
+        found = {it: [path for path, short in inside if globs.matches([it], short)] for it in patterns}
         if lacking := [pattern for pattern, paths in found.items() if not paths]:
             return False, f"No changed file matches {some_of(lacking, MAX_NAMED)}.", ()
         paths = list(dict.fromkeys(paths[0] for paths in found.values()))
@@ -234,8 +220,7 @@ class Checks:
         of_event = [(ran, turn) for ran, turn in self._hooks() if ran.event == event]
         found = [(ran, turn) for ran, turn in of_event if not part or self._is_of(ran, part)]
         if found:
-            turns = _turns(turn for _, turn in found)
-            return True, f"It ran in {turns}.", [*map(_hook_place, found)]
+            return True, f"It ran in {_turns(turn for _, turn in found)}.", [*map(_hook_place, found)]
         others = f" Others of {event} did." if of_event else ""
         known = not part or any(part in (item.description or "") for item in self._configured(event))
         why = "" if known else f" No hook of {event} in the settings has {part!r} in its command."
@@ -245,13 +230,11 @@ class Checks:
         return (it for it in self._manifest.items if it.kind is ItemKind.HOOK and it.name.partition(":")[0] == event)
 
     def _is_of(self, ran: HookRan, part: str) -> bool:
-        """Whether a hook that has a part in its command waits for what this one ran for, or it is that itself.
-
-        Claude Code says for what a hook ran, not which: all that wait for a call run for it.
-        """
+        """Whether a hook that has a part in its command waits for what this one ran for, or it is that itself."""
+        # Claude Code says for what a hook ran, not which: all that wait for a call run for it.
         tool = ran.name.partition(":")[2]
-        waiting = [it for it in self._configured(ran.event) if part in (it.description or "")]
-        return tool == part or any(waits_for(it.name.partition(":")[2], tool) for it in waiting)
+        waiting = (it.name.partition(":")[2] for it in self._configured(ran.event) if part in (it.description or ""))
+        return tool == part or any(waits_for(matcher, tool) for matcher in waiting)
 
     def _hook_blocked(self, check: SuiteCheck) -> Finding:
         rule = Rule(check.hook_blocked or "", self._manifest)
@@ -263,11 +246,10 @@ class Checks:
             return False, f"No call of {rule.text} was tried, so no hook could block one.", ()
         if passed:
             return False, f"{passed[0].shown!r} (turn {passed[0].turn}) was not blocked.", cited(passed)
-        after = next(
-            (call for call in self._calls if (call.turn, call.number) > (tried[-1].turn, tried[-1].number)), None
-        )
+        last = (tried[-1].turn, tried[-1].number)
+        after = next((call for call in self._calls if (call.turn, call.number) > last), None)
         then = f"Then the session called {after.shown!r} (turn {after.turn})." if after else "Then it called nothing."
-        return True, f"A hook blocked it {_times(len(tried))} ({_turns_of(tried)}). {then}", cited(tried)
+        return True, f"A hook blocked it {_times(len(tried))} ({_turns(it.turn for it in tried)}). {then}", cited(tried)
 
     def _hook_failed(self, _: SuiteCheck) -> Finding:
         ran = [*self._hooks()]
@@ -280,12 +262,8 @@ class Checks:
 
 def cited(calls: Sequence[SessionCall]) -> list[Citation]:
     """The places of some calls."""
-    return [
-        Citation(
-            kind="transcript", turn=call.turn, call=call.number, quote=_text(call.shown.strip().partition("\n")[0])
-        )
-        for call in calls[:MAX_PLACES]
-    ]
+    quoted = ((call, _text(call.shown.strip().partition("\n")[0])) for call in calls[:MAX_PLACES])
+    return [Citation(kind="transcript", turn=it.turn, call=it.number, quote=quote) for it, quote in quoted]
 
 
 def _text(text: str) -> Any:
@@ -302,12 +280,9 @@ def _turns(numbers: Iterable[int]) -> str:
     return f"turn{'s' if len(distinct) > 1 else ''} {some_of(distinct, MAX_NAMED)}"
 
 
-def _turns_of(calls: Iterable[SessionCall]) -> str:
-    return _turns(call.turn for call in calls)
-
-
 def _told(made: Sequence[SessionCall], rule: str) -> str:
-    return f"{rule} was called {_times(len(made))} ({_turns_of(made)})." if made else f"No call of {rule} was made."
+    turns = _turns(call.turn for call in made)
+    return f"{rule} was called {_times(len(made))} ({turns})." if made else f"No call of {rule} was made."
 
 
 def _shown_files(call: SessionCall) -> Iterator[str]:

@@ -3,9 +3,9 @@
 from collections import Counter
 from typing import Final, Literal
 
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import EfficiencyDetails
 from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import ApiUsage, Denied, ModelUsage, Retried, SessionStatus, SessionTranscript, Usage
 from zelda_ci.domain.suite import EfficiencyTargets, ResolvedSuite
 from zelda_ci.metrics.base import Outcome, Scored, Services, Unscored
@@ -31,19 +31,11 @@ class Efficiency:
 
 
 def score_efficiency(suite: ResolvedSuite, transcript: SessionTranscript, api: ApiUsage) -> Outcome:
-    """Score a session from 0 to 100 against the suite's `efficiencyTargets`.
+    """Score a session from 0 to 100: the mean of 100 * min(1, target / used) over the suite's `efficiencyTargets`.
 
-    Each target is a part, and the score is the mean of the parts:
-
-        part = 100 * min(1, target / used)
-
-    so a part has full marks up to its target, half at twice the target, and never falls to nothing. Without targets
-    the turns that `maxTurns` allows are the measure, and each turn after the first costs the same:
-
-        score = 100 * (1 - (turns - 1) / maxTurns)
-
-    A session that used up its turns, budget or time without completing scores 0: all it was given went into unfinished
-    work. One that failed or was interrupted is unscored: how little it used says nothing.
+    Without targets the turns that `maxTurns` allows are the measure: 100 * (1 - (turns - 1) / maxTurns). A session that
+    used up its turns, budget or time without completing scores 0: all it was given went into unfinished work. One that
+    failed or was interrupted is unscored: how little it used says nothing.
     """
     details = _details(transcript, api)
     if limit := LIMITS.get(transcript.status):
@@ -60,11 +52,8 @@ def score_efficiency(suite: ResolvedSuite, transcript: SessionTranscript, api: A
         "turns": (details.turns, targets.turns),
         "durationSeconds": (details.wall_seconds, targets.duration_seconds),
     }
-    parts = [
-        (name, amount, target, 100 * (target / max(amount, target)))
-        for name, (amount, target) in used.items()
-        if target is not None
-    ]
+    wanted = ((name, amount, target) for name, (amount, target) in used.items() if target is not None)
+    parts = [(name, amount, target, 100 * (target / max(amount, target))) for name, amount, target in wanted]
     if targets == EfficiencyTargets():
         allowed = suite.execution.max_turns
         parts = [("maxTurns", details.turns, allowed, 100 * max(0.0, 1 - (details.turns - 1) / allowed))]
@@ -81,10 +70,8 @@ def score_efficiency(suite: ResolvedSuite, transcript: SessionTranscript, api: A
 def _spent(
     transcript: SessionTranscript, api: ApiUsage
 ) -> tuple[Literal["claudeCode", "proxy", "transcript"], dict[str, ModelUsage], float, float]:
-    """What the session used, as its most trustworthy witness tells: by model, in dollars and in seconds of the API.
-
-    That is Claude Code's own last result, unless the session went on after it and the proxy heard the rest.
-    """
+    """What the session used, as its most trustworthy witness tells: by model, in dollars and in seconds of the API."""
+    # Claude Code's own last result, unless the session went on after it and the proxy heard the rest.
     ended = transcript.ended
     went_on = ended is not None and any(turn.at > ended.at for turn in transcript.turns)
     if ended and ended.model_usage and not (went_on and api.models):

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from zelda_ci.domain.context import EvalContext
+from zelda_ci.domain.details import CommandResult, CorrectnessDetails, CoverageSummary, TestSummary
 from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails, CoverageSummary, TestSummary
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import ConfigError
 from zelda_ci.metrics.base import CommandRequest, Outcome, Scored, Services, Unscored
@@ -37,14 +37,11 @@ class CommandEvidence:
 
 
 def weigh(suite: ResolvedSuite, evidence: CommandEvidence) -> tuple[float, CorrectnessDetails]:
-    """Score from 0 to 100, and what it rests on; the suite has at least one of the two commands.
-
-        score = sum(weight * part) / sum(weight), over the parts that are configured
+    """Score from 0 to 100, the weighted mean of the parts that are configured, and what it rests on.
 
     `build` counts 100 or 0. `tests` counts the share of tests that passed among those that ran; where the numbers are
     not known, or do not explain why the command failed, the exit code decides. `coverage` counts 100 from the threshold
-    on, below it the share of it that was reached. A command that did not end in time, or was not run, counts 0. What
-    did not pass has at most 99, however little is missing.
+    on, below it the share of it that was reached. A command that did not end in time, or was not run, counts 0.
     """
     threshold, lines = suite.coverage_threshold, evidence.coverage.lines
     table = WEIGHTS if threshold is None else WEIGHTS_WITH_COVERAGE
@@ -184,10 +181,7 @@ class FunctionalCorrectness:
         """Run the tests, where the suite has some, and read what they say; raises ConfigError as `build` does."""
         if suite.test_command is None:
             return CommandEvidence(build)
-        reports = {
-            TESTS: suite.test_report or TEST_REPORTS,
-            COVERAGE: suite.coverage_report or COVERAGE_REPORTS,
-        }
+        reports = {TESTS: suite.test_report or TEST_REPORTS, COVERAGE: suite.coverage_report or COVERAGE_REPORTS}
         printed = OutputBuffer(MAX_READ_BYTES)
         order = CommandRequest("test", suite.test_command, suite.command_timeout_seconds, reports, printed)
         ran = await self._bench.run(workspace, order)

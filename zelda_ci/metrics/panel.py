@@ -12,25 +12,23 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar
 from pydantic import BaseModel, BeforeValidator
 
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import Citation, CriterionVerdict, JudgeIdentity
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import (
     ANSWER_CUT,
     MODEL_SEPARATOR,
-    CommonPrefix,
     JudgeQuestion,
     PromptTooLongError,
     all_of,
+    common_prefix,
     repeated,
 )
-from zelda_ci.judge.lookups import lookups_of
-from zelda_ci.judge.prompts import render
-from zelda_ci.judge.transcript import EarlierFindings, TranscriptQuery, query_transcript
+from zelda_ci.judge.lookups import SessionLookups
+from zelda_ci.judge.rendering import fence, render
+from zelda_ci.judge.transcript import EarlierFindings, TranscriptPart, TranscriptQuery, query_transcript
 from zelda_ci.metrics.base import JudgeServices, Unscored
-from zelda_ci.metrics.citations import CitedPlace, Number, Places, Text
-from zelda_ci.metrics.evidence import Citing
-from zelda_ci.metrics.gathering import gather
+from zelda_ci.metrics.evidence import CitedPlace, Citing, Number, Places, Text, gather
 from zelda_ci.redact import Redactor
 
 # Items in one question: the answers on them fit into an answer of usual length.
@@ -52,16 +50,11 @@ NO_VERDICT = "The judge gave no verdict on it."
 NO_REASON = "it needs a reason, and none was given."
 NO_MAJORITY = "The votes split without a majority."
 
-# Stands for findings where the size of a question is measured.
-NO_FINDINGS = EarlierFindings("", is_whole=False, outline="(none)")
 
-
-def _word(value: Any) -> Any:
-    """A verdict as it is called here: models write it in any case, with blanks or hyphens."""
-    return re.sub(r"[\s_-]+", "_", value.strip(" .*`\"'\n")).upper() if isinstance(value, str) else value
-
-
-Word = BeforeValidator(_word)
+# A verdict as it is called here: models write it in any case, with blanks or hyphens.
+Word = BeforeValidator(
+    lambda value: re.sub(r"[\s_-]+", "_", value.strip(" .*`\"'\n")).upper() if isinstance(value, str) else value
+)
 
 
 class ItemAnswer(BaseModel):
@@ -155,10 +148,11 @@ class Panel(ABC, Generic[Item, V]):
 
     def __init__(self, context: EvalContext, services: JudgeServices, items: Mapping[int, Item]) -> None:
         self.judge, self.nonce, self.redact, self.items = services.judge, services.nonce, services.redact, items
-        judge = context.suite.judge
+        settings, root = context.suite.judge, context.workspace.root if context.workspace else None
         # Of different models, each judges at least once.
-        self._transcript, self._votes = context.transcript, max(judge.votes, len(judge.models))
-        self._lookups = lookups_of(context, self.nonce, self.redact)
+        self._transcript, self._votes = context.transcript, max(settings.votes, len(settings.models))
+        lookups = SessionLookups(context.transcript, root, self.nonce, self.redact)
+        self._lookups = lookups if settings.max_lookups else None
         self.evidence = gather(context, self.redact, nonce=self.nonce, context_tokens=self.judge.context_tokens)
         self._notes: list[str] = []
 
@@ -182,12 +176,11 @@ class Panel(ABC, Generic[Item, V]):
     async def judged(self) -> tuple[Mapping[int, Draft[V]], dict[str, Any]]:
         """What becomes of each item, and how it was judged, as results hold it."""
         how = {"judge": JudgeIdentity(model=self.judge.model, prompt_version=self.version), "votes": self._votes}
+        nothing = EarlierFindings("", is_whole=False, outline="(none)")
         query = TranscriptQuery(
             nonce=self.nonce,
-            fixed_tokens=max(self._concluding(NO_FINDINGS, numbers).tokens for numbers in _batched(self.items)),
-            question=lambda part: self._question(
-                f"{self.prompt}_part", tuple(self.items), self.evidence.before_part(part, self.nonce), part=part
-            ),
+            fixed_tokens=max(self._concluding(nothing, numbers).tokens for numbers in _batched(self.items)),
+            question=self._about_part,
             finding=self.form,
             finish=self._conclude,
             merge=self._merged,
@@ -201,13 +194,25 @@ class Panel(ABC, Generic[Item, V]):
         notes = (*self.evidence.notes, *self.evidence.images.notes(), *found.notes, *self._notes)
         return found.value, {**how, "parts": found.parts, "notes": tuple(map(self.redact, notes))}
 
+    def _about_part(self, part: TranscriptPart) -> JudgeQuestion:
+        # Every judge is shown the task, the patch and the part.
+        blocks = (*self.evidence.blocks[:2], fence("transcript", part.text, self.nonce))
+        return self._question(f"{self.prompt}_part", tuple(self.items), blocks, part=part)
+
     def _concluding(self, earlier: EarlierFindings, numbers: Sequence[int]) -> JudgeQuestion:
-        common, own = self.evidence.before(earlier, self.nonce)
-        question = self._question(self.prompt, numbers, common, part=None, is_whole=earlier.is_whole)
+        told = fence("transcript" if earlier.is_whole else "findings", earlier.text, self.nonce)
+        # Every judge is shown the transcript; findings are for the one who asked for them.
+        blocks, own = ((told,), ()) if earlier.is_whole else ((), (told,))
+        if earlier.outline:
+            own = (fence("outline", earlier.outline, self.nonce), *own)
+        question = self._question(
+            self.prompt, numbers, (*self.evidence.blocks, *blocks), part=None, is_whole=earlier.is_whole
+        )
         return replace(question, shared=(*self.shown, *own), lookups=self._lookups)
 
-    def _question(self, template: str, numbers: Sequence[int], common: CommonPrefix, **values: Any) -> JudgeQuestion:
+    def _question(self, template: str, numbers: Sequence[int], blocks: Sequence[str], **values: Any) -> JudgeQuestion:
         body = render(template, can_look_up=self._lookups is not None, **values, **self.asked(numbers))
+        common = common_prefix(blocks, self.nonce, self.evidence.images)
         return JudgeQuestion(render(f"{self.prompt}_system"), self.shown, body, common=common)
 
     async def _conclude(self, earlier: EarlierFindings) -> Mapping[int, Draft[V]]:

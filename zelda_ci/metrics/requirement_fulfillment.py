@@ -9,13 +9,12 @@ from typing import Annotated, Any, ClassVar, Literal
 import anyio.to_thread
 from pydantic import BaseModel
 
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails
 from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.metrics.base import JudgeServices, Outcome, Scored, Unscored
 from zelda_ci.metrics.checks import decide
-from zelda_ci.metrics.citations import CitedPlace
-from zelda_ci.metrics.evidence import Citing, Criterion, look_up
+from zelda_ci.metrics.evidence import CitedPlace, Citing, Criterion, look_up
 from zelda_ci.metrics.panel import NO_REASON, Draft, ItemAnswer, Panel, Word, unjudged
 
 
@@ -32,11 +31,7 @@ class Verdicts(BaseModel):
 
 
 class CriteriaPanel(Panel[Criterion, CriterionVerdict]):
-    """One run's criteria before the judge.
-
-    A PASS must prove itself. A FAIL may be without evidence, because what is absent cannot be quoted, and may rest on
-    the session's own words; but not on what is nowhere.
-    """
+    """One run's criteria before the judge."""
 
     prompt = "fulfillment"
     version = "5"
@@ -44,6 +39,7 @@ class CriteriaPanel(Panel[Criterion, CriterionVerdict]):
     # The verdicts that count, as the judge writes them.
     words: ClassVar = {it.value.upper(): it for it in CriterionVerdict if it is not CriterionVerdict.NOT_JUDGED}
     order = (CriterionVerdict.FAIL, CriterionVerdict.PASS)
+    # A FAIL may be without evidence, because what is absent cannot be quoted, and may rest on the session's own words.
     needs_proof = needs_evidence = (CriterionVerdict.PASS,)
     tie = CriterionVerdict.UNDECIDED
 
@@ -63,9 +59,8 @@ class CriteriaPanel(Panel[Criterion, CriterionVerdict]):
 class RequirementFulfillment:
     """Score = passed criteria / criteria that count, in percent.
 
-    What the evidence cannot decide counts as not met, unless the suite ignores it. With a criterion that nobody judged
-    there is no score: nothing vouches for it. A session that failed or was interrupted is not judged: what it left
-    unfinished says nothing about what steered it.
+    What the evidence cannot decide counts as not met, unless the suite ignores it. Without a verdict on each criterion
+    there is no score, nor for a session that broke off: what it left unfinished says nothing about what steered it.
     """
 
     metric = Metric.REQUIREMENT_FULFILLMENT
@@ -86,15 +81,14 @@ class RequirementFulfillment:
         numbered = {n: Criterion(text, n > results) for n, text in enumerate(criteria, start=1)}
         drafts: Mapping[int, Draft[CriterionVerdict]] = {}
         how: dict[str, Any] = {"notes": ()}
+        not_judged = CriterionVerdict.NOT_JUDGED
         if criteria:
             drafts, how = await CriteriaPanel(context, self._services, numbered).judged()
         judgements = [
             CriterionJudgement(
-                criterion=redact(criteria[number - 1]),
-                verdict=draft.verdict or CriterionVerdict.NOT_JUDGED,
-                **draft.stored(redact),
+                criterion=redact(numbered[n].text), verdict=draft.verdict or not_judged, **draft.stored(redact)
             )
-            for number, draft in drafts.items()
+            for n, draft in drafts.items()
         ]
         judgements += await anyio.to_thread.run_sync(decide, context, redact)
         dropped = (
@@ -104,12 +98,10 @@ class RequirementFulfillment:
         )
         details = FulfillmentDetails(**{**how, "criteria": judgements, "notes": (*how["notes"], *dropped)})
         verdicts = [judgement.verdict for judgement in judgements]
-        if CriterionVerdict.NOT_JUDGED in verdicts:
-            named = [
-                (f"{number}. {it.criterion}", it.reasoning if it.verdict is CriterionVerdict.NOT_JUDGED else None)
-                for number, it in enumerate(judgements, start=1)
-            ]
-            return unjudged("criteria", named, details)
+        if not_judged in verdicts:
+            missing = [it.reasoning if it.verdict is not_judged else None for it in judgements]
+            names = (f"{number}. {it.criterion}" for number, it in enumerate(judgements, start=1))
+            return unjudged("criteria", [*zip(names, missing, strict=True)], details)
         passed, failed = verdicts.count(CriterionVerdict.PASS), verdicts.count(CriterionVerdict.FAIL)
         undecided = verdicts.count(CriterionVerdict.UNDECIDED)
         counted = passed + failed + (undecided if suite.undecided == "fail" else 0)

@@ -10,20 +10,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import RuleJudgement, RuleVerdict, ToolRemark, ToolUsageDetails, ToolUse
 from zelda_ci.domain.kinds import CALLED, FOLLOWED, KINDS, ItemKind, Shown, skill
 from zelda_ci.domain.manifest import ManifestEntry, ManifestItem, ToolsManifest
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.numbers import format_count
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import SessionTranscript, UserSaid
 from zelda_ci.judge.base import CHARS_PER_TOKEN
 from zelda_ci.judge.characters import spelled
-from zelda_ci.judge.prompts import fence, mark_of
-from zelda_ci.judge.rendering import windowed
+from zelda_ci.judge.rendering import fence, mark_of, windowed
 from zelda_ci.metrics.base import JudgeServices, Outcome, Scored, Unscored
-from zelda_ci.metrics.citations import CitedPlace
-from zelda_ci.metrics.evidence import Citing, Criterion, look_up
+from zelda_ci.metrics.evidence import CitedPlace, Citing, Criterion, look_up
 from zelda_ci.metrics.panel import NO_REASON, ItemAnswer, Panel, Word, shortened, unjudged
 from zelda_ci.redact import Redactor
 
@@ -38,11 +36,7 @@ NO_TOOLS = "No tools available: there are no skills, commands, sub-agents, MCP s
 
 
 class Use(StrEnum):
-    """What became of a tool or a rule that the session had, as results name it.
-
-    Where parts of a transcript disagree, the first of these counts: what speaks against the session before what speaks
-    for it, and both before what says nothing.
-    """
+    """What became of a tool or a rule, as results name it; where parts of a transcript disagree, the first counts."""
 
     BROKEN = "broken"
     MISUSED = "misused"
@@ -155,17 +149,16 @@ class ToolPanel(Panel[Subject, Use]):
         return {"asked": fence("asked", listed, self.nonce), "count": len(numbers), "said": said}
 
     def objection(self, item: Subject, answer: ItemAnswer, verdict: Use) -> str | None:
-        if verdict not in (OF_RULES if item.item.is_followed else OF_TOOLS):
-            return f"that is no finding on a {'rule' if item.item.is_followed else 'tool'}."
-        if not answer.reasoning.strip():
-            return NO_REASON
-        if verdict in NEEDS_CALL and not item.calls:
-            return "it was never called."
-        if verdict is Use.MISSED and item.missed_tool(answer) is None:
-            return "it was called."
-        if verdict is Use.NOT_APPLICABLE and item.successes:
-            return "it was called, so it was used well, misused, or its instructions were ignored."
-        return None
+        what, possible = ("rule", OF_RULES) if item.item.is_followed else ("tool", OF_TOOLS)
+        why_not = "it was called, so it was used well, misused, or its instructions were ignored."
+        objections = {
+            f"that is no finding on a {what}.": verdict not in possible,
+            NO_REASON: not answer.reasoning.strip(),
+            "it was never called.": verdict in NEEDS_CALL and not item.calls,
+            "it was called.": verdict is Use.MISSED and item.missed_tool(answer) is None,
+            why_not: verdict is Use.NOT_APPLICABLE and item.successes,
+        }
+        return next((objection for objection, applies in objections.items() if applies), None)
 
     def look_up(self, item: Subject, place: CitedPlace) -> Citing:
         """What a citation shows; what a rule says is no evidence of what was done with it."""
@@ -224,11 +217,7 @@ _COMMAND = re.compile(r"<command-name>/?([^<\s]{1,100})</command-name>")
 
 
 def count_uses(transcript: SessionTranscript, manifest: ToolsManifest | None, redact: Redactor) -> tuple[ToolUse, ...]:
-    """Calls by tool, the most used first, with errors and denials.
-
-    Rules, CLAUDE.md files and hooks have no call. A skill or command that was written with a slash, in the prompt or
-    in what Claude Code put to the model, counts as called.
-    """
+    """Calls by tool, the most used first, with errors and denials; what was written with a slash counts as called."""
     counts: dict[str, list[int]] = {}
     for call in transcript.tool_calls:
         tally = counts.setdefault(call.label, [0, 0, 0])
@@ -246,11 +235,7 @@ def count_uses(transcript: SessionTranscript, manifest: ToolsManifest | None, re
 
 
 class ToolUsage:
-    """Counts every call, and asks the judge what became of each tool and rule that the session had.
-
-    The score is computed from what it finds, see `score`. With something that nobody judged there is no score: nothing
-    vouches for it. The counts are there without a judge, too.
-    """
+    """Counts every call, and asks the judge what became of each tool and rule: all are judged, or there is no score."""
 
     metric = Metric.TOOL_USAGE
     version = f"4.{ToolPanel.version}"
@@ -268,9 +253,8 @@ class ToolUsage:
         ask_for_judge = bool(context.suite.criteria or not context.suite.checks)
         if context.manifest is None:
             # Nobody could look: silence about a session that ran its course would be taken for consent.
-            return Unscored(
-                "What the project offers is not known, so its use was not judged.", details, failed=is_valid
-            )
+            why = "What the project offers is not known, so its use was not judged."
+            return Unscored(why, details, failed=is_valid)
         reasons = {
             NO_TOOLS: steering,
             "The session broke off, so its use of tools was not judged.": is_valid,
@@ -292,17 +276,17 @@ class ToolUsage:
                     missed = subject.missed_tool(draft.answer) if use is Use.MISSED else None
                     yield ToolRemark(tool=redact(missed or subject.name), **draft.stored(redact))
 
+        followed = (
+            (subject.name, RuleVerdict(draft.verdict or RuleVerdict.NOT_JUDGED), draft)
+            for subject, draft in found
+            if subject.item.is_followed
+        )
         judged = details.replace(
             **{use.name.lower(): tuple(remarks(use)) for use in OF_TOOLS},
             not_judged=tuple(remarks(None)),
             rules=tuple(
-                RuleJudgement(
-                    rule=redact(subject.name),
-                    verdict=RuleVerdict(draft.verdict or RuleVerdict.NOT_JUDGED),
-                    **draft.stored(redact),
-                )
-                for subject, draft in found
-                if subject.item.is_followed
+                RuleJudgement(rule=redact(name), verdict=verdict, **draft.stored(redact))
+                for name, verdict, draft in followed
             ),
             **{**how, "notes": (*details.notes, *how["notes"])},
         )
@@ -327,14 +311,11 @@ def _counted(context: EvalContext, manifest: ToolsManifest, redact: Redactor) ->
         facts = {name: getattr(item, name) for name in ManifestEntry.model_fields}
         short = {"description": redact(shortened(item.description, SHORT))} if item.description else {}
         entries.append(ManifestEntry(**facts | short))
+    rules = (item.file for item in manifest.items if item.is_followed and item.loaded)
     return ToolUsageDetails(
         used={use.tool: use.calls for use in uses},
         uses=uses,
-        rules=tuple(
-            RuleJudgement(rule=item.file, verdict=RuleVerdict.NOT_JUDGED, reasoning=silent)
-            for item in manifest.items
-            if item.is_followed and item.loaded
-        ),
+        rules=tuple(RuleJudgement(rule=it, verdict=RuleVerdict.NOT_JUDGED, reasoning=silent) for it in rules),
         not_loaded=tuple(entry for entry in entries if not entry.loaded and not entry.on_demand),
         manifest=tuple(entries),
         notes=manifest.notes,

@@ -6,7 +6,7 @@ import os
 import socket
 import ssl
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from urllib.parse import urlsplit
 
@@ -114,20 +114,16 @@ class _LiveApi:
             message = f"Zelda's model proxy got no answer from {self.address} within {seconds:g} s"
             raise UnreachableError(message, abandoned=True) from None
         except httpx2.HTTPError as exc:
-            raise self._unreachable(exc, began) from exc
+            # From the first failure on, not from this one: otherwise each attempt would start the time anew.
+            self._silent_since = began if self._silent_since is None else self._silent_since
+            proxy, (why, lasts) = self._upstream.http_proxy, _reason(exc)
+            way = f" through the HTTP proxy {shown(proxy)}" if proxy else ""
+            message = f"Zelda's model proxy could not reach {self.address}{way}: {self._upstream.masked(why)}"
+            is_new = time.monotonic() - self._silent_since < MAX_OUTAGE_SECONDS
+            raise UnreachableError(message, again=is_new and not lasts) from exc
         self._silent_since = None
         async with aclosing(response):
             yield await self._passed_on(response)
-
-    def _unreachable(self, error: httpx2.HTTPError, began: float) -> UnreachableError:
-        # From the first failure on, not from this one: otherwise each attempt would start the time anew.
-        self._silent_since = began if self._silent_since is None else self._silent_since
-        proxy = self._upstream.http_proxy
-        way = f" through the HTTP proxy {shown(proxy)}" if proxy else ""
-        why, lasts = _reason(error)
-        message = f"Zelda's model proxy could not reach {self.address}{way}: {self._upstream.masked(why)}"
-        is_new = time.monotonic() - self._silent_since < MAX_OUTAGE_SECONDS
-        return UnreachableError(message, again=is_new and not lasts)
 
     async def _passed_on(self, response: httpx2.Response) -> ApiAnswer:
         status, masked = response.status_code, self._upstream.masked
@@ -142,26 +138,21 @@ class _LiveApi:
         headers = [(name.lower(), value) for name, value in response.headers.raw if name.lower() not in dropped]
         if status >= 400:
             # Some gateways quote the key in an error: the session must not read it there.
-            said = self._upstream.error(await self._error(response)).decode("utf-8", "surrogateescape")
+            try:
+                with anyio.fail_after(ERROR_SECONDS):
+                    body = b"".join([chunk async for chunk in _body(response)])
+            except (BrokenOff, TimeoutError) as exc:
+                raise UnreachableError(f"{self.address} broke off an answer with status {status}") from exc
+            said = masked(self._upstream.error(body).decode("utf-8", "surrogateescape"))
             headers = [(name, masked(value.decode("latin-1")).encode("latin-1")) for name, value in headers]
-            return ApiAnswer(status, headers, once(masked(said).encode("utf-8", "surrogateescape")))
+            return ApiAnswer(status, headers, once(said.encode("utf-8", "surrogateescape")))
         if translate := self._upstream.translation(response.headers.get("content-type", "")):
             headers = [*(it for it in headers if it[0] != b"content-type"), (b"content-type", b"text/event-stream")]
         return ApiAnswer(status, headers, _body(response, translate))
 
-    async def _error(self, response: httpx2.Response) -> bytes:
-        try:
-            with anyio.fail_after(ERROR_SECONDS):
-                return b"".join([chunk async for chunk in _body(response)])
-        except (BrokenOff, TimeoutError) as exc:
-            raise UnreachableError(f"{self.address} broke off an answer with status {response.status_code}") from exc
-
 
 async def _body(response: httpx2.Response, translate: Translation | None = None) -> AsyncGenerator[bytes, None]:
-    """The body of an answer, up to its limits.
-
-    The pause between two bytes is limited by the client; an answer that drips would never end.
-    """
+    """The body of an answer, up to limits beside the client's on a pause: an answer that drips would never end."""
     size, ends_at = 0, time.monotonic() + ANSWER_SECONDS
     try:
         async with aclosing(response.aiter_bytes()) as chunks:
@@ -179,7 +170,8 @@ async def _body(response: httpx2.Response, translate: Translation | None = None)
 
 def _reason(error: httpx2.HTTPError) -> tuple[str, bool]:
     """What went wrong, without the addresses that it went wrong at; and whether it stays so."""
-    for cause in _causes(error):
+    cause: BaseException | None = error
+    while cause:
         match cause:
             case ssl.SSLError():
                 why = getattr(cause, "verify_message", "")
@@ -195,13 +187,8 @@ def _reason(error: httpx2.HTTPError) -> tuple[str, bool]:
                 return "it fell silent", False
             case _:
                 pass
+        # Of several that came together, the first.
+        group = cause.exceptions if isinstance(cause, BaseExceptionGroup) else ()
+        cause = group[0] if group else cause.__cause__ or cause.__context__
     # Some of these exceptions have no words of their own.
     return str(error) or type(error).__name__, False
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """The error and all that led to it; of several that came together, the first."""
-    while error:
-        yield error
-        group = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
-        error = group[0] if group else error.__cause__ or error.__context__

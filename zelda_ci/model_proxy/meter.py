@@ -1,7 +1,11 @@
-"""Counts requests, tokens, cost, errors and retries of one run; current also while an answer streams."""
+"""What one run's requests and answers tell: tokens, cost, errors and retries, and the context that its model got."""
 
+import json
+import re
 import time
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +13,9 @@ import anyio
 
 from zelda_ci.domain.session import ApiUsage, ModelUsage, Usage
 from zelda_ci.model_proxy import pricing
-from zelda_ci.model_proxy.answer import AnswerEvents, dicts
-from zelda_ci.model_proxy.loaded_context import LoadedContext
 from zelda_ci.model_proxy.rate_limits import RateLimitWait
 from zelda_ci.model_proxy.transcript_check import PassedAnswer, TranscriptCheck
-from zelda_ci.model_proxy.wire import Call, CassetteState
+from zelda_ci.model_proxy.wire import AnswerEvents, Call, CassetteState, dicts, texts
 
 BYTES_PER_TOKEN = 4
 # More than a model writes, for estimates.
@@ -22,43 +24,84 @@ TOKENS_PER_SECOND = 100
 # Status of an error inside a stream, 500 where it has another kind; others come before the stream, with their status.
 ERROR_STATUS = {"rate_limit_error": "429", "overloaded_error": "529"}
 
+# What Claude Code lists for its model, and the names of tools that the model finds by a search.
+LISTED = ("available for use with the Skill tool", "agent types for the Agent tool", "available via ToolSearch")
+MAX_LISTINGS, MAX_TOOLS = 100, 5000
+_DEFERRED = re.compile(r"^mcp__[\w-]+$", re.MULTILINE)
+
 # A conversation at one point: whether its tokens are counted, its sub-agent, and the number of its messages.
 Place = tuple[bool, str | None, int]
 
 
-class Meter:
-    """One run's address, token and counts."""
+@dataclass(eq=False, repr=False)
+class LoadedContext:
+    """The context that a run's requests give its model: lines of CLAUDE.md files, tools, listings of what to call."""
 
-    def __init__(
-        self,
-        base_url: str,
-        token: str,
-        budget_usd: float | None,
-        cassette: CassetteState,
-        socket: Path | None = None,
-        wait: RateLimitWait | None = None,
-    ) -> None:
-        self.base_url = base_url
-        self.token = token
-        self.socket = socket
-        """Where the same is served without a network; None where there is no room for a socket."""
-        self.budget_usd = budget_usd
-        self.exhausted = anyio.Event()
-        """Set when the budget is spent and the answer that spent it has ended."""
-        self.ends_at_call = False
-        """Whether the session is over once it has called a skill, sub-agent or command."""
-        self.routed = anyio.Event()
-        """Set when it has."""
-        self.transcript_check = TranscriptCheck()
-        self.context = LoadedContext()
-        self.outage: str | None = None
-        """The last connection error; None after the next answer."""
-        self.wait = wait or RateLimitWait()
-        self.remarks: set[str] = set()
-        """Sentences about requests that the proxy refused."""
-        self.cassette = cassette
-        self._exchanges: list[MeteredExchange] = []
-        self._failed: set[Place] = set()
+    expected: frozenset[str] = frozenset()
+    """Lines of the project's CLAUDE.md files: a session's first request holds at least one of them."""
+    listings: dict[str, None] = field(default_factory=dict)
+    """Texts that list what the model can call, in their order."""
+    tools: set[str] = field(default_factory=set)
+    """Names of the model's tools, and of those that wait behind a search."""
+    first: Call | None = None
+    """The first request with tools, where the model is not asked."""
+    definitions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Tools by name, where the model is not asked: also of those that wait behind a search."""
+    _openings: list[bool] = field(default_factory=list)
+    """Of the requests that open a conversation with tools, whether they held an expected line."""
+
+    @property
+    def lacks_memory(self) -> bool:
+        """Whether the session asked its model without a line of the project's CLAUDE.md files."""
+        return bool(self.expected and self._openings) and not any(self._openings)
+
+    def keep(self, call: Call) -> None:
+        """Keep a request of a session whose model is not asked."""
+        self.definitions |= {str(tool.get("name")): tool for tool in dicts(call.body.get("tools"))}
+        if not (call.counts_tokens or self.first) and call.body.get("tools"):
+            self.first = call
+            self.request(call.body)
+
+    def request(self, body: Mapping[str, Any]) -> None:
+        """Note what a request tells the model."""
+        messages = dicts(body.get("messages"))
+        if len(self.tools) < MAX_TOOLS:
+            self.tools |= {str(tool["name"]) for tool in dicts(body.get("tools")) if "name" in tool}
+        if body.get("tools") and not any(message.get("role") == "assistant" for message in messages):
+            told = json.dumps([body.get("system"), messages], ensure_ascii=False)
+            self._openings.append(any(json.dumps(line, ensure_ascii=False)[1:-1] in told for line in self.expected))
+        for message in messages:
+            for text in texts(message.get("content")) if message.get("role") != "assistant" else ():
+                if any(mark in text for mark in LISTED) and len(self.listings) < MAX_LISTINGS:
+                    self.listings[text] = None
+                    self.tools |= set(_DEFERRED.findall(text))
+
+
+@dataclass(eq=False, repr=False)
+class Meter:
+    """One run's address, token and counts; current also while an answer streams."""
+
+    base_url: str
+    token: str
+    budget_usd: float | None
+    cassette: CassetteState
+    socket: Path | None = None
+    """Where the same is served without a network."""
+    wait: RateLimitWait = field(default_factory=RateLimitWait)
+    exhausted: anyio.Event = field(default_factory=anyio.Event)
+    """Set when the budget is spent and the answer that spent it has ended."""
+    ends_at_call: bool = False
+    """Whether the session is over once it has called a skill, sub-agent or command."""
+    routed: anyio.Event = field(default_factory=anyio.Event)
+    """Set when it has."""
+    transcript_check: TranscriptCheck = field(default_factory=TranscriptCheck)
+    context: LoadedContext = field(default_factory=LoadedContext)
+    outage: str | None = None
+    """The last connection error; None after the next answer."""
+    remarks: set[str] = field(default_factory=set)
+    """Sentences about requests that the proxy refused."""
+    _exchanges: "list[MeteredExchange]" = field(default_factory=list)
+    _failed: set[Place] = field(default_factory=set)
 
     @property
     def cost_usd(self) -> float:
@@ -77,6 +120,7 @@ class Meter:
         for exchange in self._exchanges:
             if exchange.usage:
                 models[exchange.model] = models.get(exchange.model, ModelUsage()).with_more(exchange.model_usage())
+        sizes = (exchange.input_tokens for exchange in self._exchanges if exchange.has_tools and exchange.usage)
         return ApiUsage(
             requests=len(self._exchanges),
             retries=sum(exchange.is_retry for exchange in self._exchanges),
@@ -84,7 +128,7 @@ class Meter:
             models=dict(sorted(models.items())),
             api_seconds=sum(exchange.seconds for exchange in self._exchanges),
             wait_seconds=self.wait.seconds,
-            first_tokens=next((it.input_tokens for it in self._exchanges if it.has_tools and it.usage), None),
+            first_tokens=next(sizes, None),
             throttled=self.wait.throttled,
         )
 
@@ -95,14 +139,12 @@ class Meter:
 
     def begin(self, call: Call) -> "MeteredExchange":
         """Count a request; the exchange then observes its answer."""
-        # The CLI changes options and its own notes between the attempts, so only the two speakers' messages count.
-        spoken = sum(message.get("role") != "system" for message in dicts(call.body.get("messages")))
-        place = call.counts_tokens, call.agent_id, spoken
         if not call.counts_tokens:
             self.transcript_check.request(call.body)
             self.context.request(call.body)
-        exchange = MeteredExchange(call, place, PassedAnswer(self.transcript_check), is_retry=place in self._failed)
-        self._failed.discard(place)
+        exchange = MeteredExchange(call, PassedAnswer(self.transcript_check))
+        exchange.is_retry = exchange.place in self._failed
+        self._failed.discard(exchange.place)
         self._exchanges.append(exchange)
         return exchange
 
@@ -124,29 +166,31 @@ class Meter:
 class MeteredExchange:
     """Observes the answer to one request."""
 
-    def __init__(self, call: Call, place: Place, passed: PassedAnswer, *, is_retry: bool) -> None:
+    is_retry = False
+    error: str | None = None
+    """HTTP status or `connection`."""
+    is_left = False
+    """Whether nobody waits for the rest of the answer."""
+    cost_usd = 0.0
+    """Cost of what was seen of the answer."""
+    estimated_usd = 0.0
+    """A guess at the cost of an answer that was left before it reported its usage, or could not be read."""
+    is_reported = False
+    """Whether the usage is whole."""
+    message_id = ""
+    """Id of the API's message."""
+
+    def __init__(self, call: Call, passed: PassedAnswer) -> None:
         # Only what the price depends on: the requests of a session are large, each repeats the one before.
-        self._is_free = call.counts_tokens
-        self._request_bytes = len(call.raw_body)
+        self._is_free, self._request_bytes = call.counts_tokens, len(call.raw_body)
         self._max_tokens = most if isinstance(most := call.body.get("max_tokens"), int) else 0
         self._requested_model = self.model = str(call.body.get("model", ""))
         self.has_tools = bool(call.body.get("tools"))
-        self.place = place
-        self.is_retry = is_retry
-        self.error: str | None = None
-        """HTTP status or `connection`."""
-        self.is_left = False
-        """Whether nobody waits for the rest of the answer."""
+        # The CLI changes options and its own notes between the attempts, so only the two speakers' messages count.
+        spoken = sum(message.get("role") != "system" for message in dicts(call.body.get("messages")))
+        self.place: Place = call.counts_tokens, call.agent_id, spoken
         self.usage: dict[str, Any] = {}
         """The API's own, as far as it has come."""
-        self.cost_usd = 0.0
-        """Cost of what was seen of the answer."""
-        self.estimated_usd = 0.0
-        """A guess at the cost of an answer that was left before it reported its usage, or could not be read."""
-        self.is_reported = False
-        """Whether the usage is whole."""
-        self.message_id = ""
-        """Id of the API's message."""
         self._answer_bytes = 0
         self._events = AnswerEvents()
         self._passed: PassedAnswer | None = passed

@@ -35,7 +35,8 @@ QUERY = "beta=true"
 API_TOOLS = ("web_", "mcp_", "code_execution")
 # How the kinds of blocks end that tell what such a tool did earlier.
 TOLD = ("_tool_use", "_result", "_error", "_location", "_output")
-TOOL_CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+# Keys whose values are data, by the kind of the object that has them.
+DATA = {"tool_use": ("input",), "server_tool_use": ("input",), "mcp_tool_use": ("input",), "json_schema": ("schema",)}
 
 
 @dataclass(frozen=True)
@@ -135,13 +136,7 @@ def _structure(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
             waiting += place
         elif isinstance(place, dict):
             yield place
-            waiting += (value for key, value in place.items() if not _is_data(key, place, body))
-
-
-def _is_data(key: str, place: dict[str, Any], body: dict[str, Any]) -> bool:
-    """Whether a value is the user's or a tool's own, of any form."""
-    if key in {"input_schema", "input_examples"}:
-        return True
-    if key == "schema":
-        return place.get("type") == "json_schema"
-    return (key == "input" and place.get("type") in TOOL_CALLS) or (key == "metadata" and place is body)
+            # The user's or a tool's own, of any form.
+            data = {"input_schema", "input_examples", *DATA.get(str(place.get("type")), ())}
+            data |= {"metadata"} if place is body else set()
+            waiting += (value for key, value in place.items() if key not in data)

@@ -1,9 +1,19 @@
-"""Models, their list prices as Claude Code charges them, and the cost of the `usage` that an answer reports."""
+"""Models, their list prices as Claude Code charges them, the cost of a `usage`, and estimates of tokens without an API.
+
+The estimates go by words, letters and other signs. They are fitted to 49 Markdown files that steer or document, with
+the counts of ctok as the truth (sanderland/ctok, which rebuilds Claude's tokenizers). Of files that were not fitted,
+all are within 10 % of it, where characters alone (2.67 a token for Claude 4.7 and 5, 3.72 for Claude 3 to 4.6) err by
+up to 24 %.
+"""
 
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
+
+from zelda_ci.model_proxy import wire
+from zelda_ci.model_proxy.wire import ApiAnswer, Call, dicts, texts
 
 
 def count(usage: Mapping[str, Any], *keys: str) -> int:
@@ -113,3 +123,37 @@ def cost_usd(model: str, usage: Mapping[str, Any]) -> float:
 def plain(model: str) -> str:
     """A model's name as requests spell it: without the mark of a long context."""
     return model.removesuffix("[1m]")
+
+
+# Tokens for each word, each letter of it, and each other sign but blanks; letters beyond ASCII count as signs.
+WEIGHTS, OLD_WEIGHTS = (0.0, 0.345, 1.19), (0.769, 0.087, 0.958)
+# The first version with the newer tokenizer.
+NEWER = (4, 7)
+# What the API puts around a request, each of its texts, and the definitions of its tools as a whole.
+REQUEST_TOKENS, BLOCK_TOKENS, TOOLS_TOKENS = 7, 3, 350
+_WORD, _SIGN = re.compile("[A-Za-z]+"), re.compile(r"[^A-Za-z\s]")
+_VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
+
+
+def estimate_text(text: str, model: str) -> int:
+    """Estimate the tokens of a text alone; of a model that is not known, as the newest would have them."""
+    found = _VERSION.search(model)
+    is_old = found and (int(found[1]), int(found[2] or 0)) < NEWER
+    of_word, of_letter, of_sign = OLD_WEIGHTS if is_old else WEIGHTS
+    words = _WORD.findall(text)
+    return round(of_word * len(words) + of_letter * sum(map(len, words)) + of_sign * len(_SIGN.findall(text)))
+
+
+def estimate_request(body: Mapping[str, Any]) -> int:
+    """Estimate the tokens of a request as the API counts it, with what it puts around texts and tools."""
+    defined = [wire.write(tool).decode("utf-8", "replace") for tool in dicts(body.get("tools"))]
+    contents = [*(message.get("content") for message in dicts(body.get("messages"))), body.get("system")]
+    told = [*(text for content in contents for text in texts(content)), *defined]
+    size = sum(estimate_text(text, str(body.get("model", ""))) + BLOCK_TOKENS for text in told)
+    return REQUEST_TOKENS + size + (TOOLS_TOKENS if defined else 0)
+
+
+@asynccontextmanager
+async def estimated(call: Call) -> AsyncIterator[ApiAnswer]:
+    """Answer a request for a token count with an estimate."""
+    yield ApiAnswer(200, [wire.JSON], wire.once(wire.write({"input_tokens": estimate_request(call.body)})))

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,28 +18,29 @@ from anyio import AsyncContextManagerMixin
 from zelda_ci.domain.kinds import TURNS_TO
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.model_proxy import policy, pricing, wire
-from zelda_ci.model_proxy.answer import dicts
-from zelda_ci.model_proxy.cassettes.cassette import load
-from zelda_ci.model_proxy.cassettes.record import Recording, recording
-from zelda_ci.model_proxy.cassettes.replay import ReplaySource
-from zelda_ci.model_proxy.cassettes.session_texts import SessionTexts
+from zelda_ci.model_proxy.cassettes import Recording, ReplaySource, load, recording
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.policy import Allowed
 from zelda_ci.model_proxy.rate_limits import RateLimits, RateLimitWait, UpstreamPause, is_throttled
-from zelda_ci.model_proxy.token_estimate import estimated
+from zelda_ci.model_proxy.session_texts import SessionTexts
 from zelda_ci.model_proxy.upstream import Upstream
-from zelda_ci.model_proxy.wire import AnswerSource, ApiAnswer, BrokenOff, Call, RefusedHereError, UnreachableError
+from zelda_ci.model_proxy.wire import (
+    AnswerSource,
+    ApiAnswer,
+    BrokenOff,
+    Call,
+    RefusedHereError,
+    UnreachableError,
+    dicts,
+)
 from zelda_ci.redact import Redactor
 
 # Requests under way for one run: what these cost is known only when they are over. Sub-agents are ten at most.
 MAX_CONCURRENT = 24
-
 # Free, so that no budget ends them: far beyond what Claude Code asks for.
 MAX_TOKEN_COUNTS = 1000
-
 # About refused requests: the names in them are the session's own.
 MAX_REMARKS = 10
-
 # A session would wait, and ask again, where there is no answer to a probe.
 MAX_PROBES, PROBE_SECONDS, PAUSE_SECONDS = 3, 20.0, 1.0
 PROBE_HEADERS: wire.Headers = [wire.JSON, (b"anthropic-version", b"2023-06-01"), (b"user-agent", b"zelda-ci (check)")]
@@ -47,12 +48,10 @@ PROBE_HEADERS: wire.Headers = [wire.JSON, (b"anthropic-version", b"2023-06-01"),
 
 @dataclass(frozen=True)
 class Probe:
-    """What came back for the smallest request to a model."""
+    """What came back for the smallest request to a model: the API's status and words, or why there was no answer."""
 
     status: int | None
-    """Of the API's answer; absent where there was none."""
     message: str
-    """What the API said, or why there was no answer."""
     cost_usd: float = 0.0
 
 
@@ -65,17 +64,18 @@ def is_routed(call: Call, called: AbstractSet[str]) -> bool:
     return bool(call.agent_id and TURNS_TO & called) or any(it.get("tool_use_id") in calls for it in answers)
 
 
+@dataclass(eq=False)
 class ProxyRun:
     """Answers the requests that carry one run's token."""
 
-    def __init__(
-        self, meter: Meter, source: AnswerSource, pause: UpstreamPause, allowed: Allowed, recorder: Recording | None
-    ) -> None:
-        self._meter, self._source, self._pause = meter, source, pause
-        self._allowed, self._recorder = allowed, recorder
-        self._token_counts = 0
-        self._room = anyio.CapacityLimiter(MAX_CONCURRENT)
-        self._tasks = set[asyncio.Task[Any]]()
+    _meter: Meter
+    _source: AnswerSource
+    _pause: UpstreamPause
+    _allowed: Allowed
+    _recorder: Recording | None
+    _token_counts: int = 0
+    _room: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(MAX_CONCURRENT))
+    _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
 
     async def close(self) -> None:
         """End what is under way, and wait for it: nothing may be spent for a run that is over."""
@@ -194,7 +194,6 @@ class ModelProxy(AsyncContextManagerMixin):
         rate_limits: The API's, where several proxies share them.
     """
 
-    _live: AnswerSource
     socket: Path | None = None
     """Where it is served without a network, for sandboxes that have none; any of them may connect."""
 
@@ -210,6 +209,7 @@ class ModelProxy(AsyncContextManagerMixin):
         self._pause = pauses[upstream and upstream.identity]
         self.address = self._pause.address = upstream.address if upstream else ""
         """Whom it asks; nobody where it replays."""
+        self._live: AnswerSource = pricing.estimated
         self._runs: dict[str, wire.AnswerRequest] = {}
         self._base_url = ""
 
@@ -224,8 +224,6 @@ class ModelProxy(AsyncContextManagerMixin):
         async with AsyncExitStack() as stack:
             if self._upstream:
                 self._live = await stack.enter_async_context(live_source(self._upstream))
-            else:
-                self._live = estimated
             self._base_url, self.socket = await stack.enter_async_context(serving(self._runs))
             yield self
 
@@ -248,20 +246,18 @@ class ModelProxy(AsyncContextManagerMixin):
         Raises:
             ProxyError: The cassette cannot be read, or is of another version.
         """
-        token, recorder = secrets.token_urlsafe(32), None
+        token, recorder, allowed = secrets.token_urlsafe(32), None, allowed or Allowed()
         texts = SessionTexts({**placeholders, "proxyUrl": self._base_url, "proxyToken": token}, self.redact)
         file, cassette = self._cassettes and self._cassettes / f"{run_label}.json", wire.CassetteState()
-        source: AnswerSource
+        source: AnswerSource = self._live if allowed.messages else pricing.estimated
         with ExitStack() as stack:
             if file and not self._upstream:
                 cassette = replay = ReplaySource(load(file), texts)
                 source = replay.answer
-            else:
-                source = self._live if allowed is None or allowed.messages else estimated
-                if file:
-                    cassette = recorder = stack.enter_context(recording(file, run_label, texts))
-            meter = Meter(self._base_url, token, budget_usd, cassette, self.socket, wait)
-            run = ProxyRun(meter, source, self._pause, allowed or Allowed(), recorder)
+            elif file:
+                cassette = recorder = stack.enter_context(recording(file, run_label, texts))
+            meter = Meter(self._base_url, token, budget_usd, cassette, self.socket, wait or RateLimitWait())
+            run = ProxyRun(meter, source, self._pause, allowed, recorder)
             self._runs[token] = run.answer
             try:
                 yield meter
@@ -274,43 +270,46 @@ class ModelProxy(AsyncContextManagerMixin):
 
         Without an answer it is asked again, a few times; `notify` is called with why before that.
         """
-        model, attempts, why, again = pricing.plain(model), 0, "", True
+        model, attempts = pricing.plain(model), 1
         body = {"model": model, "max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}]}
-        call = Call("/v1/messages?beta=true", PROBE_HEADERS, wire.write(body), body)
-        while again and attempts < MAX_PROBES:
-            if attempts:
-                notify(f"{why}; asking again")
-                await anyio.sleep(PAUSE_SECONDS)
-            attempts += 1
+        while True:
+            again = attempts < MAX_PROBES
             try:
-                with anyio.fail_after(PROBE_SECONDS):
-                    async with self._live(call) as answer:
-                        data = b"".join([chunk async for chunk in answer.chunks])
+                return self._probed(model, *await self._asked("/v1/messages", body, PROBE_HEADERS))
             except UnreachableError as exc:
-                why, again = str(exc), exc.again
+                why, again = str(exc), exc.again and again
             except BrokenOff:
                 why = f"{self.address} broke off its answer"
             except TimeoutError:
                 why = f"{self.address} gave no answer within {PROBE_SECONDS:.0f} s"
-            else:
-                said = wire.read_object(data) or {}
-                if answer.status == 200 and "content" in said:
-                    usage = said.get("usage")
-                    return Probe(200, "", pricing.cost_usd(model, usage if isinstance(usage, dict) else {}))
-                error = said.get("error")
-                words = error.get("message") if isinstance(error, dict) else error
-                message = words if isinstance(words, str) else data[:200].decode("utf-8", "replace")
-                if answer.status == 200:
-                    return Probe(None, f"{self.address} does not answer as the Messages API does: {message}")
-                return Probe(answer.status, message)
-        return Probe(None, f"{why} (asked {attempts} times)" if attempts > 1 else why)
+            if not again:
+                return Probe(None, f"{why} (asked {attempts} times)" if attempts > 1 else why)
+            notify(f"{why}; asking again")
+            await anyio.sleep(PAUSE_SECONDS)
+            attempts += 1
+
+    def _probed(self, model: str, status: int, data: bytes) -> Probe:
+        said = wire.read_object(data) or {}
+        if status == 200 and "content" in said:
+            usage = said.get("usage")
+            return Probe(200, "", pricing.cost_usd(model, usage if isinstance(usage, dict) else {}))
+        error = said.get("error")
+        words = error.get("message") if isinstance(error, dict) else error
+        message = words if isinstance(words, str) else data[:200].decode("utf-8", "replace")
+        if status == 200:
+            return Probe(None, f"{self.address} does not answer as the Messages API does: {message}")
+        return Probe(status, message)
 
     async def count_tokens(self, body: dict[str, Any], headers: wire.Headers = PROBE_HEADERS) -> int | None:
         """Ask how many tokens a request has, which is free; None where the API does not say."""
-        call = Call("/v1/messages/count_tokens?beta=true", headers, wire.write(body), body)
-        with suppress(RefusedHereError, BrokenOff, TimeoutError), anyio.fail_after(PROBE_SECONDS):
-            async with self._live(call) as answer:
-                data = b"".join([chunk async for chunk in answer.chunks])
+        with suppress(RefusedHereError, BrokenOff, TimeoutError):
+            status, data = await self._asked("/v1/messages/count_tokens", body, headers)
             counted = (wire.read_object(data) or {}).get("input_tokens")
-            return counted if answer.status == 200 and isinstance(counted, int) else None
+            return counted if status == 200 and isinstance(counted, int) else None
         return None
+
+    async def _asked(self, path: str, body: dict[str, Any], headers: wire.Headers) -> tuple[int, bytes]:
+        """Status and body of an answer that comes soon, past any recording."""
+        with anyio.fail_after(PROBE_SECONDS):
+            async with self._live(Call(f"{path}?{policy.QUERY}", headers, wire.write(body), body)) as answer:
+                return answer.status, b"".join([chunk async for chunk in answer.chunks])

@@ -29,8 +29,7 @@ READ_BYTES = 1 << 16
 LINGER_SECONDS = 1.0
 
 PATHS = ("/v1/messages", "/v1/messages/count_tokens")
-Runs = Mapping[str, AnswerRequest]
-"""Those that are open at any time, by token."""
+Runs = Mapping[str, AnswerRequest]  # by token
 LOCAL_NAMES = ("127.0.0.1", "localhost")
 # The rest of such a request is not read.
 CLOSE: Headers = [(b"connection", b"close"), *DO_NOT_RETRY]
@@ -38,10 +37,9 @@ CLOSE: Headers = [(b"connection", b"close"), *DO_NOT_RETRY]
 
 @asynccontextmanager
 async def serving(runs: Runs) -> AsyncIterator[tuple[str, Path]]:
-    """Serve the runs that are open at any time, by token: at a base URL on 127.0.0.1, and at a path as a socket.
+    """Serve the runs that are open at any time, by token: at a base URL on 127.0.0.1, and at a short path as a socket.
 
-    The path is short enough for every kernel, in a folder that only this user can list. The end waits for nobody:
-    what is under way ends with its run, and connections end with the event loop.
+    The end waits for nobody: what is under way ends with its run, and connections end with the event loop.
     """
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -85,12 +83,7 @@ class _Connection:
         self._reader, self._writer, self._http = reader, writer, h11.Connection(h11.SERVER)
 
     async def serve(self, runs: Runs) -> None:
-        """Answer one request after the other.
-
-        Raises:
-            BrokenOff: An answer is incomplete: the connection is to be cut, as the API's side did.
-            ConnectionError: The session has left.
-        """
+        """Answer one request after the other; `BrokenOff` where the API's side cut an answer."""
         while isinstance(request := await self._event(), h11.Request):
             refusal: RefusedHereError | None = None
             try:
@@ -118,11 +111,8 @@ class _Connection:
 
     async def _answer(self, request: h11.Request, runs: Runs) -> None:
         """Have a run answer; when the session goes away, so does the request to the API, which would still be paid."""
-        path, body, task = (
-            request.target.decode("latin-1").partition("?")[0],
-            await self._body(),
-            asyncio.current_task(),
-        )
+        path, task = request.target.decode("latin-1").partition("?")[0], asyncio.current_task()
+        body = await self._body()
         answer_request = _admitted(request, path, runs)
         # Nothing but the end may come before it has the answer: no client pipelines.
         left = asyncio.create_task(self._reader.read(1))

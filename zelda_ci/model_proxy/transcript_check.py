@@ -10,8 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from zelda_ci.model_proxy import wire
-from zelda_ci.model_proxy.answer import dicts
+from zelda_ci.model_proxy.wire import dicts, read_object
 
 MAX_DIFFERENCES = 5
 MAX_DESCRIPTION = 300
@@ -118,7 +117,7 @@ class PassedAnswer:
             case {"type": "text" | "thinking" as kind}:
                 self._check.passed.add(_digest_of_text(message, kind, f"{block.get(kind) or ''}{rest}"))
             case {"id": str(call), "name": str(name)}:
-                arguments = wire.read_object(rest.encode("utf-8", "surrogatepass")) if rest else block.get("input")
+                arguments = read_object(rest.encode("utf-8", "surrogatepass")) if rest else block.get("input")
                 # Cut off by the limit of tokens: what Claude Code makes of it is its own affair.
                 self._is_readable &= arguments is not None or not rest
                 self._check.passed.add(_digest_of_call(call, name, arguments))
@@ -128,21 +127,19 @@ class PassedAnswer:
 
 def _digest_of_text(message: str, kind: str, text: str) -> bytes:
     # Halves of characters, which a cut leaves, count as any such.
-    whole = text.strip().encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return _digest(message, kind, whole)
+    return _digest(message, kind, text.strip().encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 
 
 def _digest_of_call(call: str, name: str, arguments: object) -> bytes:
-    # JavaScript has one kind of numbers, and knows no -0.
+    def number(text: str) -> float:
+        # JavaScript has one kind of numbers, and knows no -0.
+        return float(text) + 0.0
+
     try:
-        equal = json.loads(json.dumps(arguments), parse_int=_number, parse_float=_number)
+        equal = json.loads(json.dumps(arguments), parse_int=number, parse_float=number)
         return _digest(call, name, equal if isinstance(equal, dict) else {})
     except RecursionError:
         return _digest(call, name, "deep")
-
-
-def _number(text: str) -> float:
-    return float(text) + 0.0
 
 
 def _digest(*parts: object) -> bytes:

@@ -27,6 +27,15 @@ FIRST_VERSION = "2023-06-01"
 EVENT_STREAM = "application/vnd.amazon.eventstream"
 GOOGLE_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 MAX_ADDRESS_LENGTH = 200
+# Of ours, by what they install.
+EXTRAS = {"google": "vertex", "botocore": "bedrock"}
+# What Bedrock calls a failure inside a stream, in Anthropic's words.
+FAILURES = {
+    "throttlingException": "rate_limit_error",
+    "serviceUnavailableException": "overloaded_error",
+    "validationException": "invalid_request_error",
+    "modelTimeoutException": "timeout_error",
+}
 
 Translation = Callable[[bytes], Iterable[bytes]]
 """Makes server-sent events of the pieces of an answer that is something else."""
@@ -34,19 +43,19 @@ Translation = Callable[[bytes], Iterable[bytes]]
 
 @dataclass(eq=False)
 class Upstream:
-    """The API itself, or a gateway that speaks as it does; the clouds have classes of their own."""
+    """The API itself, or a gateway that speaks as it does; the clouds have classes of their own.
+
+    `headers` are the credentials, which replace whatever the session sends under the same names; `base_url` has no
+    slash at its end. Of the user's `environ`, HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY, SSL_CERT_FILE, SSL_CERT_DIR
+    and NODE_EXTRA_CA_CERTS are honoured. `routing` says to a gateway where the request goes and is no secret, and
+    `beta` is named beside those that the session names.
+    """
 
     headers: Mapping[str, Secret]
-    """The credentials, which replace whatever the session sends under the same names."""
     base_url: str
-    """Without a slash at its end."""
     environ: Mapping[str, str] = field(repr=False)
-    """The user's: HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY, SSL_CERT_FILE, SSL_CERT_DIR and NODE_EXTRA_CA_CERTS are
-    honoured."""
     routing: Mapping[str, str] = field(default_factory=dict)
-    """More headers, which say to a gateway where the request goes and are no secret."""
     beta: str = ""
-    """Named beside those that the session names."""
     _renewed: Sequence[Secret] = field(default=(), init=False, repr=False)
     """Credentials that a cloud's library has found."""
 
@@ -122,6 +131,9 @@ def shown(url: str, location: str = "") -> str:
 
 
 class _Cloud(Upstream):
+    _credentials: Any = None
+    """What a cloud's library renews, where no bearer token is in the headers."""
+
     def error(self, body: bytes) -> bytes:
         found = wire.read_object(body.strip().removeprefix(b"[").removesuffix(b"]")) or {}
         place = inner if isinstance(inner := found.get("error"), dict) else found
@@ -145,39 +157,34 @@ class Vertex(_Cloud):
         own = f"https://{hosts.get(region, f'{region}-aiplatform')}.googleapis.com/v1"
         super().__init__(headers, base_url or own, environ)
         self._models = f"/projects/{quote(project)}/locations/{quote(region)}/publishers/anthropic/models"
-        self._credentials: Any = None
         if not headers:
-            google = _library("google.auth", "vertex")
-            self._error = _library("google.auth.exceptions", "vertex").GoogleAuthError
+            google = _library("google.auth")
             try:
                 self._credentials, _ = google.default([GOOGLE_SCOPE])
-            except self._error as exc:
+            except _library("google.auth.exceptions").GoogleAuthError as exc:
                 hint = "Log in with `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS."
                 message = f"Google Cloud's credentials cannot be used: {exc}"
                 raise ConfigError(message, hint=hint, code="CREDENTIAL_MISSING") from exc
 
     def wired(self, call: Call) -> tuple[str, Headers, bytes]:
-        _, headers, _ = super().wired(call)
-        headers = [(name, value) for name, value in headers if name != VERSION]
+        headers = [(name, value) for name, value in super().wired(call)[1] if name != VERSION]
         if self._credentials:
-            headers.append((b"authorization", self._bearer().encode()))
+            sent: dict[str, str] = {}
+            try:
+                request = _library("google.auth.transport.requests").Request()
+                self._credentials.before_request(request, "POST", self.base_url, sent)
+            except _library("google.auth.exceptions").GoogleAuthError as exc:
+                raise UnreachableError(f"Google Cloud's credentials cannot be renewed: {exc}", again=False) from exc
+            self._renewed = [Secret(sent["authorization"])]
+            headers.append((b"authorization", sent["authorization"].encode()))
         models = self.base_url + self._models
         content = {**call.body, "anthropic_version": _version(call, "vertex-2023-10-16")}
         if call.counts_tokens:
             return f"{models}/count-tokens:rawPredict", headers, wire.write(content)
         method = "streamRawPredict" if call.body.get("stream") else "rawPredict"
-        return f"{models}/{_model(call)}:{method}", headers, wire.write(_without(content, "model"))
-
-    def _bearer(self) -> str:
-        sent: dict[str, str] = {}
-        try:
-            request = _library("google.auth.transport.requests", "vertex").Request()
-            self._credentials.before_request(request, "POST", self.base_url, sent)
-        except self._error as exc:
-            raise UnreachableError(f"Google Cloud's credentials cannot be renewed: {exc}", again=False) from exc
-        bearer = sent["authorization"]
-        self._renewed = [Secret(bearer)]
-        return bearer
+        url = f"{models}/{_model(call)}:{method}"
+        del content["model"]
+        return url, headers, wire.write(content)
 
 
 class Bedrock(_Cloud):
@@ -189,15 +196,12 @@ class Bedrock(_Cloud):
 
     def __init__(self, region: str, headers: Mapping[str, Secret], base_url: str, environ: Mapping[str, str]) -> None:
         super().__init__(headers, base_url or f"https://bedrock-runtime.{region}.amazonaws.com", environ)
-        self._region = region
-        self._stream = _library("botocore.eventstream", "bedrock")
-        self._credentials: Any = None
+        self._region, self._stream = region, _library("botocore.eventstream")
         if not headers:
             problem: object = "there are none"
-            self._error = _library("botocore.exceptions", "bedrock").BotoCoreError
             try:
-                self._credentials = _library("botocore.session", "bedrock").Session().get_credentials()
-            except self._error as exc:
+                self._credentials = _library("botocore.session").Session().get_credentials()
+            except _library("botocore.exceptions").BotoCoreError as exc:
                 problem = exc
             if self._credentials is None:
                 hint = "Set AWS_BEARER_TOKEN_BEDROCK, AWS_PROFILE, or AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY."
@@ -210,22 +214,21 @@ class Bedrock(_Cloud):
         content: dict[str, Any] = {"anthropic_version": _version(call, "bedrock-2023-05-31")}
         if betas := _betas(headers):
             content["anthropic_beta"] = betas
-        body = wire.write({**content, **_without(call.body, "model", "stream")})
+        content |= {key: value for key, value in call.body.items() if key not in {"model", "stream"}}
         method = "invoke-with-response-stream" if call.body.get("stream") else "invoke"
-        url = f"{self.base_url}/model/{_model(call)}/{method}"
+        url, body = f"{self.base_url}/model/{_model(call)}/{method}", wire.write(content)
         # Those of Anthropic mean nothing there, and what is signed must arrive as it was.
-        plain = [(name, value) for name, value in headers if not name.startswith((b"anthropic-", b"x-stainless-"))]
-        return url, [*plain, *(self._signature(url, body) if self._credentials else [])], body
-
-    def _signature(self, url: str, body: bytes) -> Headers:
-        request = _library("botocore.awsrequest", "bedrock").AWSRequest("POST", url, data=body)
-        try:
-            keys = self._credentials.get_frozen_credentials()
-        except self._error as exc:
-            raise UnreachableError(f"AWS credentials cannot be renewed: {exc}", again=False) from exc
-        self._renewed = [Secret(key) for key in (keys.secret_key, keys.token) if key]
-        _library("botocore.auth", "bedrock").SigV4Auth(keys, "bedrock", self._region).add_auth(request)
-        return [(name.lower().encode(), value.encode()) for name, value in request.headers.items()]
+        headers = [(name, value) for name, value in headers if not name.startswith((b"anthropic-", b"x-stainless-"))]
+        if self._credentials:
+            try:
+                keys = self._credentials.get_frozen_credentials()
+            except _library("botocore.exceptions").BotoCoreError as exc:
+                raise UnreachableError(f"AWS credentials cannot be renewed: {exc}", again=False) from exc
+            self._renewed = [Secret(key) for key in (keys.secret_key, keys.token) if key]
+            request = _library("botocore.awsrequest").AWSRequest("POST", url, data=body)
+            _library("botocore.auth").SigV4Auth(keys, "bedrock", self._region).add_auth(request)
+            headers += [(name.lower().encode(), value.encode()) for name, value in request.headers.items()]
+        return url, headers, body
 
     def translation(self, content_type: str) -> Translation | None:
         if not content_type.startswith(EVENT_STREAM):
@@ -244,46 +247,6 @@ class Bedrock(_Cloud):
         return events
 
 
-def _library(module: str, extra: str) -> Any:
-    """A module of a cloud's library, which is no part of a plain installation."""
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        message = f"{module.partition('.')[0]} is not installed, which this cloud needs."
-        raise ConfigError(message, hint=f"pip install 'zelda-ci[{extra}]'", code="EXTRA_MISSING") from None
-
-
-def _betas(headers: Headers) -> list[str]:
-    named = [value.decode("latin-1") for name, value in headers if name == BETA]
-    return [beta.strip() for value in named for beta in value.split(",")]
-
-
-def _version(call: Call, first: str) -> str:
-    version = call.header(VERSION.decode()) or FIRST_VERSION
-    return first if version == FIRST_VERSION else version
-
-
-def _without(body: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    return {key: value for key, value in body.items() if key not in keys}
-
-
-def _model(call: Call) -> str:
-    """The model as one segment of a path."""
-    name = str(call.body.get("model", ""))
-    if name.strip(".") == "":
-        raise RefusedHereError(400, "invalid_request_error", "model: Field required")
-    return quote(name, safe="@")
-
-
-# What Bedrock calls a failure inside a stream, in Anthropic's words.
-FAILURES = {
-    "throttlingException": "rate_limit_error",
-    "serviceUnavailableException": "overloaded_error",
-    "validationException": "invalid_request_error",
-    "modelTimeoutException": "timeout_error",
-}
-
-
 def _event(headers: Mapping[str, Any], payload: bytes) -> dict[str, Any] | None:
     """The event in a message of Amazon's event stream."""
     content = wire.read_object(payload) or {}
@@ -293,3 +256,30 @@ def _event(headers: Mapping[str, Any], payload: bytes) -> dict[str, Any] | None:
         return {"type": "error", "error": {"type": FAILURES.get(name, "api_error"), "message": str(said)}}
     encoded = content.get("bytes")
     return wire.read_object(base64.b64decode(encoded, validate=True)) if isinstance(encoded, str) else None
+
+
+def _library(module: str) -> Any:
+    """A module of a cloud's library, which is no part of a plain installation."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        name = module.partition(".")[0]
+        why, hint = f"{name} is not installed, which this cloud needs.", f"pip install 'zelda-ci[{EXTRAS[name]}]'"
+        raise ConfigError(why, hint=hint, code="EXTRA_MISSING") from None
+
+
+def _betas(headers: Headers) -> list[str]:
+    return [beta.strip() for name, value in headers if name == BETA for beta in value.decode("latin-1").split(",")]
+
+
+def _version(call: Call, first: str) -> str:
+    version = call.header(VERSION.decode()) or FIRST_VERSION
+    return first if version == FIRST_VERSION else version
+
+
+def _model(call: Call) -> str:
+    """The model as one segment of a path."""
+    name = str(call.body.get("model", ""))
+    if name.strip(".") == "":
+        raise RefusedHereError(400, "invalid_request_error", "model: Field required")
+    return quote(name, safe="@")

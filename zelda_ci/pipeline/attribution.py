@@ -1,41 +1,45 @@
-"""Which part of a change made a suite worse: sessions of the head with parts taken back, and what each round taught."""
+"""Which part of a change made a suite worse, and what a part is worth: sessions with parts taken back or out."""
 
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from math import sqrt
 from pathlib import Path
 from statistics import geometric_mean
+from tempfile import TemporaryDirectory
+from typing import Literal
 
 from zelda_ci.compare.attribution import Arm, Search
+from zelda_ci.compare.inference import of_pass_rates
 from zelda_ci.compare.sides import RunMetrics
-from zelda_ci.domain.arms import SuiteArms
-from zelda_ci.domain.attribution import Attribution, ChangeUnit, Round, unit_words
-from zelda_ci.domain.comparison import Delta, SuiteComparison, Verdict
+from zelda_ci.domain.attribution import Attribution, ChangeUnit, CriterionWorth, PassCount, Round, unit_words
+from zelda_ci.domain.comparison import Comparison, Delta, SuiteComparison, TrialStatistics, Verdict
 from zelda_ci.domain.measures import Measure
-from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.run import RunResult, StoredTrials
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.events import Emit, Learnt
-from zelda_ci.pipeline.changed_files import printable, read_changes
+from zelda_ci.domain.trials import SuiteArms, TrialPlan
+from zelda_ci.errors import ConfigError
+from zelda_ci.events import Emit
+from zelda_ci.overrides import Given, Overrides
 from zelda_ci.pipeline.comparing import kept_comparison
-from zelda_ci.pipeline.invocation import Prepared
-from zelda_ci.pipeline.planning import Budget
-from zelda_ci.pipeline.selecting import evidence, project_files
-from zelda_ci.pipeline.tools import PlannedRun, label_of
+from zelda_ci.pipeline.fingerprints import evidence, printable, project_files, read_changes
+from zelda_ci.pipeline.invocation import Prepared, RunOrder
+from zelda_ci.pipeline.planning import Budget, PlannedRun, label_of
 from zelda_ci.redact import Redactor
 from zelda_ci.selection.choice import choose
 from zelda_ci.storage.references import LATEST, find_runs
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace import units
 from zelda_ci.workspace.git import Git
+from zelda_ci.workspace.source import BaseOrder
 from zelda_ci.workspace.units import ChangeUnits, Variant
 
 # Numbers of which it can be the length alone, and that no session has twice.
 RESOURCES = (Measure.COST, Measure.TOKENS, Measure.TURNS)
-Sides = tuple[tuple[RunResult, ...], tuple[RunResult, ...]]
-"""Trials of base and head."""
 SOUGHT = (*RESOURCES, Measure.FUNCTIONAL_CORRECTNESS)
+# Trials of base and head.
+Sides = tuple[tuple[RunResult, ...], tuple[RunResult, ...]]
 
 
 @dataclass(frozen=True)
@@ -49,17 +53,10 @@ class Regressed:
     heads: tuple[RunResult, ...]
 
     @property
-    def base(self) -> list[float]:
-        """Outcomes of the base."""
-        return self._outcomes(self.bases)
-
-    @property
-    def head(self) -> list[float]:
-        """Outcomes of the head."""
-        return self._outcomes(self.heads)
-
-    def _outcomes(self, runs: Iterable[RunResult]) -> list[float]:
-        return [it for run in runs if (it := outcome(run, self.subject, self.measure)) is not None]
+    def outcomes(self) -> tuple[list[float], list[float]]:
+        """What the trials of base and head show, as far as they do."""
+        base, head = ([outcome(run, self.subject, self.measure) for run in it] for it in (self.bases, self.heads))
+        return [it for it in base if it is not None], [it for it in head if it is not None]
 
 
 def regressions(suites: Iterable[SuiteComparison], result: Callable[[str], RunResult]) -> Iterator[Regressed]:
@@ -79,33 +76,26 @@ def _sides(suite: SuiteComparison, result: Callable[[str], RunResult]) -> Sides:
 
 @dataclass(frozen=True)
 class Asked:
-    """A stored comparison or run about which somebody asks."""
+    """A stored comparison or run about which somebody asks: first of all what got worse first."""
 
     worse: tuple[Regressed, ...]
-    """What it can be about, the first of which is meant."""
-    base: str | None = None
+    base: str | None
     """The commit that was compared with."""
-    left_usd: float | None = None
+    left_usd: float | None
     """What the comparison has left of its budget; absent without one."""
 
 
 def asked_about(results_dir: Path, reference: str, criterion: int | None) -> Asked:
-    """What got worse in a stored comparison, or the criterion with a number in it, if it ever failed.
-
-    Raises:
-        StorageError: There is no such run.
-    """
+    """What got worse in a stored comparison, or the criterion with a number in it, if it ever failed."""
     history = ResultStore(results_dir)
     runs = [history.result(run_id) for run_id in find_runs(history, reference)]
-    suites, made = {run.suite for run in runs}, kept_comparison(results_dir, runs[0].batch_id)
-    sides: dict[str, Sides] = {name: ((), tuple(run for run in runs if run.suite == name)) for name in suites}
+    names, made = {run.suite for run in runs}, kept_comparison(results_dir, runs[0].batch_id)
     if made is None:
-        return Asked(tuple(_failing(sides, criterion)))
-    batch, comparison = made[0], made[1].comparison
-    chosen = [it for it in comparison.suites if reference == LATEST or it.suite in suites]
-    worse = [*regressions(chosen, history.result)]
-    if criterion:
-        worse = [*_failing({it.suite: _sides(it, history.result) for it in chosen}, criterion)]
+        alone: dict[str, Sides] = {name: ((), tuple(run for run in runs if run.suite == name)) for name in names}
+        return Asked(tuple(_failing(alone, criterion)), None, None)
+    batch, suites = made[0], [it for it in made[1].comparison.suites if reference == LATEST or it.suite in names]
+    sides = {suite.suite: _sides(suite, history.result) for suite in suites if criterion}
+    worse = _failing(sides, criterion) if criterion else regressions(suites, history.result)
     left = None if batch.budget_usd is None else batch.budget_usd - batch.cost_usd
     return Asked(tuple(worse), batch.base.commit if batch.base else None, left)
 
@@ -116,7 +106,7 @@ def _failing(sides: Mapping[str, Sides], criterion: int | None) -> Iterator[Regr
         names = [name for run in heads[-1:] for name in RunMetrics(run).judgements]
         for number, name in enumerate(names, 1):
             found = Regressed(suite, name, None, bases, heads)
-            if criterion in (None, number) and 0.0 in found.head:
+            if criterion in (None, number) and 0.0 in found.outcomes[1]:
                 yield found
 
 
@@ -132,11 +122,10 @@ def outcome(run: RunResult, subject: str, measure: Measure | None) -> float | No
 
 @dataclass(frozen=True)
 class Change:
-    """The units of a change, and how sessions without some of them are made."""
+    """The units of a change, and how sessions without some of them are made, from the base's repository of objects."""
 
     found: ChangeUnits
     objects: Path
-    """Repository with those of the base."""
 
     @property
     def units(self) -> tuple[ChangeUnit, ...]:
@@ -153,16 +142,12 @@ class Change:
 
 
 async def felt_change(prepared: Prepared, suite: str, trials: Sequence[RunResult]) -> Change:
-    """The units that differ between base and head; what a suite cannot feel, by what its trials used, is one of them.
-
-    Raises:
-        WorkspaceError: One of the sides cannot be had.
-    """
+    """The units that differ between base and head; all that a suite cannot feel, by its trials, is one of them."""
     (head, git), (base, _) = await prepared.workspaces.tested(), await prepared.base_workspaces.tested()
     project = project_files(prepared.loaded, head.prefix.as_posix())
     chosen = [it for it in prepared.chosen if it.resolved.name == suite]
     known = evidence(chosen, project.folder, trials, prepared.environ)
-    with tempfile.TemporaryDirectory(prefix="zelda-units-") as name:
+    with TemporaryDirectory(prefix="zelda-units-") as name:
         both = units.prepare(Path(name) / "both", git, head.commit, head.objects, base.objects)
         changes = await read_changes(both, base.commit, head.commit, project.folder)
 
@@ -179,34 +164,25 @@ class Investigation:
     def __init__(self, worse: Regressed, change: Change, suite: ResolvedSuite, redact: Redactor, *, emit: Emit) -> None:
         self._worse, self._change, self._suite, self._redact, self._emit = worse, change, suite, redact, emit
         lengths = [part.characters for part in change.found.parts] if worse.measure in RESOURCES else None
+        self._base, self._head = worse.outcomes
         # Where nobody ran the base, who asks takes for granted that it met the criterion.
-        base = worse.base or [100.0]
-        self._search = Search(len(change.units), base=base, head=worse.head, lengths=lengths)
-        self._variants: dict[Arm, Variant | None] = {}
-        self._waiting: dict[int, Arm] = {}
+        self._search = Search(len(change.units), base=self._base or [100.0], head=self._head, lengths=lengths)
+        self._without = cache(change.without)
+        self._waiting, self._rounds = dict[int, Arm](), list[Round]()
         self._seen: list[tuple[Arm, float | None]] = []
-        self._rounds: list[Round] = []
-        self._confirmation: list[tuple[Arm, float]] = []
         self._made, self._cost, self.budget = 0, 0.0, Budget()
 
     def next(self) -> Sequence[PlannedRun]:
         """The next round, as far as there is money for it, once the last one is over."""
-        if self._waiting:
-            return []
-        if self._made and not self._learn():
+        if self._waiting or (self._made and not self._learn()):
             return []
         arms, name = list(self._search.next_arms()), self._suite.name
         while arms and not self.budget.fits(Counter({name: len(arms)}), Counter()):
             arms.pop()
-        planned = []
-        for arm in arms:
-            self._made += 1
-            self._waiting[self._made] = arm
-            if arm not in self._variants:
-                self._variants[arm] = self._change.without(arm)
-            label = label_of(name, self._made)
-            planned.append(PlannedRun(self._suite, self._made, label, variant=self._variants[arm]))
-        return planned
+        self._waiting = dict(enumerate(arms, self._made + 1))
+        self._made += len(arms)
+        planned = ((number, label_of(name, number), arm) for number, arm in self._waiting.items())
+        return [PlannedRun(self._suite, number, label, variant=self._without(arm)) for number, label, arm in planned]
 
     def take(self, planned: PlannedRun, result: RunResult | None) -> None:
         """Note what a session showed."""
@@ -223,37 +199,100 @@ class Investigation:
         """Learn from the round; whether it said anything."""
         seen, self._seen = self._seen, []
         known = [(arm, value) for arm, value in seen if value is not None]
-        confirming = self._search.confirming
-        self._confirmation += [(arm, value) for arm, value in known if arm == {confirming}]
         self._search.observe([arm for arm, _ in seen], [value for _, value in seen])
-        if self._search.confirming != confirming:
-            self._confirmation = []
         for arm in dict.fromkeys(arm for arm, _ in known):
             self._rounds.append(self._round(arm, [value for other, value in known if other == arm]))
         if known:
-            self._emit(Learnt(self.attribution))
+            self._emit(self.attribution)
         return bool(known)
 
-    def _round(self, arm: Arm, values: Sequence[float]) -> Round:
-        return Round(reverted=tuple(sorted(arm)), passed=sum(map(self._is_good, values)), sessions=len(values))
-
-    def _is_good(self, value: float) -> bool:
-        """Whether a session was like those of the base."""
-        if self._worse.measure not in RESOURCES:
-            return value == 100
-        return value < sqrt(geometric_mean(self._worse.base) * geometric_mean(self._worse.head))
+    def _round(self, arm: Iterable[int], values: Sequence[float]) -> Round:
+        """Sessions of which those passed that were like the base's."""
+        is_resource = self._worse.measure in RESOURCES
+        limit = sqrt(geometric_mean(self._base) * geometric_mean(self._head)) if is_resource else 100
+        passed = sum(value < limit if is_resource else value == limit for value in values)
+        return Round(reverted=tuple(sorted(arm)), passed=passed, sessions=len(values))
 
     @property
     def attribution(self) -> Attribution:
         """What is known by now."""
-        verdict, confirmed = self._search.verdict, self._confirmation
+        search, confirming = self._search, self._search.confirming
+        confirmed = None if confirming is None else self._round([confirming], search.confirmations)
         return Attribution(
             suite=self._redact(self._worse.suite),
             subject=self._redact(self._worse.subject),
             units=self._change.units,
-            suspicions=self._search.suspicions(),
+            suspicions=search.suspicions(),
             rounds=tuple(self._rounds),
-            confirmation=self._round(confirmed[0][0], [it for _, it in confirmed]) if confirmed else None,
-            verdict=verdict,
+            confirmation=confirmed if search.confirmations else None,
+            verdict=search.verdict,
             cost_usd=self._cost,
         )
+
+
+# With fewer first trials, "no difference" would say little.
+PLAN = TrialPlan(first=6, looks=(10, 16, 24))
+VERDICTS: dict[Verdict, Literal["worse", "better"]] = {Verdict.REGRESSED: "worse", Verdict.IMPROVED: "better"}
+
+
+async def check_parts(prepared: Prepared, names: Sequence[str]) -> None:
+    """Raise `ConfigError` for a part that the tested files do not have."""
+    project, git = await prepared.workspaces.tested()
+    with TemporaryDirectory(prefix="zelda-parts-") as folder:
+        there = units.prepare(Path(folder) / "objects", git, project.commit, project.objects)
+        for name in names:
+            if await units.without(there, project.commit, name) is None:
+                hint = "Give a skill, rule or agent by its name, a file by its path, a section as CLAUDE.md:Heading."
+                message = f"--without {name}: the tested files have no skill, rule, agent, file or section of it."
+                raise ConfigError(message, hint=hint, code="UNKNOWN_PART")
+
+
+def order_without(order: RunOrder, part: str, *, is_inert: bool) -> RunOrder:
+    """The order for the files without a part, or with one that says nothing, beside the files as they are."""
+
+    async def edit(git: Git, head: str) -> str:
+        removed = await units.without(git, head, part)
+        assert removed  # noqa: S101 - it was looked for before
+        return removed.inert if is_inert else removed.gone
+
+    variant = Variant(f"without {part}{', with inert text of its length' * is_inert}", edit)
+    planned = order.overrides.above(Overrides({"trials": Given(PLAN, "option", "--without")}))
+    return replace(order, overrides=planned, variant=variant, against=BaseOrder("the tested files"))
+
+
+def order_whole(order: RunOrder, trials: int) -> RunOrder:
+    """The order for the files as they are, so many times."""
+    return replace(order, overrides=Overrides({"trials": Given(trials, "option", "--without")}).above(order.overrides))
+
+
+def trials_missing(prepared: Prepared) -> int:
+    """How many trials of the files as they are have to be made before those of a variant; no fewer than none."""
+    known = (prepared.order.stored.get(suite.name, StoredTrials()) for suite in prepared.suites)
+    return max(0, *(PLAN.first - len(each.base) - len(each.stored) for each in known))
+
+
+def worth(part: str, gone: Comparison, inert: Comparison | None, redact: Redactor) -> Iterator[CriterionWorth]:
+    """Of each suite, the criterion that fell most without a part."""
+    suites = inert.suites if inert else ()
+    controls = {(suite.suite, each.criterion): each.candidate for suite in suites for each in suite.criteria}
+    for suite in gone.suites:
+        sides = [(each, old, new) for each in suite.criteria if (old := each.baseline) and (new := each.candidate)]
+        for each, old, new in sorted(sides, key=lambda side: side[2].mean - side[1].mean)[:1]:
+            whole, without, control = _count(old), _count(new), controls.get((suite.suite, each.criterion))
+            low, _ = of_pass_rates(
+                *([100.0] * it.passed + [0.0] * (it.sessions - it.passed) for it in (whole, without))
+            )
+            yield CriterionWorth(
+                part=redact(part),
+                suite=redact(suite.suite),
+                criterion=redact(each.criterion),
+                whole=whole,
+                without=without,
+                inert=_count(control) if control else None,
+                verdict=VERDICTS.get(each.verdict, "none"),
+                at_most=max(0.0, -low),
+            )
+
+
+def _count(statistics: TrialStatistics) -> PassCount:
+    return PassCount(passed=round(statistics.mean * statistics.trials / 100), sessions=statistics.trials)

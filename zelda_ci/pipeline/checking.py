@@ -19,12 +19,12 @@ import anyio
 from pydantic import ValidationError
 
 from zelda_ci import __version__, metrics, process
-from zelda_ci.config.merge import LoadedSuite
+from zelda_ci.config.suite_file import LoadedSuite
 from zelda_ci.domain.check import Check, CheckReport, Status
+from zelda_ci.domain.details import CommandResult
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.numbers import format_count, some_of
 from zelda_ci.domain.suite import Command, ResolvedSuite
-from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.workspace import NamedContents, WorkspaceSource
 from zelda_ci.errors import ConfigError, StorageError, WorkspaceError, ZeldaError
 from zelda_ci.events import Checking, Emit, Warned, ignore
@@ -32,7 +32,7 @@ from zelda_ci.execution.outcome import of_api_error
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import write_whole
 from zelda_ci.judge.base import models_of
-from zelda_ci.judge.failures import NO_CREDIT
+from zelda_ci.judge.conversation import NO_CREDIT
 from zelda_ci.metrics.base import Services
 from zelda_ci.metrics.functional_correctness import FunctionalCorrectness, check_usable, ending, reasoning, weigh
 from zelda_ci.model_proxy.proxy import ModelProxy
@@ -42,8 +42,8 @@ from zelda_ci.pipeline.tools import WorkspaceCommandRunner
 from zelda_ci.process import removal
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox import levels
-from zelda_ci.sandbox.closed_folders import is_within_reach, unreachable
 from zelda_ci.sandbox.confine import STRICT
+from zelda_ci.sandbox.readable_paths import is_within_reach, unreachable
 from zelda_ci.storage import codec
 from zelda_ci.survey.folder import refused_settings
 from zelda_ci.workspace import environment
@@ -65,12 +65,12 @@ BUILD, TEST = "buildCommand", "testCommand"
 SURROUNDINGS: Mapping[str, Any] = {"execution": {"path", "env"}} | dict.fromkeys(
     ("setup_command", "shell", "isolation", "history_depth", "commands_see_suites", "command_timeout_seconds"), True
 )
+# A command among those with the same surroundings: its key, itself, and for tests the build before them.
 Name = tuple[str, Command, Command | None]
-"""A command among those with the same surroundings: its key, itself, and for tests the build before them."""
+# The first suite that has a command, and what is said of that where nothing speaks against it.
 Planned = tuple[ResolvedSuite, Check]
-"""The first suite that has a command, and what is said of that where nothing speaks against it."""
+# The way to the models, or why there is none: that is one finding among others.
 Way = ModelProxy | ZeldaError
-"""The way to the models, or why there is none: that is one finding among others."""
 
 
 class Checker:
@@ -193,7 +193,8 @@ class Checker:
         asked: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
         for suite in self._prepared.suites:
             models = [("model", model) for model in (suite.execution.model, *suite.execution.extra_models)]
-            for subject, model in (*models, *(("judge", model) for model in judge_models(suite))):
+            judges = models_of(suite) if metrics.ask_judge(suite) else ()
+            for subject, model in (*models, *(("judge", model) for model in judges)):
                 way = self._ways[subject]
                 address = way.address if isinstance(way, ModelProxy) else str(way)
                 asked[address, model][subject].add(suite.name)
@@ -219,40 +220,40 @@ class Checker:
             return made(self._redact, subject, "failed", model, way.message, hint=way.hint)
         # The answers of models depend on the credentials.
         identity = "".join(secret.fingerprint() for secret in self._prepared.settings.secrets)
-        key = json.dumps([__version__, "model", way.address, model, identity])
-        if known := self._recall(key, MODEL_SECONDS):
+        file = self._file(json.dumps([__version__, "model", way.address, model, identity]))
+        if known := self._recall(file, MODEL_SECONDS):
             return known
         check = await probed(subject, model, way, self._emit)
         # What was busy may answer in a moment.
         if check.status == "passed":
-            self._remember(key, check)
+            self._remember(file, check)
         return check
 
     async def _commands(self, source: WorkspaceSource) -> None:
         """Try each command once, on the tested commit, in the sandbox, checkout and environment of a session's end."""
-        for key, suites in grouped(self._prepared.chosen, lambda suite: self._surroundings(suite.resolved)).items():
+
+        def surroundings(each: LoadedSuite) -> str:
+            suite, environ = each.resolved, self._prepared.environ
+            variables = {name: environ.get(name) for name in ("PATH", *suite.execution.passed_on)}
+            own = suite.model_dump(mode="json", include=SURROUNDINGS)
+            return json.dumps([own, self._prepared.isolation.of(suite), variables])
+
+        for key, suites in grouped(self._prepared.chosen, surroundings).items():
             planned, found = planned_commands(suites, self._redact), dict[Name, Check]()
             place = [__version__, source.commit, source.contents.key, key]
             # Without a commit nobody knows whether the files are the same.
-            texts = {name: json.dumps([*place, name]) for name in planned if source.commit}
-            for name, text in texts.items():
-                if known := self._recall(text, COMMAND_SECONDS):
+            files = {name: self._file(json.dumps([*place, name])) for name in planned if source.commit}
+            for name, file in files.items():
+                if known := self._recall(file, COMMAND_SECONDS):
                     _, check = planned[name]
                     found[name] = known.replace(suites=check.suites, origin=check.origin)
             unknown = planned.keys() - found.keys()
             # What others rest on is done again.
             tried = {name: each for name, each in planned.items() if unknown and (name in unknown or name[0] != TEST)}
-            if tried:
-                found |= await self._try(tried, suites)
+            found |= await self._try(tried, suites) if tried else {}
             self._checks += (found[name] for name in planned if name in found)
-            for name in tried.keys() & texts.keys() & found.keys():
-                self._remember(texts[name], found[name])
-
-    def _surroundings(self, suite: ResolvedSuite) -> str:
-        """What the result of a command depends on beside the command."""
-        variables = {name: self._prepared.environ.get(name) for name in ("PATH", *suite.execution.passed_on)}
-        own = suite.model_dump(mode="json", include=SURROUNDINGS)
-        return json.dumps([own, self._prepared.isolation.of(suite), variables])
+            for name in tried.keys() & files.keys() & found.keys():
+                self._remember(files[name], found[name])
 
     async def _try(self, planned: Mapping[Name, Planned], suites: Sequence[LoadedSuite]) -> dict[Name, Check]:
         """Try commands of suites with the same surroundings, setup first, in a workspace of their own."""
@@ -322,9 +323,8 @@ class Checker:
         message = f"on the tested commit, before any session: {why} {purpose}"
         return check.replace(status="warning", message=redact(message), **known)
 
-    def _recall(self, key: str, max_seconds: float) -> Check | None:
+    def _recall(self, file: Path, max_seconds: float) -> Check | None:
         """Read what an earlier run found, so that nobody pays for the same again, unless that is too long ago."""
-        file = self._file(key)
         try:
             if self._fresh or time.time() - file.lstat().st_mtime > max_seconds:
                 return None
@@ -333,13 +333,13 @@ class Checker:
             return None
         return found.replace(remembered=True, cost_usd=0.0)
 
-    def _remember(self, key: str, check: Check) -> None:
+    def _remember(self, file: Path, check: Check) -> None:
         """Keep a check that stops nothing; where that is not possible, the next run checks again."""
         if check.status in {"passed", "warning"}:
             with suppress(StorageError, OSError):
-                write_whole(self._file(key), [codec.encode(check)], durable=False)
-                for file in removal.older_than(self._remembered, COMMAND_SECONDS):
-                    file.unlink(missing_ok=True)
+                write_whole(file, [codec.encode(check)], durable=False)
+                for old in removal.older_than(self._remembered, COMMAND_SECONDS):
+                    old.unlink(missing_ok=True)
 
     def _file(self, key: str) -> Path:
         """The file of a check, named by a digest of all that the check depends on."""
@@ -390,11 +390,6 @@ def commands_of(suite: ResolvedSuite) -> Mapping[str, Command]:
     return {key: command for key, command in known.items() if command is not None}
 
 
-def judge_models(suite: ResolvedSuite) -> Iterable[str]:
-    """Models that judge the runs of a suite."""
-    return models_of(suite) if metrics.ask_judge(suite) else ()
-
-
 # Of the API's answers: what a wait may mend.
 BUSY = {408, 409, 429}
 ONLY_CLAUDE_CODE = "only authorized for use with Claude Code"
@@ -430,11 +425,9 @@ async def probed(subject: str, model: str, proxy: ModelProxy, emit: Emit) -> Che
 
 async def check_judges(suites: Sequence[ResolvedSuite], proxy: ModelProxy, emit: Emit) -> None:
     """Ask each judge of these suites for one token; raises `ConfigError` where one does not answer."""
-    began = time.monotonic()
-    models = dict.fromkeys(model for suite in suites for model in judge_models(suite))
-    checks = [await probed("judge", model, proxy, emit) for model in models]
+    models = dict.fromkeys(model for suite in suites if metrics.ask_judge(suite) for model in models_of(suite))
+    report = CheckReport(checks=tuple([await probed("judge", it, proxy, emit) for it in models]), seconds=0)
     emit(Checking())
-    report = CheckReport(checks=tuple(checks), seconds=time.monotonic() - began)
     refuse(report)
     for check in report.warnings:
         emit(Warned(sentence_of(check)))
@@ -491,10 +484,7 @@ def about_contents(contents: NamedContents) -> Iterator[str]:
 
 
 def check_fair(base: NamedContents, head: NamedContents) -> None:
-    """Raise `WorkspaceError` where a side would be tested without what the other has.
-
-    What neither has is fair: a workflow that checks out no submodules does so for both.
-    """
+    """Raise `WorkspaceError` where a side would be tested without what the other has; what neither has is fair."""
     found = []
     for noun, old, new in (("submodule", base.submodules, head.submodules), ("Git LFS file", base.lfs, head.lfs)):
         if not new.missing or new.present or old.present:
@@ -545,17 +535,13 @@ ACTIONS: Mapping[str, str] = {
 
 def missing_program(output: str) -> str | None:
     """The program that the last lines of an output call missing."""
-    for line in reversed(output.rstrip().splitlines()[-LAST_LINES:]):
-        if found := next(filter(None, (pattern.search(line.strip()) for pattern in MISSING)), None):
-            return found["name"]
-    return None
+    lines = reversed(output.rstrip().splitlines()[-LAST_LINES:])
+    found = (match for line in lines for pattern in MISSING if (match := pattern.search(line.strip())))
+    return next((match["name"] for match in found), None)
 
 
 def absent_program(command: Command, suite: ResolvedSuite, path: str) -> str | None:
-    """The program without which a command certainly fails at once, and which is nowhere in `path`.
-
-    In doubt nothing is said: the command is tried before a session anyway, which takes longer.
-    """
+    """The program that a command certainly needs and `path` has not; in doubt none, as the command is tried anyway."""
     words = command.split() if isinstance(command, str) else command
     program = words[0] if words else ""
     if not PLAIN.fullmatch(program if isinstance(command, tuple) else command) or shutil.which(program, path=path):

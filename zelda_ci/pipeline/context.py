@@ -1,41 +1,47 @@
-"""What a project's steering takes of a session's context, by what Claude Code gives a fresh session; no model is asked.
+"""What a project's steering takes of a session's context, and what of it does not work; no model is asked.
 
 Each session sends its first request to the proxy, which keeps it and refuses it: there stand the listings as they were
 cut, and the tools. Which CLAUDE.md files and rules are loaded says Claude Code itself. All texts are counted alike.
 """
 
 import json
+import re
 import secrets
-import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
+from posixpath import dirname, join, normpath
 from typing import Any
 
 import anyio
 import anyio.to_thread
 
-from zelda_ci.domain.context_size import ContextFinding, ContextItem, ContextListing, ContextReport
-from zelda_ci.domain.kinds import FOLLOWED, KINDS, ItemKind, Shown
+from zelda_ci.domain.check import ContextFinding, ContextItem, ContextListing, ContextReport
+from zelda_ci.domain.kinds import CALLED, FOLLOWED, KINDS, ItemKind, Shown
 from zelda_ci.domain.manifest import ManifestItem, ToolsManifest
+from zelda_ci.domain.numbers import whole
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import ExecutionError
 from zelda_ci.events import Checking, Emit, Warned
 from zelda_ci.execution import claude_code
-from zelda_ci.execution.launch import SessionRequest
-from zelda_ci.execution.manifest.front_matter import MarkdownDocument, parse
+from zelda_ci.execution.manifest.folders import SAME_NAME
+from zelda_ci.execution.manifest.front_matter import COMMENT, MarkdownDocument, mentioned, parse
 from zelda_ci.execution.manifest.loading import listed_as
 from zelda_ci.execution.manifest.pins import find_pins
-from zelda_ci.execution.manifest.scan import scan
-from zelda_ci.execution.manifest.tree import Tree, Unfit
+from zelda_ci.execution.manifest.scan import IMPORTED_BY, scan
+from zelda_ci.execution.manifest.tree import MAX_DESCRIPTION_LENGTH, Tree, Unfit
+from zelda_ci.files import globs
 from zelda_ci.model_proxy.policy import Allowed
+from zelda_ci.model_proxy.pricing import estimate_request, estimate_text
 from zelda_ci.model_proxy.proxy import PROBE_HEADERS, ModelProxy
-from zelda_ci.model_proxy.token_estimate import estimate_request, estimate_text
 from zelda_ci.model_proxy.wire import Call, Headers
 from zelda_ci.pipeline.fingerprints import TreeDigests, tree_digests
 from zelda_ci.pipeline.invocation import Prepared
-from zelda_ci.pipeline.steering_problems import steering_problems
+from zelda_ci.pipeline.linting import word_runs
+from zelda_ci.pipeline.tools import session_request
+from zelda_ci.redact import Redactor
 from zelda_ci.workspace.workspaces import Workspaces
 
 # Requests for token counts that are under way at once.
@@ -43,6 +49,11 @@ MAX_COUNTS = 8
 # Keys of a request that its token count depends on.
 COUNTED = ("model", "messages", "system", "tools")
 ELLIPSIS = "…"
+MAX_QUOTE = 60
+# Sizes in tokens, by text, and of first requests by their identity.
+_Counts = dict[str | int, int]
+# A file, its line, what is wrong there, and what to do.
+_Problem = tuple[str, int, str, str]
 
 
 @dataclass(frozen=True)
@@ -57,20 +68,25 @@ class ItemTexts:
 
 @dataclass(frozen=True)
 class SideContext:
-    """What a fresh session is given."""
+    """What a fresh session is given; `first` is its first request."""
 
     parts: Sequence[ItemTexts]
     first: Call
-    """Its first request."""
     window: int
 
 
-async def context_report(prepared: Prepared, proxy: ModelProxy, emit: Emit) -> ContextReport:
-    """List the tested files, and the base where one is wanted; where the steering files are the same, only once.
+@dataclass(frozen=True)
+class Opened:
+    """One side: where a session of it can begin, and what its files offer and say."""
 
-    Raises:
-        ZeldaError: There is no such commit, no workspace, no Claude Code, or it did not start.
-    """
+    workspace: Workspace
+    offered: ToolsManifest
+    tree: TreeDigests
+    findings: tuple[ContextFinding, ...]
+
+
+async def context_report(prepared: Prepared, proxy: ModelProxy, emit: Emit) -> ContextReport:
+    """List the tested files, and the base where one is wanted; where the steering files are the same, only once."""
     sides = {"head": prepared.workspaces, **({"base": prepared.base_workspaces} if prepared.order.against else {})}
     async with proxy, AsyncExitStack() as stack:
         emit(Checking("the files that steer"))
@@ -86,20 +102,41 @@ async def context_report(prepared: Prepared, proxy: ModelProxy, emit: Emit) -> C
             for name, side in different.items():
                 group.start_soon(ask, name, side)
         emit(Checking("sizes in tokens"))
-        counts = await _counted(given.values(), prepared, proxy, emit)
+        # All texts of all sides in one way: by the API, or where that does not answer each time, by an estimate.
+        parts, firsts = [it for side in given.values() for it in side.parts], [side.first for side in given.values()]
+        texts, model = {it.always for it in parts} | {it.on_demand for it in parts}, prepared.suites[0].execution.model
+        counts = await _counted_by_api(texts, firsts, model, proxy) if proxy.address else None
+        if proxy.address and counts is None:
+            emit(Warned(f"{proxy.address} did not count all tokens, so every number is an estimate"))
+        estimates: _Counts = {text: estimate_text(text, model) for text in texts if counts is None}
+        estimates |= {id(first): estimate_request(first.body) for first in firsts if counts is None}
+        sizes = {**(counts or estimates), "": 0}
         emit(Checking())
-    listings = {name: _listing(it, given.get(name, given["head"]), counts, prepared) for name, it in opened.items()}
-    return ContextReport(head=listings["head"], base=listings.get("base"))
 
+    def listing(name: str) -> ContextListing:
+        side, source, redact = given.get(name, given["head"]), opened[name].workspace.source, prepared.redact
+        items = tuple(
+            ContextItem(
+                kind=part.item.kind,
+                name=part.item.name,
+                file=part.item.file,
+                always=sizes[part.always],
+                on_demand=sizes[part.on_demand],
+                cut=part.cut,
+            )
+            for part in side.parts
+        )
+        return ContextListing(
+            commit=None if source.parent or source.commit is None else redact(source.commit),
+            model=redact(model),
+            window=side.window,
+            own=max(0, sizes[id(side.first)] - sum(item.always for item in items)),
+            is_estimated=counts is None,
+            items=items,
+            findings=opened[name].findings,
+        )
 
-@dataclass(frozen=True)
-class Opened:
-    """One side: where a session of it can begin, and what its files offer and say."""
-
-    workspace: Workspace
-    offered: ToolsManifest
-    tree: TreeDigests
-    findings: tuple[ContextFinding, ...]
+    return ContextReport(head=listing("head"), base=listing("base") if "base" in opened else None)
 
 
 async def _open(side: Workspaces, prepared: Prepared, proxy: ModelProxy, stack: AsyncExitStack) -> Opened:
@@ -116,167 +153,168 @@ async def _given(side: Opened, prepared: Prepared, proxy: ModelProxy, name: str)
     """Begin a session, whose model is not asked, and take down what it is given."""
     workspace, suite, redact, usage = side.workspace, prepared.suites[0], prepared.redact, dict[str, Any]()
     pins = await anyio.to_thread.run_sync(lambda: find_pins(workspace, redact, mods=suite.isolation.mods))
-    async with proxy.session(
-        run_label=name, budget_usd=None, placeholders={}, allowed=Allowed(messages=False)
-    ) as meter:
-        request = SessionRequest(
-            session_id=str(uuid.uuid4()),
-            prompt=suite.prompt,
-            workspace=workspace,
-            execution=suite.execution,
-            meter=meter,
-            pins=pins,
-            socket=workspace.confinement.socket if suite.isolation.network.session == "none" else None,
-            keep_context=usage.update,
-        )
+    allowed = Allowed(messages=False)
+    async with proxy.session(run_label=name, budget_usd=None, placeholders={}, allowed=allowed) as meter:
+        request = replace(session_request(suite, workspace, meter, pins), keep_context=usage.update)
         outcome = await claude_code.run_session(request, lambda _: None, redact)
-    told = meter.context
-    if told.first is None or not usage:
+    told, first, memory = meter.context, meter.context.first, usage.get("memoryFiles") or ()
+    if first is None or not usage:
         why = outcome.reason or "it said nothing about its context"
         raise ExecutionError(f"Claude Code did not list what a session is given: {why}", code="CONTEXT_NOT_LISTED")
-    files = _memory_files(usage, workspace)
-    listings, tools = tuple(told.listings), {name: json.dumps(it) for name, it in told.definitions.items()}
-    loaded = {str(tool.get("name")) for tool in told.first.body["tools"]}
 
     def parts() -> list[ItemTexts]:
-        reader = _Reader(Tree(workspace.root), files, listings, tools, loaded)
-        return [*reader.parts(side.offered)]
-
-    return SideContext(await anyio.to_thread.run_sync(parts), told.first, int(usage.get("rawMaxTokens") or 0))
-
-
-def _memory_files(usage: Mapping[str, Any], workspace: Workspace) -> frozenset[str]:
-    """Return the CLAUDE.md files, imports and rules that are there from the start, relative to the top of the tree."""
-    roots, found = (workspace.root, workspace.root.resolve()), set[str]()
-    for file in usage.get("memoryFiles") or ():
-        path = Path(str(file.get("path")))
-        found |= {path.relative_to(root).as_posix() for root in roots if path.is_relative_to(root)}
-    return frozenset(found)
-
-
-@dataclass(frozen=True)
-class _Reader:
-    """Finds the texts of what a session was given, in the files and in its first request."""
-
-    tree: Tree
-    memory: frozenset[str]
-    listings: Sequence[str]
-    tools: Mapping[str, str]
-    """Definitions by name, also of tools that wait behind a search."""
-    loaded: set[str]
-    """The tools that do not."""
-
-    def parts(self, offered: ToolsManifest) -> Iterator[ItemTexts]:
-        """Yield what takes part of the context, now or later."""
-        for item in offered.items:
-            if not (item.problem or item.shadowed):
-                part = self._server(item) if item.kind is ItemKind.MCP_SERVER else self._document(item)
-                if part.always or part.on_demand:
-                    yield part
-
-    def _server(self, item: ManifestItem) -> ItemTexts:
-        own = {name: text for name, text in self.tools.items() if name.startswith(f"{item.tool}__")}
-        waiting = sorted(own.keys() - self.loaded)
-        always = "\n".join([*(own[name] for name in sorted(own.keys() & self.loaded)), *waiting])
-        return ItemTexts(item, always, "\n".join(own[name] for name in waiting))
-
-    def _document(self, item: ManifestItem) -> ItemTexts:
-        document = MarkdownDocument()
-        with suppress(Unfit):
-            document = parse(self.tree.read(item.file))
-        if item.kind in FOLLOWED:
-            is_there = {item.file, self.tree.real(item.file)} & self.memory
-            waits = item.below or item.paths
-            return ItemTexts(item, document.shown) if is_there else ItemTexts(item, "", document.shown if waits else "")
-        if not KINDS[item.kind].call or item.kind is ItemKind.WORKFLOW:
-            return ItemTexts(item)
-        body = document.body.strip()
-        entry = next(iter(listed_as(item, self.listings)), None)
-        description = (document.words("description") or "") if item.kind is ItemKind.AGENT else document.offer
-        if entry is None:
-            # One that waits for a folder comes with its description.
-            later = f"{description}\n{body}" if item.below else body
-            return ItemTexts(item, body if item.is_main else "", "" if item.is_main else later)
-        seen = entry[1] or ""
-        is_cut = item.shown is Shown.DESCRIPTION and (not seen or seen.endswith(ELLIPSIS))
-        cut = max(0, len(description) - len(seen.removesuffix(ELLIPSIS))) if is_cut else 0
-        if item.is_main:
-            return ItemTexts(item, f"{entry[0]}\n{body}", "", cut)
-        return ItemTexts(item, entry[0], body, cut)
-
-
-@dataclass(frozen=True)
-class _Counts:
-    """Sizes in tokens, of texts and of first requests."""
-
-    texts: Mapping[str, int]
-    requests: Mapping[int, int]
-    """By the identity of the request."""
-    is_estimated: bool
-
-
-async def _counted(sides: Iterable[SideContext], prepared: Prepared, proxy: ModelProxy, emit: Emit) -> _Counts:
-    """Count all texts of all sides in one way: by the API, or where that does not answer each time, by an estimate."""
-    sides, model = tuple(sides), prepared.suites[0].execution.model
-    texts = {text for side in sides for part in side.parts for text in (part.always, part.on_demand) if text}
-    if proxy.address:
-        with suppress(_NotCountedError):
-            return await _counted_by_api(texts, [side.first for side in sides], model, proxy)
-        emit(Warned(f"{proxy.address} did not count all tokens, so every number is an estimate"))
-    requests = {id(side.first): estimate_request(side.first.body) for side in sides}
-    return _Counts({text: estimate_text(text, model) for text in texts}, requests, is_estimated=True)
-
-
-class _NotCountedError(Exception):
-    """The API gave no token count."""
-
-
-async def _counted_by_api(texts: set[str], requests: Sequence[Call], model: str, proxy: ModelProxy) -> _Counts:
-    # The one of a single token says what stands around a text.
-    word, limiter = "x", anyio.CapacityLimiter(MAX_COUNTS)
-    counts, firsts = dict[str, int](), dict[int, int]()
-
-    async def count(found: dict[Any, int], key: str | int, body: dict[str, Any], headers: Headers) -> None:
-        async with limiter:
-            tokens = await proxy.count_tokens(body, headers)
-        if tokens is None:
-            raise _NotCountedError
-        found[key] = tokens
-
-    try:
-        async with anyio.create_task_group() as group:
-            for text in {*texts, word}:
-                body = {"model": model, "messages": [{"role": "user", "content": text}]}
-                group.start_soon(count, counts, text, body, PROBE_HEADERS)
-            for first in requests:
-                body = {key: first.body[key] for key in COUNTED if key in first.body}
-                group.start_soon(count, firsts, id(first), body, first.headers)
-    except* _NotCountedError:
-        raise _NotCountedError from None
-    frame = counts[word] - 1
-    return _Counts({text: max(0, counts[text] - frame) for text in texts}, firsts, is_estimated=False)
-
-
-def _listing(side: Opened, given: SideContext, counts: _Counts, prepared: Prepared) -> ContextListing:
-    size = {"": 0, **counts.texts}
-    items = tuple(
-        ContextItem(
-            kind=part.item.kind,
-            name=part.item.name,
-            file=part.item.file,
-            always=size[part.always],
-            on_demand=size[part.on_demand],
-            cut=part.cut,
+        """What takes part of the context, now or later."""
+        tree, loaded = Tree(workspace.root), {str(tool.get("name")) for tool in first.body["tools"]}
+        definitions = {name: json.dumps(it) for name, it in told.definitions.items()}
+        # From the top of the tree, the CLAUDE.md files, imports and rules that are there from the start.
+        roots, paths = {workspace.root, workspace.root.resolve()}, [Path(str(it.get("path"))) for it in memory]
+        files = {path.relative_to(top).as_posix() for path in paths for top in roots if path.is_relative_to(top)}
+        usable = (item for item in side.offered.items if not (item.problem or item.shadowed))
+        found = (
+            _server(item, definitions, loaded)
+            if item.kind is ItemKind.MCP_SERVER
+            else _document(item, tree, files, tuple(told.listings))
+            for item in usable
         )
-        for part in given.parts
+        return [part for part in found if part.always or part.on_demand]
+
+    return SideContext(await anyio.to_thread.run_sync(parts), first, int(usage.get("rawMaxTokens") or 0))
+
+
+def _server(item: ManifestItem, tools: Mapping[str, str], loaded: Collection[str]) -> ItemTexts:
+    """The tools of a server by their definitions, those that are not `loaded` behind a search."""
+    own = {name: tools[name] for name in sorted(tools) if name.startswith(f"{item.tool}__")}
+    waiting = [name for name in own if name not in loaded]
+    always = "\n".join([*(text for name, text in own.items() if name in loaded), *waiting])
+    return ItemTexts(item, always, "\n".join(own[name] for name in waiting))
+
+
+def _document(item: ManifestItem, tree: Tree, memory: Collection[str], listings: Sequence[str]) -> ItemTexts:
+    document = MarkdownDocument()
+    with suppress(Unfit):
+        document = parse(tree.read(item.file))
+    if item.kind in FOLLOWED:
+        is_there = item.file in memory or tree.real(item.file) in memory
+        waits = item.below or item.paths
+        return ItemTexts(item, document.shown) if is_there else ItemTexts(item, "", document.shown if waits else "")
+    if not KINDS[item.kind].call or item.kind is ItemKind.WORKFLOW:
+        return ItemTexts(item)
+    body = document.body.strip()
+    entry = next(iter(listed_as(item, listings)), None)
+    description = (document.words("description") or "") if item.kind is ItemKind.AGENT else document.offer
+    if entry is None:
+        # One that waits for a folder comes with its description.
+        later = f"{description}\n{body}" if item.below else body
+        return ItemTexts(item, body if item.is_main else "", "" if item.is_main else later)
+    seen = entry[1] or ""
+    is_cut = item.shown is Shown.DESCRIPTION and (not seen or seen.endswith(ELLIPSIS))
+    cut = max(0, len(description) - len(seen.removesuffix(ELLIPSIS))) if is_cut else 0
+    if item.is_main:
+        return ItemTexts(item, f"{entry[0]}\n{body}", "", cut)
+    return ItemTexts(item, entry[0], body, cut)
+
+
+async def _counted_by_api(texts: set[str], firsts: Iterable[Call], model: str, proxy: ModelProxy) -> _Counts | None:
+    """Count texts and first requests; nothing where the API does not count all of them."""
+    # The one of a single token says what stands around a text.
+    word, limiter, found = "x", anyio.CapacityLimiter(MAX_COUNTS), _Counts()
+    asked: dict[str | int, tuple[dict[str, Any], Headers]] = {
+        text: ({"model": model, "messages": [{"role": "user", "content": text}]}, PROBE_HEADERS)
+        for text in {*texts, word} - {""}
+    }
+    for first in firsts:
+        asked[id(first)] = {key: first.body[key] for key in COUNTED if key in first.body}, first.headers
+    async with anyio.create_task_group() as group:
+
+        async def count(key: str | int, body: dict[str, Any], headers: Headers) -> None:
+            async with limiter:
+                tokens = await proxy.count_tokens(body, headers)
+            if tokens is None:
+                group.cancel_scope.cancel()
+            else:
+                found[key] = tokens
+
+        for key, (body, headers) in asked.items():
+            group.start_soon(count, key, body, headers)
+    if found.keys() != asked.keys():
+        return None
+    frame = found[word] - 1
+    return {key: max(0, tokens - frame) if isinstance(key, str) else tokens for key, tokens in found.items()}
+
+
+def steering_problems(
+    found: ToolsManifest, top: Path, files: Collection[str], redact: Redactor
+) -> tuple[ContextFinding, ...]:
+    """What does not work as it is written, by place; `files` are all of the tree's, by their paths from its `top`."""
+    finder = _ProblemFinder(Tree(top), files)
+    problems = {*finder.repeated(found.items), *(problem for item in found.items for problem in finder.of(item))}
+    return tuple(
+        ContextFinding(file=redact(file), line=line, problem=redact(problem), fix=redact(fix))
+        for file, line, problem, fix in sorted(problems)
     )
-    whole, source, redact = counts.requests[id(given.first)], side.workspace.source, prepared.redact
-    return ContextListing(
-        commit=None if source.parent or source.commit is None else redact(source.commit),
-        model=redact(prepared.suites[0].execution.model),
-        window=given.window,
-        own=max(0, whole - sum(item.always for item in items)),
-        is_estimated=counts.is_estimated,
-        items=items,
-        findings=side.findings,
-    )
+
+
+class _ProblemFinder:
+    def __init__(self, tree: Tree, files: Collection[str]) -> None:
+        self._tree, self._files, self._text = tree, files, cache(self._read)
+
+    def of(self, item: ManifestItem) -> Iterator[_Problem]:
+        kind, text, lacking = KINDS[item.kind], item.description or "", item.problem or ""
+        _, is_import, importer = text.partition(IMPORTED_BY)
+        if item.kind is ItemKind.MEMORY and lacking and is_import:
+            folder = dirname(self._tree.real(importer))
+            lines = enumerate(self._text(importer).splitlines(), start=1)
+            named = ((at, path) for at, line in lines for path in mentioned(line.strip()))
+            places = (at for at, path in named if item.name in (path, normpath(join(folder, path))))
+            problem = f"imports {item.name}, which is not loaded: {lacking}"
+            yield importer, next(places, 1), problem, "Correct the path, or take the import out."
+        first, same, _ = lacking.partition(SAME_NAME)
+        if same and item.kind in CALLED:
+            problem = f"the {kind.word} {item.name} is never used: {first} has the same name"
+            yield item.file, self._line(item.file, "name"), problem, "Rename one of them."
+        is_listed = kind.call == "Skill" and item.shown is Shown.DESCRIPTION and not lacking
+        # Of the scan's own copy the end is cut off already.
+        if is_listed and len(text) >= MAX_DESCRIPTION_LENGTH:
+            length, most = len(parse(self._text(item.file)).offer), whole(MAX_DESCRIPTION_LENGTH)
+            if length > MAX_DESCRIPTION_LENGTH:
+                problem = f"the description has {whole(length)} characters, and the model is shown {most} at most"
+                fix = f"Shorten description and when_to_use by {whole(length - MAX_DESCRIPTION_LENGTH)}."
+                yield item.file, self._line(item.file, "description"), problem, fix
+        if item.paths and not lacking:
+            below = f"{item.base}/" if item.base else ""
+            near = [file.removeprefix(below) for file in self._files if file.startswith(below)]
+            for glob in parse(self._text(item.file)).listed("paths"):
+                if not any(globs.matches([glob.removesuffix("/**")], file) for file in near):
+                    line = self._line(item.file, "paths", glob)
+                    yield item.file, line, f"the pattern {glob} matches no file", "Correct it, or take it out."
+
+    def repeated(self, items: Iterable[ManifestItem]) -> Iterator[_Problem]:
+        """Eight words or more that two files have in common; of what goes on, the beginning."""
+        known = dict[str, tuple[str, int]]()
+        for item in items:
+            if not (item.is_followed and item.text) or item.problem or not item.file.endswith(".md"):
+                continue
+            own, is_inside = dict[str, tuple[str, int]](), False
+            # What the model sees of the file, in the lines in which it stands.
+            text, body = self._text(item.file), parse(self._text(item.file)).body
+            shown = COMMENT.sub(lambda found: "\n" * found[0].count("\n"), body)
+            for words, line in word_runs("\n" * text.removesuffix(body).count("\n") + shown):
+                other, at = known.get(words, ("", 0))
+                if other and not is_inside:
+                    quote = words if len(words) <= MAX_QUOTE else f"{words[:MAX_QUOTE]}…"
+                    problem = f'repeats {other}, line {at}, word for word ("{quote}")'
+                    yield item.file, line, problem, "Say it in one of the two."
+                is_inside = bool(other)
+                own.setdefault(words, (item.file, line))
+            known = own | known
+
+    def _line(self, file: str, key: str, words: str = "") -> int:
+        """The line of a key in the head of a file, or of words behind it."""
+        lines = self._text(file).splitlines()
+        begin = next((at for at, line in enumerate(lines) if re.match(rf"{key}\s*:", line)), 0)
+        return next((at for at, line in enumerate(lines[begin:], start=begin + 1) if words in line), begin + 1)
+
+    def _read(self, file: str) -> str:
+        with suppress(Unfit):
+            return self._tree.read(file)
+        return ""

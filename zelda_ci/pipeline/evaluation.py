@@ -5,28 +5,25 @@ from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
 
 from zelda_ci import metrics
-from zelda_ci.domain.context import EvalContext
-from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails
+from zelda_ci.domain.details import CorrectnessDetails, CriterionJudgement, CriterionVerdict, FulfillmentDetails
 from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.numbers import some_of
-from zelda_ci.domain.run import BatchResult, JudgeUsage, RunResult
+from zelda_ci.domain.run import BatchResult, EvalContext, JudgeUsage, RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.domain.workspace import Changes, SettingFinding
 from zelda_ci.errors import JudgeError, ProxyError, ZeldaError
 from zelda_ci.events import Emit, Phase, PhaseStarted, Warned
 from zelda_ci.execution.manifest.loading import resolve_loaded
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.judge.base import Judge, JudgePanel, models_of
-from zelda_ci.judge.prompts import mark_of, new_nonce
+from zelda_ci.judge.rendering import mark_of, new_nonce
 from zelda_ci.metrics.base import CommandRequest, Evaluator, JudgeServices, run_evaluator
-from zelda_ci.metrics.checks import CheckDecision, commands_of_checks, judgement
+from zelda_ci.metrics.checks import commands_of_checks, judgement
 from zelda_ci.metrics.functional_correctness import check_usable, ending
 from zelda_ci.model_proxy import pricing
 from zelda_ci.model_proxy.meter import Meter
@@ -37,8 +34,7 @@ from zelda_ci.pipeline.fingerprints import judged_again
 from zelda_ci.pipeline.tools import Tools
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.selection.felt import with_felt
-from zelda_ci.storage.images import IMAGES
-from zelda_ci.storage.result_store import RunFolder, RunState
+from zelda_ci.storage.result_store import IMAGES, RunFolder, RunState
 from zelda_ci.workspace.workspaces import Workspaces
 
 if TYPE_CHECKING:
@@ -74,52 +70,46 @@ class JudgeRun:
         nonce = new_nonce()
         places = {"nonce": nonce, "mark": mark_of(nonce)}
         if workspace:
-            folders = {"workspace": workspace.path, "home": workspace.home, "tmp": workspace.tmp}
-            places |= {name: str(folder) for name, folder in folders.items()}
+            places |= {"workspace": str(workspace.path), "home": str(workspace.home), "tmp": str(workspace.tmp)}
         session = self.proxy.session(run_label=f"{self.label}@judge", budget_usd=None, placeholders=places)
+        refusal = JudgeError("The suite asks no judge.")
+
+        def make(model: str) -> Judge:
+            if (meter := self._meter) is None:
+                raise refusal
+            return anthropic_judge()(
+                base_url=meter.base_url,
+                token=meter.token,
+                model=model,
+                settings=suite.judge,
+                redact=redact,
+                price=pricing.cost_usd,
+                notify=self.notices.append,
+                time_limit=meter.wait.time_limit,
+                forms=metrics.forms(suite.metrics),
+            )
+
+        async def evaluate(evaluator: Evaluator) -> None:
+            self.results.append(await run_evaluator(evaluator, self.context, redact))
+
         async with AsyncExitStack() as stack:
-            make = partial(_refuse, JudgeError("The suite asks no judge."))
             try:
                 if metrics.ask_judge(suite):
                     self._meter = await stack.enter_async_context(session)
-                    make = partial(self._judge, self._meter)
             except ProxyError as problem:
                 # A replay without a recorded judge matters only to those who ask it.
-                make = partial(_refuse, JudgeError(problem.message, hint=problem.hint, code=problem.code))
+                refusal = JudgeError(problem.message, hint=problem.hint, code=problem.code)
             judge = JudgePanel(models_of(suite), suite.judge.context_tokens, make)
-
-            async def evaluate(evaluator: Evaluator) -> None:
-                self.results.append(await run_evaluator(evaluator, self.context, redact))
-
             async with anyio.create_task_group() as group:
                 for evaluator in metrics.judged(suite.metrics, JudgeServices(judge, nonce, redact)):
                     group.start_soon(evaluate, evaluator)
-
-    def _judge(self, meter: Meter, model: str) -> Judge:
-        suite = self.context.suite
-        return anthropic_judge()(
-            base_url=meter.base_url,
-            token=meter.token,
-            model=model,
-            settings=suite.judge,
-            redact=self.proxy.redact,
-            price=pricing.cost_usd,
-            notify=self.notices.append,
-            time_limit=meter.wait.time_limit,
-            forms=metrics.forms(suite.metrics),
-        )
 
     @property
     def usage(self) -> JudgeUsage | None:
         """What was used so far; nothing where no judge was asked."""
         api = self._meter.usage() if self._meter else None
-        if api is None or not api.requests:
-            return None
-        return JudgeUsage(**dict(api), notices=tuple(map(self.proxy.redact, self.notices)))
-
-
-def _refuse(why: JudgeError, _: str) -> Judge:
-    raise why
+        notices = tuple(map(self.proxy.redact, self.notices))
+        return JudgeUsage(**dict(api), notices=notices) if api and api.requests else None
 
 
 async def evaluate(label: str, context: EvalContext, tools: Tools, state: RunState) -> None:
@@ -187,20 +177,19 @@ async def _checks_by_command(context: EvalContext, tools: Tools) -> dict[str, Cr
     if workspace is None or not context.transcript.status.is_valid:
         return found
     for number, check in commands_of_checks(suite):
-        if context.unready:
-            decision = CheckDecision(CriterionVerdict.FAIL, context.unready)
-        else:
+        verdict, why = CriterionVerdict.FAIL, context.unready or ""
+        if not context.unready:
             limit = suite.command_timeout_seconds
             order = CommandRequest("test", check.command or (), limit, log=f"check-{number}")
             try:
                 done = (await tools.commands.run(workspace, order)).result.in_brief(tools.redact)
                 check_usable(f"checks: {check.text}", done, workspace.confinement.environment)
                 verdict = CriterionVerdict.PASS if done.exit_code == 0 else CriterionVerdict.FAIL
-                decision = CheckDecision(verdict, f"The command {ending(suite, done)}. {done.output}".strip())
+                why = f"The command {ending(suite, done)}. {done.output}".strip()
             except ZeldaError as problem:
                 # Nobody could run it: that says nothing of the session.
-                decision = CheckDecision(CriterionVerdict.NOT_JUDGED, problem.message)
-        found[tools.redact(check.text)] = judgement(check, decision, tools.redact)
+                verdict, why = CriterionVerdict.NOT_JUDGED, problem.message
+        found[tools.redact(check.text)] = judgement(check, tools.redact, verdict, why)
     return found
 
 
@@ -230,15 +219,14 @@ def checks(run: RunResult, redact: Redactor) -> tuple[SafeText, ...]:
             "them": report.ignored.kept,
         }
         lines += [redact(f"{about}: {some_of(names, MAX_NAMED)}.") for about, names in lists.items() if names]
-    result = run.evaluations.get(Metric.FUNCTIONAL_CORRECTNESS)
-    details = result.details if result else None
-    if result and (result.score is not None or isinstance(details, CorrectnessDetails)):
+    result, details = run.evaluations.get(Metric.FUNCTIONAL_CORRECTNESS), run.details(CorrectnessDetails)
+    if result and (result.score is not None or details):
         lines.append(result.reasoning)
-    if isinstance(details, CorrectnessDetails):
-        for name, done in (("buildCommand", details.build), ("testCommand", details.test)):
-            if done:
-                how = "ran into its time limit" if done.timed_out else f"ended with exit code {done.exit_code}"
-                lines.append(redact(f"{name} `{done.command}` {how}. The end of what it printed:\n{done.output}"))
+    done_by = {"buildCommand": details.build, "testCommand": details.test} if details else {}
+    for name, done in done_by.items():
+        if done:
+            how = "ran into its time limit" if done.timed_out else f"ended with exit code {done.exit_code}"
+            lines.append(redact(f"{name} `{done.command}` {how}. The end of what it printed:\n{done.output}"))
     return tuple(lines)
 
 
@@ -247,11 +235,7 @@ async def rejudge(
 ) -> BatchResult:
     """Judge stored runs again, one after the other; where that is wanted, once each judge has answered.
 
-    Returns:
-        What this judging came to: as stored, but with failures where they replaced nothing.
-
-    Raises:
-        ZeldaError: A judge does not answer, an override cannot be used, or a run cannot be read or written.
+    What it returns has failures even where they replaced nothing that is stored.
     """
     started_at = datetime.now(UTC)
     async with proxy:
@@ -259,9 +243,8 @@ async def rejudge(
             suites = [apply(run.result().config, overrides) for run in runs]
             await checking.check_judges(suites, proxy, emit)
         results = [await _rejudge(run, proxy, emit, overrides) for run in runs]
-    return BatchResult(
-        batch_id=results[0].batch_id, started_at=started_at, finished_at=datetime.now(UTC), runs=tuple(results)
-    )
+    now = datetime.now(UTC)
+    return BatchResult(batch_id=results[0].batch_id, started_at=started_at, finished_at=now, runs=tuple(results))
 
 
 async def judge_idle(
@@ -285,10 +268,7 @@ async def judge_idle(
 
 
 async def _rejudge(stored: RunFolder, proxy: ModelProxy, emit: Emit, overrides: Overrides) -> RunResult:
-    """Judge a run by its configuration and the overrides; the new verdicts take the place of the old ones.
-
-    A verdict that could not be had again does not replace one that is there.
-    """
+    """Judge a run by its configuration and the overrides; a verdict that could not be had again replaces none."""
     before, redact = stored.result(), proxy.redact
     run = before.replace(config=apply(before.config, overrides))
     transcript, offered = stored.transcript(), stored.manifest()

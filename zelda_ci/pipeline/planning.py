@@ -1,39 +1,56 @@
-"""Which trials run next, and what they cost.
-
-A fixed number, or two arms side by side until every suite is decided or the money is gone. Prices are those of trials
-that are stored.
-"""
+"""Which trials run next, a fixed number or side by side, and what they cost by those that are stored."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from statistics import median
 
-from zelda_ci.compare.schedule import (
-    NextTrials,
-    SuiteTrials,
-    Wanted,
-    next_trials,
-    of_stored,
-    to_decide,
-    trials_beside_all,
-    trials_to_come,
-)
+from zelda_ci.compare import schedule
+from zelda_ci.compare.schedule import SuiteTrials, Wanted
 from zelda_ci.compare.sides import RunMetrics
-from zelda_ci.domain.arms import Forecast, MoreTrials, SuiteArms, SuiteForecast, TrialPrice
 from zelda_ci.domain.outcome import at_a_glance
 from zelda_ci.domain.run import RunResult, StoredTrials
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.trials import DoneReason, Side, TrialPlan, plan_of, trials_alone
+from zelda_ci.domain.trials import (
+    DoneReason,
+    Forecast,
+    MoreTrials,
+    Side,
+    SuiteArms,
+    SuiteForecast,
+    TrialPlan,
+    TrialPrice,
+    plan_of,
+    trials_alone,
+)
 from zelda_ci.errors import StorageError
 from zelda_ci.events import Emit
-from zelda_ci.pipeline.tools import PlannedRun, label_of
 from zelda_ci.storage.result_store import ResultStore
+from zelda_ci.workspace.units import Variant
 
 # Newest trials of a suite that say what one costs; older ones may be of another prompt or model.
 MAX_PRICED = 20
+
+
+def label_of(suite: str, trial: int, side: Side = Side.HEAD) -> str:
+    """The label of one trial of several: names of suites have no @, so it is that of no other run."""
+    return f"{suite}@{'base-' if side is Side.BASE else ''}{trial}"
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One suite, one trial; no two runs of an invocation share a label, by which cassettes are found."""
+
+    suite: ResolvedSuite
+    trial: int
+    label: str
+    side: Side = Side.HEAD
+    look: int | None = None
+    """Of an adaptive plan."""
+    variant: Variant | None = None
+    """What is changed of the tested files for this run alone."""
 
 
 def known_prices(history: ResultStore, brought: Mapping[str, StoredTrials]) -> dict[str, TrialPrice]:
@@ -56,8 +73,7 @@ def known_prices(history: ResultStore, brought: Mapping[str, StoredTrials]) -> d
 class Budget:
     """The money of an invocation. What is under way may finish; no trial is started that would not fit.
 
-    A trial whose price nobody knows is started as long as something is left: who runs several at once waits for
-    the price of the first (`price_is_unknown`).
+    One whose price nobody knows is started as long as something is left: who runs several at once waits for the first.
     """
 
     limit_usd: float | None = None
@@ -83,8 +99,9 @@ class Budget:
         """Whether so many trials of each suite may be paid beside others that are planned."""
         if self.closed or self.limit_usd is None:
             return not self.closed
-        left = self.limit_usd - self.spent_usd - self._cost(beside)
-        return left > 0 and self._cost(trials) <= left
+        cost, planned = (sum(count * self.price(suite) for suite, count in it.items()) for it in (trials, beside))
+        left = self.limit_usd - self.spent_usd - planned
+        return left > 0 and cost <= left
 
     def start(self, suite: str) -> bool:
         """Whether a trial may start now; otherwise it is skipped."""
@@ -99,9 +116,6 @@ class Budget:
             self.spent_usd += run.whole_cost_usd
             if run.status.is_valid:
                 self._paid[suite].append(run.whole_cost_usd)
-
-    def _cost(self, trials: Counter[str]) -> float:
-        return sum(count * self.price(suite) for suite, count in trials.items())
 
     @property
     def reason(self) -> DoneReason:
@@ -122,14 +136,12 @@ def forecast(
     budget_usd: float | None = None,
     stored: Mapping[str, StoredTrials] | None = None,
 ) -> Forecast:
-    """The plan: of each suite the fewest and the most sessions, and what they cost by the known prices.
+    """The plan: of each suite the fewest and the most sessions beside stored ones, and what they cost by known prices.
 
-    As many `sides` run as often as it takes to compare them: both, the head alone, or none. Stored trials, by suite,
-    need not be run again. Without a budget of the whole, that of the suites counts.
+    As many `sides` run as often as it takes to compare them: both, the head alone, or none.
     """
     if sides:
-        known_trials = ((it, (stored or {}).get(it.name, StoredTrials())) for it in suites)
-        rows = trials_to_come([of_stored(it.name, it.trials, each, has_base=sides > 1) for it, each in known_trials])
+        rows = schedule.trials_to_come(states(suites, stored or {}, has_base=sides > 1))
     else:
         rows = {suite.name: (trials_alone(suite.trials),) * 2 for suite in suites}
     limits = {suite.name: suite.execution.max_cost_usd for suite in suites}
@@ -140,11 +152,17 @@ def forecast(
     return Forecast(suites=tuple(found), budget_usd=budget(suites, budget_usd))
 
 
-def budget(suites: Sequence[ResolvedSuite], given: float | None = None) -> float | None:
+def budget(suites: Iterable[ResolvedSuite], given: float | None = None) -> float | None:
     """Of the whole invocation: what was asked for, which may be nothing at all; else the smallest of the suites."""
-    plans = [plan_of(suite.trials) for suite in suites]
+    plans = (plan_of(suite.trials) for suite in suites)
     named = [plan.budget_usd for plan in plans if isinstance(plan, TrialPlan) and plan.budget_usd is not None]
     return min(named, default=None) if given is None else given
+
+
+def states(suites: Iterable[ResolvedSuite], stored: Mapping[str, StoredTrials], *, has_base: bool) -> list[SuiteTrials]:
+    """What is known of suites before any trial of this invocation."""
+    known = ((suite, stored.get(suite.name, StoredTrials())) for suite in suites)
+    return [schedule.of_stored(suite.name, suite.trials, trials, has_base=has_base) for suite, trials in known]
 
 
 @dataclass
@@ -164,7 +182,7 @@ class _Arms:
     @property
     def way(self) -> int:
         """Trials that are missing to the look that decides most suites, without those that are under way."""
-        return max(0, to_decide(self.state) - len(self.state.head) - len(self.state.base) - self.under_way)
+        return max(0, schedule.to_decide(self.state) - len(self.state.head) - len(self.state.base) - self.under_way)
 
     @property
     def missed(self) -> Counter[str]:
@@ -181,9 +199,8 @@ class Rounds:
     """The trials that run next, asked for whenever one is over.
 
     Where nothing is compared (`sides` is 0), each suite has a fixed number. Otherwise the schedule is asked about each
-    suite whose round is over, whatever the others do: suites are decided by themselves. A suite whose next look the
-    budget does not allow gets no further trial. Suites that another machine runs (`elsewhere`) are compared together
-    with these: each has its share of the error.
+    suite whose round is over, whatever the others do. One whose next look the budget does not allow gets no further
+    trial. Suites that another machine runs (`elsewhere`) are compared with these: each has its share of the error.
     """
 
     def __init__(
@@ -196,11 +213,8 @@ class Rounds:
         *,
         sides: int,
     ) -> None:
-        def known(suite: ResolvedSuite) -> SuiteTrials:
-            return of_stored(suite.name, suite.trials, stored.get(suite.name, StoredTrials()), has_base=sides > 1)
-
-        self._arms = {suite.name: _Arms(suite, known(suite)) for suite in suites}
-        self._elsewhere = list(map(known, elsewhere))
+        own, self._elsewhere = (states(each, stored, has_base=sides > 1) for each in (suites, elsewhere))
+        self._arms = {suite.name: _Arms(suite, state) for suite, state in zip(suites, own, strict=True)}
         self._has_looked_over_all = False
         self._emit, self._budget, self._is_compared = emit, budget, sides > 0
         self._fixed: Sequence[PlannedRun] = [
@@ -215,7 +229,7 @@ class Rounds:
             fixed, self._fixed = self._fixed, ()
             return fixed
         idle = {name for name, arms in self._arms.items() if arms.reason is None and not arms.under_way}
-        answer = next_trials(self._states, idle) if idle else NextTrials()
+        answer = schedule.next_trials(self._states, idle) if idle else schedule.NextTrials()
         for name, reason in answer.done.items():
             self._end(self._arms[name], reason)
         begun = self._begin(answer.wanted, keep=True)
@@ -230,11 +244,12 @@ class Rounds:
         if self._has_looked_over_all or any(it.under_way or it.reason in open_ends for it in self._arms.values()):
             return []
         self._has_looked_over_all = True
-        wanted = [trial for trial in trials_beside_all(self._states) if trial.suite in self._arms]
-        if not self._budget.fits(Counter(trial.suite for trial in wanted), self._planned):
+        wanted = [trial for trial in schedule.next_trials(self._states).wanted if trial.suite in self._arms]
+        counts = Counter(trial.suite for trial in wanted)
+        if not self._budget.fits(counts, self._planned):
             return []
-        for name, trials in _by_suite(wanted).items():
-            self._start(self._arms[name], trials)
+        for name in counts:
+            self._start(self._arms[name], wanted)
         return list(map(self._run, wanted))
 
     @property
@@ -253,34 +268,36 @@ class Rounds:
         To `keep` money, a suite waits unless it suffices to decide the suite, and those that went on before it: too
         little that is spread over all suites proves nothing.
         """
-        by_suite, budget, begun = _by_suite(wanted), self._budget, set[str]()
+        counts, budget, begun = Counter(trial.suite for trial in wanted), self._budget, set[str]()
         # Worst: by how often the head did not meet the criterion that it met least.
-        worst = {name: max(self._arms[name].missed.values(), default=0) for name in by_suite}
-        for name in sorted(by_suite, key=lambda name: worst[name], reverse=True):
-            arms, trials = self._arms[name], by_suite[name]
+        worst = {name: max(self._arms[name].missed.values(), default=0) for name in counts}
+        for name in sorted(counts, key=lambda name: worst[name], reverse=True):
+            arms = self._arms[name]
             going = [it for it in self._arms.values() if it is arms or (it.goes_on and it.reason is None)]
             if keep and not budget.fits(Counter({it.suite.name: it.way for it in going}), self._planned):
                 continue
-            if name not in budget.skipped and budget.fits(Counter({name: len(trials)}), self._planned):
-                self._start(arms, trials)
+            if name not in budget.skipped and budget.fits(Counter({name: counts[name]}), self._planned):
                 begun.add(name)
+                self._start(arms, wanted)
             else:
-                budget.skipped.setdefault(name, len(trials))
+                budget.skipped.setdefault(name, counts[name])
                 self._end(arms, budget.reason)
         return [self._run(trial) for trial in wanted if trial.suite in begun]
 
-    def _start(self, arms: _Arms, trials: Sequence[Wanted]) -> None:
-        arms.under_way = len(trials)
+    def _start(self, arms: _Arms, wanted: Sequence[Wanted]) -> None:
+        """Note that the trials of a suite begin, and say so where it has had some."""
+        looks, head = [trial.look for trial in wanted if trial.suite == arms.suite.name], arms.state.head
+        arms.under_way = len(looks)
         if arms.made or arms.reason:
             arms.goes_on = True
-            sides = Counter(trial.side for trial in trials)
-            judged = Counter(name for trial in arms.state.head for name in trial.outcomes)
+            sides = Counter(trial.side for trial in wanted if trial.suite == arms.suite.name)
+            judged = Counter(name for trial in head for name in trial.outcomes)
             more = MoreTrials(
                 suite=arms.suite.name,
                 head=sides[Side.HEAD],
                 base=sides[Side.BASE],
-                made=len(arms.state.head),
-                look=trials[0].look,
+                made=len(head),
+                look=looks[0],
                 looks=len(arms.state.looks),
                 missed=tuple((name, count, judged[name]) for name, count in arms.missed.most_common()),
             )
@@ -295,9 +312,8 @@ class Rounds:
         arms = self._arms[planned.suite.name]
         arms.under_way -= 1
         if result:
-            state, new = arms.state, {result.side: (RunMetrics(result),)}
-            heads, bases = (*state.head, *new.get(Side.HEAD, ())), (*state.base, *new.get(Side.BASE, ()))
-            arms.state = replace(state, head=heads, base=bases)
+            state, more, is_head = arms.state, (RunMetrics(result),), result.side is Side.HEAD
+            arms.state = replace(state, head=state.head + more) if is_head else replace(state, base=state.base + more)
             arms.made[result.side] += 1
 
     def _end(self, arms: _Arms, reason: DoneReason) -> None:
@@ -306,18 +322,8 @@ class Rounds:
             self._emit(arms.summary(reason))
 
     def ends(self) -> tuple[SuiteArms, ...]:
-        """How far each suite came; one that nothing ended was interrupted.
-
-        Where nothing is compared, only suites of which not all was begun: of the others everybody knows.
-        """
+        """How far each suite came; where nothing is compared, only those of which not all was begun."""
         compared = self._arms if self._is_compared else {}
         reasons = {name: arms.reason or DoneReason.INTERRUPTED for name, arms in compared.items()}
         reasons |= dict.fromkeys(self._budget.skipped, self._budget.reason)
         return tuple(self._arms[name].summary(reason, self._budget.skipped[name]) for name, reason in reasons.items())
-
-
-def _by_suite(wanted: Sequence[Wanted]) -> dict[str, list[Wanted]]:
-    found: dict[str, list[Wanted]] = defaultdict(list)
-    for trial in wanted:
-        found[trial.suite].append(trial)
-    return found

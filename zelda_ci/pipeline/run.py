@@ -1,9 +1,9 @@
 """One run: workspace, setup, session, changes, evaluation, result."""
 
 import platform
-import uuid
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from time import monotonic
@@ -12,9 +12,8 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci import __version__
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.manifest import ToolsManifest
-from zelda_ci.domain.run import Failure, RunResult, Versions
+from zelda_ci.domain.run import EvalContext, Failure, RunResult, Versions
 from zelda_ci.domain.session import SessionRecord, SessionStatus
 from zelda_ci.domain.trials import Side
 from zelda_ci.domain.workspace import Changes, IsolationReport, SettingFinding, Workspace
@@ -22,7 +21,6 @@ from zelda_ci.errors import ExecutionError, ZeldaError
 from zelda_ci.events import Phase, PhaseStarted, RunFinished, RunStarted, SessionProgressed, Warned
 from zelda_ci.execution import claude_code
 from zelda_ci.execution.doctor import refusals
-from zelda_ci.execution.launch import SessionRequest
 from zelda_ci.execution.manifest.loading import note_listings, resolve_loaded
 from zelda_ci.execution.manifest.pins import find_pins
 from zelda_ci.execution.manifest.scan import memory_lines, scan
@@ -33,9 +31,9 @@ from zelda_ci.model_proxy.policy import Allowed
 from zelda_ci.model_proxy.rate_limits import MAX_WAIT_SECONDS, RateLimitWait
 from zelda_ci.pipeline.evaluation import evaluate, update_isolation
 from zelda_ci.pipeline.fingerprints import TreeDigests, fingerprint_of, tree_digests
-from zelda_ci.pipeline.tools import PlannedRun, Tools
-from zelda_ci.storage.images import IMAGES, ImageFolder
-from zelda_ci.storage.result_store import RunState
+from zelda_ci.pipeline.planning import PlannedRun
+from zelda_ci.pipeline.tools import Tools, session_request
+from zelda_ci.storage.result_store import IMAGES, ImageFolder, RunState
 
 VERSIONS = Versions(zelda=__version__, agent_sdk=version("claude-agent-sdk"), python=platform.python_version())
 
@@ -89,11 +87,10 @@ class SuiteRun:
                 await self._store()
 
     def _begin(self) -> RunState:
-        now = datetime.now(UTC)
-        folder = self.tools.prepared.store.begin(self.suite.name, now)
+        now, prepared = datetime.now(UTC), self.tools.prepared
+        folder = prepared.store.begin(self.suite.name, now)
         self.run_id = folder.run_id
-        of_head = self.tools.prepared.order.variant if self.planned.side is Side.HEAD else None
-        variant = self.planned.variant or of_head
+        variant = self.planned.variant or (prepared.order.variant if self.planned.side is Side.HEAD else None)
         provisional = RunResult(
             run_id=folder.run_id,
             batch_id=self.batch_id,
@@ -108,7 +105,7 @@ class SuiteRun:
             finished_at=now,
             versions=VERSIONS,
             config=self.suite.redacted(self.redact),
-            replayed=self.tools.prepared.replayed,
+            replayed=prepared.replayed,
         )
         folder.announce(provisional)
         return RunState(folder, provisional, self.redact)
@@ -123,8 +120,7 @@ class SuiteRun:
         self.state.update(isolation=report)
         try:
             self.offered = await anyio.to_thread.run_sync(scan, workspace.root, workspace.path, self.redact, refusals)
-        except OSError as exc:
-            # That costs one metric.
+        except OSError as exc:  # that costs one metric
             self.emit(Warned(f"what the project offers the session is not known: {exc}", self.run_id))
         else:
             # No session of the run has what Claude Code refuses of the project's settings files.
@@ -138,7 +134,8 @@ class SuiteRun:
     async def _work(self, workspace: Workspace) -> None:
         try:
             try:
-                await self._set_up(workspace)
+                if self.suite.setup_command is not None:
+                    await self._set_up(workspace)
                 with self._phase(Phase.SESSION):
                     await self._run_session(workspace)
             except ZeldaError as exc:
@@ -178,18 +175,8 @@ class SuiteRun:
 
             meter.ends_at_call = suite.kind == "routing"
             meter.context.expected = await anyio.to_thread.run_sync(memory_lines, workspace, redact)
-            # Where the sandbox has no network, its own name of the proxy's socket.
-            socket = workspace.confinement.socket if suite.isolation.network.session == "none" else None
-            request = SessionRequest(
-                session_id=str(uuid.uuid4()),
-                prompt=suite.prompt,
-                workspace=workspace,
-                execution=suite.execution,
-                meter=meter,
-                pins=pins,
-                socket=socket,
-                keep_image=ImageFolder(state.folder.path, redact).keep if suite.judge.images else None,
-            )
+            keep_image = ImageFolder(state.folder.path, redact).keep if suite.judge.images else None
+            request = replace(session_request(suite, workspace, meter, pins), keep_image=keep_image)
             try:
                 self._end_session(await claude_code.run_session(request, on_record, redact), meter)
             finally:
@@ -229,8 +216,6 @@ class SuiteRun:
         self.state.update(status=status, failure=failure)
 
     async def _set_up(self, workspace: Workspace) -> None:
-        if self.suite.setup_command is None:
-            return
         with self._phase(Phase.SETUP):
             done = await self.tools.commands.set_up(workspace, self.suite)
         self.state.update(setup=done.in_brief(self.redact))

@@ -22,18 +22,17 @@ from zelda_ci.domain.comparison import (
     SuiteComparison,
     Verdict,
 )
-from zelda_ci.domain.details import CriterionVerdict, FulfillmentDetails
+from zelda_ci.domain.details import CommandResult, CorrectnessDetails, CriterionVerdict, FulfillmentDetails
 from zelda_ci.domain.measures import Measure, Metric, own_measure
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails
 from zelda_ci.report.builders.comparison import NOT_PROVEN, verdict_words
 from zelda_ci.report.builders.correctness import command_words
 from zelda_ci.report.builders.gate import BECAUSE, gate_sentence
-from zelda_ci.report.builders.usage import label, used
+from zelda_ci.report.builders.run import used
 from zelda_ci.report.ci_report import CiReport
-from zelda_ci.report.comment.folds import citation_place
+from zelda_ci.report.comment.view import citation_place
 from zelda_ci.report.text import inert, sentence, written
 from zelda_ci.report.words import ENDINGS
 
@@ -41,7 +40,7 @@ A_WEEK = 604_800
 MEASURED = "measured: the suite has no criteria and no commands, so that nothing could pass or fail"
 # Cases of a run that are named alike in every suite.
 SESSION, BUILD, TESTS, COVERAGE = "session", "build", "tests", "coverage"
-CORRECTNESS = f"score: {label(Metric.FUNCTIONAL_CORRECTNESS)}"
+CORRECTNESS = f"score: {own_measure(Metric.FUNCTIONAL_CORRECTNESS).heading}"
 # Characters of one text.
 MAX_TEXT_LENGTH = 20_000
 
@@ -221,7 +220,7 @@ def _cases(run: RunResult) -> Iterator[Case]:
             value = "" if result.score is None else f"{result.score:.1f} of 100. "
             said = f"{value}{result.reasoning}" or "not evaluated"
             tag, kind = "error" if result.failed else "failure", "evaluation" if result.failed else "correctness"
-            yield Case(f"score: {label(metric)}", tag, said, said, kind)
+            yield Case(f"score: {own_measure(metric).heading}", tag, said, said, kind)
 
 
 def _session(run: RunResult) -> Case:

@@ -7,7 +7,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from zelda_ci.report.model import Cell, CiView, Details, Line, Tone
+from zelda_ci.report.model import Cell, CiView, Tone
 from zelda_ci.report.text import address, code, escape_markdown, html, sentence
 
 # GitHub takes 65,536; the marker lines come on top.
@@ -71,25 +71,10 @@ def render_drifts(issue: Mapping[str, Any]) -> str:
     return text
 
 
-def render_fork_notice() -> str:
-    """What a pull request of a fork is told when there is no key to run with."""
-    return render("fork_notice.md.j2")
-
-
 def render_refused(title: str, sentences: Iterable[str]) -> str:
     """What turns the check red without any session; empty where nothing does."""
     lines = "".join(f"- {escape_markdown(each)}.\n" for each in sentences)
     return f"### Zelda: {title}\n\n{lines}\n" if lines else ""
-
-
-def render_context(size: Line, details: Details) -> str:
-    """What steering takes of the context, for a comment of its own."""
-    return render("context.md.j2", line=size, details=details)
-
-
-def render_no_suites() -> str:
-    """What a pull request is told where there are no suites yet."""
-    return render("no_suites.md.j2")
 
 
 def render_nothing_to_run(notes: Iterable[str], label: str) -> str:

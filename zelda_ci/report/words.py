@@ -10,7 +10,7 @@ from zelda_ci.report.model import Cell, Tone
 
 
 @dataclass(frozen=True)
-class OutcomeWords:
+class Words:
     """An outcome as a badge, as a word in a sentence, for several, and what an exit code with it means."""
 
     badge: str
@@ -31,25 +31,21 @@ class OutcomeWords:
 
 
 # The gravest first.
-OUTCOMES: Mapping[Outcome, OutcomeWords] = {
-    Outcome.INTERRUPTED: OutcomeWords("STOP", "interrupted", "interrupted", Tone.WARN, "interrupted"),
-    Outcome.BROKEN: OutcomeWords("ERROR", "error", "errors", Tone.BAD, "Zelda could not do its work"),
-    Outcome.INCOMPLETE: OutcomeWords(
-        "INCOMPLETE", "INCOMPLETE", "INCOMPLETE", Tone.BAD, "not everything could be judged"
-    ),
-    Outcome.FAILED: OutcomeWords("FAIL", "failed", "failed", Tone.BAD, "evaluations ran and something failed"),
-    Outcome.PASSED: OutcomeWords("PASS", "passed", "passed", Tone.GOOD, "all well"),
-    Outcome.MEASURED: OutcomeWords("MEASURED", "measured", "measured", Tone.NEUTRAL),
+OUTCOMES: Mapping[Outcome, Words] = {
+    Outcome.INTERRUPTED: Words("STOP", "interrupted", "interrupted", Tone.WARN, "interrupted"),
+    Outcome.BROKEN: Words("ERROR", "error", "errors", Tone.BAD, "Zelda could not do its work"),
+    Outcome.INCOMPLETE: Words("INCOMPLETE", "INCOMPLETE", "INCOMPLETE", Tone.BAD, "not everything could be judged"),
+    Outcome.FAILED: Words("FAIL", "failed", "failed", Tone.BAD, "evaluations ran and something failed"),
+    Outcome.PASSED: Words("PASS", "passed", "passed", Tone.GOOD, "all well"),
+    Outcome.MEASURED: Words("MEASURED", "measured", "measured", Tone.NEUTRAL),
 }
 
 # How a session ended.
 ENDINGS: Mapping[SessionStatus, str] = {
-    SessionStatus.COMPLETED: "completed",
+    **{status: status.value for status in SessionStatus},
     SessionStatus.MAX_TURNS: "ran out of turns",
     SessionStatus.BUDGET_EXCEEDED: "reached its cost limit",
     SessionStatus.TIMED_OUT: "timed out",
-    SessionStatus.FAILED: "failed",
-    SessionStatus.INTERRUPTED: "interrupted",
 }
 
 

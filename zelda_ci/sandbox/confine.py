@@ -11,12 +11,11 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from zelda_ci.domain.suite import MODEL_CREDENTIALS, Command, IsolationLevel, IsolationSettings, ResolvedSuite
-from zelda_ci.domain.variables import MARKER
-from zelda_ci.domain.workspace import PHASES, CommandPhase, Confinement
+from zelda_ci.domain.workspace import MARKER, PHASES, CommandPhase, Confinement
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.sandbox import bubblewrap, closed_folders, daemons, kernel, levels, programs, readable_paths
-from zelda_ci.sandbox.bubblewrap import SandboxMounts
+from zelda_ci.sandbox import kernel, levels, programs, readable_paths
 from zelda_ci.sandbox.levels import Offered
+from zelda_ci.sandbox.programs import SandboxMounts
 from zelda_ci.sandbox.readable_paths import PrivateFolders
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 
@@ -56,7 +55,7 @@ class Needs:
 
     def reaches(self, path: Path) -> bool:
         """Whether the run's user gets to what it may read at a path."""
-        return self.level != "uid" or closed_folders.is_within_reach(path, self.private.base)
+        return self.level != "uid" or readable_paths.is_within_reach(path, self.private.base)
 
 
 def confine(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) -> Confinement:
@@ -69,7 +68,7 @@ def confine(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) 
     session_variables = {"BUN_OPTIONS": programs.unreadable()} if sys.platform == "linux" else {}
     if needs.level == "none":
         return Confinement(supervisor, environment, session_variables=session_variables)
-    for name in bubblewrap.PRIVATE:
+    for name in programs.PRIVATE:
         (run.private / name).mkdir(parents=True, exist_ok=True)
     prefix, shell = _shells(run, environment, needs)
     # What comes from the tested tree or the suite decides neither what is read nor who confines.
@@ -103,7 +102,7 @@ def confine(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) 
         session_variables={**session_variables, "ZELDA_CONFINED": "1"},
         shell_prefix=prefix,
         shell=shell,
-        socket=bubblewrap.INNER_SOCKET if maker and needs.socket else needs.socket,
+        socket=programs.INNER_SOCKET if maker and needs.socket else needs.socket,
         uid=needs.uid,
     )
 
@@ -129,14 +128,14 @@ def _start(phase: CommandPhase, needs: Needs, mounts: SandboxMounts, maker: str 
         policy |= {"uid": needs.uid, "hidden": [] if is_used else [SOCKETS]}
     if (abi := kernel.version()) >= kernel.MIN_LANDLOCK_ABI:
         # The system's, which are the run's own ones; or as a guest, beside others.
-        places = [place for place in bubblewrap.TEMPORARY if maker or not needs.private.is_private(place)]
+        places = [place for place in programs.TEMPORARY if maker or not needs.private.is_private(place)]
         writable = [*mounts.writable, *(places if own else ())]
         policy["landlock"] = kernel.policy(abi, mounts.readable, writable, internet=sockets, terminals=own)
     if maker is None:
         return programs.inside(policy, anybody=needs.uid is not None)
     # The proxy's socket is the session's alone.
     visible = mounts if phase == "session" else replace(mounts, socket=None)
-    options = bubblewrap.bubblewrap_options(visible, internet=internet)
+    options = programs.bubblewrap_options(visible, internet=internet)
     if maker == levels.OWN:
         return programs.inside(policy, world=options)
     return [maker, *options, "--", *programs.inside(policy)]
@@ -190,7 +189,7 @@ class Isolation:
         settings = suite.isolation
         level = levels.choose_level(self.offered, settings.level, settings.require, unsafe=self.unsafe)
         if not self.unsafe:
-            daemons.refuse_reachable(level, self.sockets)
+            levels.refuse_reachable(level, self.sockets)
         return level
 
 

@@ -16,7 +16,6 @@ from zelda_ci.errors import LockError, WorkspaceError
 from zelda_ci.files import locks
 from zelda_ci.process import removal
 from zelda_ci.sandbox import programs
-from zelda_ci.sandbox.bubblewrap import TEMPORARY
 from zelda_ci.sandbox.launcher import leftovers
 from zelda_ci.sandbox.levels import USERS
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
@@ -71,7 +70,7 @@ def sweep(base: Path) -> None:
 def remove_leftovers(uid: int) -> None:
     """Remove what a run's user has left beyond its folder: build and tests have the number, and another run may."""
     # Others make and remove files there meanwhile, and a hostile tree may be deeper than Python's stack.
-    places = [*map(str, TEMPORARY), "-mindepth", "1", "-maxdepth", "1", "-user", str(uid)]
+    places = [*map(str, programs.TEMPORARY), "-mindepth", "1", "-maxdepth", "1", "-user", str(uid)]
     removals = [["find", *places, "-exec", "rm", "-rf", "--", "{}", "+"]]
     if leftovers.owned(uid):
         # Becomes the user itself: Python may lie where the user cannot start it.

@@ -8,8 +8,8 @@ from functools import cache
 from itertools import takewhile
 from typing import Literal
 
-from zelda_ci.domain.fingerprint import Steers
 from zelda_ci.domain.kinds import CLAUDE, KINDS, MEMORY_FALLBACKS, MEMORY_FILES, SKILL_FILE, is_memory, may_steer
+from zelda_ci.domain.run import Steers
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.files import globs
 
@@ -167,10 +167,8 @@ def is_code(path: str) -> bool:
 
 
 def steering_effect(change: FileChange, folder: str) -> Effect:
-    """The effect of a file that steers by its name or place: on all, but for texts that are loaded on demand.
-
-    Sessions begin in `folder`.
-    """
+    """The effect of a file that steers by its name or place: on all, but for texts that are loaded on demand."""
+    # Sessions begin in `folder`.
     path, sides = change.path, [side for side in (change.before, change.after) if side]
     *folders, name = path.split("/")
     home = folders[: folders.index(CLAUDE)] if CLAUDE in folders else folders

@@ -7,10 +7,18 @@ from posixpath import dirname
 
 from zelda_ci.domain.details import RuleVerdict, ToolUsageDetails
 from zelda_ci.domain.kinds import CALLED, ItemKind, skill
-from zelda_ci.domain.manifest import ManifestItem, ToolsManifest
+from zelda_ci.domain.manifest import (
+    ManifestItem,
+    SteeringCoverage,
+    SuiteCoverage,
+    SuiteUse,
+    ToolsManifest,
+    Unit,
+    UnitCoverage,
+    UnitUse,
+)
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import HookRan, SessionTranscript, UserSaid
-from zelda_ci.domain.steering import SteeringCoverage, SuiteCoverage, SuiteUse, Unit, UnitCoverage, UnitUse
 from zelda_ci.execution.manifest.loading import TOUCHING, touched
 from zelda_ci.metrics.calls import PATH_WORD, texts_of
 from zelda_ci.redact import Redactor
@@ -30,10 +38,8 @@ _PRINTED = re.compile(
 def with_felt(
     run: RunResult, manifest: ToolsManifest | None, transcript: SessionTranscript, redact: Redactor
 ) -> RunResult:
-    """A run with what its session felt of the files that steer it, unless that is not known, or it broke off.
-
-    It is seen by what the session had, did and changed, and by the judge's remarks.
-    """
+    """A run with what its session felt of the files that steer it, unless that is not known, or it broke off."""
+    # It is seen by what the session had, did and changed, and by the judge's remarks.
     if manifest is None or not run.status.is_valid:
         return run
     judged = run.details(ToolUsageDetails) or ToolUsageDetails()

@@ -221,10 +221,8 @@ class Graph:
                     self._name(path, file, is_listed=True)
 
     def _note_runner(self, path: str, mention: Mention) -> None:
-        """Note a program that runs what a file says: that file, and the programs in it.
-
-        Commands do not say which files these are, so trials cannot tell who ran them.
-        """
+        """Note a program that runs what a file says: that file, and the programs in it."""
+        # Commands do not say which files these are, so trials cannot tell who ran them.
         for name in RUNNERS[mention.word]:
             for file in self.tree.meant(Mention(name, "names"), path):
                 if mention.how == "names" or (name in MANIFESTS and path.endswith(DOCUMENT_ENDINGS)):

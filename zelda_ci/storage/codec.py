@@ -29,11 +29,7 @@ def encode(record: Record, *, indent: int | None = None) -> bytes:
 
 
 def decode(model: type[Stored], data: bytes, name: str) -> Stored:
-    """The record in a whole file, by the name that messages call it; unknown keys are ignored.
-
-    Raises:
-        UnreadableError: The file is damaged, foreign or of a newer Zelda.
-    """
+    """The record in a whole file, by its name in messages; raises `UnreadableError`. Unknown keys are ignored."""
     try:
         return model.model_validate_json(data)
     except ValidationError as problem:

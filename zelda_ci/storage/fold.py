@@ -17,7 +17,6 @@ def transcript_of(
     The blocks of one response share a message id and a thread: they become one turn, at the place of the first.
     Results join their calls; a result without a call stays an entry of its own, a call without a result has no output.
     Of several init and result messages the last tells most: servers have connected, and costs add up over them.
-    A session without a time lasted until its last record.
     """
     started: session.Started | None = None
     ended: session.Ended | None = None
@@ -128,8 +127,8 @@ class _OpenTurn:
 def _arranged(entries: Sequence[_OpenTurn | session.Entry]) -> Iterator[_OpenTurn | session.Entry]:
     """The main thread in the order of time, with each sub-agent's whole thread behind the turn that called it.
 
-    Which of several threads speaks first is a matter of milliseconds, and so is which of several hooks ends first: in
-    the order of time, the same session would read otherwise each time, and its turns would have other numbers.
+    Which of several threads or hooks comes first is a matter of milliseconds: in the order of time, the same session
+    would read otherwise each time, and its turns would have other numbers.
     """
     calls = {call for entry in entries if isinstance(entry, _OpenTurn) for call in entry.calls}
     threads: dict[str | None, list[_OpenTurn | session.Entry]] = {None: []}

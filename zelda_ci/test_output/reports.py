@@ -106,10 +106,8 @@ def _read_attributes(root: Element, name: str, outcome: str) -> Iterator[CaseOut
 
 
 def _read_junit(root: Element) -> Iterator[CaseOutcome]:
-    """Every test of a report, in order, from the tests themselves: totals in attributes are often wrong.
-
-    Tests are looked for at any depth: some runners nest suites, some leave tests outside of every suite.
-    """
+    """Every test of a report, in order, from the tests themselves: totals in attributes are often wrong."""
+    # Tests are looked for at any depth: some runners nest suites, some leave tests outside of every suite.
     parents = {case: suite for suite in root.iter("testsuite") for case in suite.findall("testcase")}
     for case in root.iter("testcase"):
         suite, group, name = (parents.get(case, root).get("name"), case.get("classname") or "", case.get("name") or "")

@@ -61,12 +61,10 @@ class ContentsFinder:
     is_base: bool
     """Whether the tested commit is not the one that is checked out."""
     known: dict[str, bytes] = field(default_factory=dict)
-    """Objects that were read."""
     parts: list[Submodule | LargeFile] = field(default_factory=list)
     absent: dict[str, str] = field(default_factory=dict)
-    """Submodules that are not there, and why."""
+    """Submodules that are not there, and why; and in the next, files of Git LFS whose content is not."""
     pointers: dict[str, str] = field(default_factory=dict)
-    """Files of Git LFS whose content is not there."""
     filters: set[str] = field(default_factory=set)
     """Content filters that the trees' attributes name."""
     changed: list[str] = field(default_factory=list)

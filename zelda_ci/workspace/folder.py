@@ -20,7 +20,7 @@ from pathlib import Path
 import anyio
 
 from zelda_ci.domain.kinds import KINDS, ItemKind
-from zelda_ci.domain.variables import MARKER
+from zelda_ci.domain.workspace import MARKER
 from zelda_ci.errors import LockError, WorkspaceError
 from zelda_ci.files import locks
 from zelda_ci.process import removal

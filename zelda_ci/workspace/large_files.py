@@ -32,7 +32,6 @@ class LargeFile:
     """A file whose content lies elsewhere."""
 
     path: str
-    """From the top of the tested tree."""
     mode: str
     name: str
     """Git's name for the pointer."""

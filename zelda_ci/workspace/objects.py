@@ -65,7 +65,6 @@ class Objects(AsyncExitStack):
         super().__init__()
         self._git, self.known = git, {} if known is None else known
         self.missing = set[str]()
-        """What the repository lacks."""
         self._pipes: tuple[ByteSendStream, BufferedByteReceiveStream] | None = None
 
     async def read(

@@ -53,7 +53,6 @@ NAMES = re.compile(
 )
 # Files whose head decides.
 TELLING = re.compile(r".*\.(pem|crt|cer|json|ya?ml)|\.npmrc|\.yarnrc(\.yml)?|pip\.conf|\.?[^.]*", re.DOTALL)
-
 # RE2 takes no longer for a text that was made to be searched slowly. A text need not be UTF-8.
 BYTES = re2.Options()
 BYTES.encoding = re2.Options.Encoding.LATIN1

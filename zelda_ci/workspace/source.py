@@ -51,7 +51,6 @@ class Submodule:
     """A submodule that is checked out."""
 
     path: str
-    """From the top of the tested tree."""
     name: str
     """The commit that the tree around it names."""
     content: str
@@ -75,13 +74,11 @@ class Project:
     commit: str = ""
     """The commit that workspaces check out: the tested one, or of a folder without Git one of Zelda's own."""
     files: tuple[TreeFile, ...] = ()
-    """Files of the tested commit."""
     parts: tuple[Submodule | LargeFile, ...] = ()
     """What the checkout has of what the tested commit only names, sorted by path."""
     filters: frozenset[str] = frozenset()
     """Content filters that its attributes name, other than that of Git LFS."""
     known: dict[str, bytes] = field(default_factory=dict)
-    """Objects of the tested commit that were read."""
 
     @property
     def notes(self) -> Iterator[str]:

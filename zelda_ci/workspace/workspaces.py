@@ -16,11 +16,18 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci import process
+from zelda_ci.domain.details import CommandResult
 from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.suite import Command, ResolvedSuite
-from zelda_ci.domain.test_run import CommandResult
-from zelda_ci.domain.variables import MARKER
-from zelda_ci.domain.workspace import Changes, CommandPhase, Confinement, SuiteFinder, Workspace, WorkspaceSource
+from zelda_ci.domain.workspace import (
+    MARKER,
+    Changes,
+    CommandPhase,
+    Confinement,
+    SuiteFinder,
+    Workspace,
+    WorkspaceSource,
+)
 from zelda_ci.errors import WorkspaceError, ZeldaError
 from zelda_ci.process import Launch, OutputBuffer, followed
 from zelda_ci.redact import Redactor, SafeText

@@ -3,7 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
-from zelda_ci.cli.explain import explain
+from zelda_ci.cli.commands import explain
 from zelda_ci.errors import ConfigError, ZeldaError, explanations
 
 

@@ -8,7 +8,7 @@ from random import Random
 from statistics import median
 
 from zelda_ci.compare.attribution import Arm, Search
-from zelda_ci.compare.exact_tests import permutation_test, significant
+from zelda_ci.compare.inference import permutation_test, significant
 
 TRIALS = 10
 

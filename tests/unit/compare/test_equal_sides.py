@@ -18,9 +18,8 @@ from zelda_ci.domain.comparison import (
     MeasureDelta,
     Verdict,
 )
-from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.measures import Measure
-from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.domain.run import BatchResult, Fingerprint, RunResult
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
 from zelda_ci.pipeline.comparing import Compared, compare_sides
 from zelda_ci.report.builders.comparison import certainty

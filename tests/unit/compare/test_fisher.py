@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zelda_ci.compare.exact_tests import fisher_exact
+from zelda_ci.compare.inference import fisher_exact
 
 SIZES = [(1, 1), (1, 10), (3, 3), (7, 4), (8, 8)]
 

@@ -6,7 +6,7 @@ from statistics import fmean, stdev, variance
 
 import pytest
 
-from zelda_ci.compare.intervals import of_means, of_pairs, of_pass_rates, student_t_quantile, student_t_upper
+from zelda_ci.compare.inference import of_means, of_pairs, of_pass_rates, student_t_quantile, student_t_upper
 
 
 def outcomes(passed: int, trials: int) -> tuple[float, ...]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zelda_ci.compare.exact_tests import ALPHA, Hypothesis, OneSided, adjust, fisher_exact, reachable, significant
+from zelda_ci.compare.inference import ALPHA, Hypothesis, OneSided, adjust, fisher_exact, reachable, significant
 
 probabilities = st.floats(1e-6, 1)
 

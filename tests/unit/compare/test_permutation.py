@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zelda_ci.compare.exact_tests import (
+from zelda_ci.compare.inference import (
     ENUMERATED,
     Tails,
     fisher_exact,

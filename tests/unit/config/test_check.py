@@ -171,7 +171,7 @@ def test_an_unknown_key_is_told_with_what_was_probably_meant_or_where_it_belongs
 
 @pytest.mark.parametrize("model", [ProjectConfig, SuiteConfig])
 def test_every_key_is_described_in_a_sentence_and_none_has_the_name_of_a_credential(model):
-    assert [key.dotted for key in keys(model) if not (key.field.description or "").endswith(".")] == []
+    assert [key.dotted for key in keys(model) if not key.description.endswith(".")] == []
     assert [key.name for key in keys(model) if is_secret_name(key.name)] == []
 
 

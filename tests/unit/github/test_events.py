@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from tests.support.events import BASE, HEAD, MERGE, TIP, payload, variables
-from zelda_ci.ci.acceptances import pull_request_in
-from zelda_ci.ci.checkout import Checkout
-from zelda_ci.ci.event import BaselineTarget, Decision, decide, decide_requested
+from zelda_ci.ci.conversation import pull_request_in
+from zelda_ci.ci.event import BaselineTarget, Checkout, Decision, decide, decide_requested
 from zelda_ci.ci.settings import Event, read_action_settings
 from zelda_ci.errors import ConfigError
 

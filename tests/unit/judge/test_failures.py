@@ -4,7 +4,7 @@ import pytest
 
 from tests.builders import safe
 from zelda_ci.judge.base import PromptTooLongError
-from zelda_ci.judge.failures import of_status
+from zelda_ci.judge.conversation import failure_of_status
 
 STATUSES: dict[int, str] = {
     302: "JUDGE_NOT_AN_API",
@@ -28,7 +28,7 @@ STATUSES: dict[int, str] = {
 
 def test_each_status_has_its_code_and_quotes_the_server() -> None:
     for status, code in STATUSES.items():
-        found = of_status(status, safe("the server's own words"))
+        found = failure_of_status(status, safe("the server's own words"))
         assert found.code == code
         assert f"(HTTP {status}): the server's own words" in found.message
 
@@ -42,10 +42,10 @@ def test_each_status_has_its_code_and_quotes_the_server() -> None:
     ],
 )
 def test_a_prompt_that_is_too_long_is_told_by_the_phrases_of_the_api(words: str) -> None:
-    assert isinstance(of_status(400, safe(words)), PromptTooLongError)
-    assert of_status(422, safe(words)).code == "JUDGE_REQUEST_REFUSED"
+    assert isinstance(failure_of_status(400, safe(words)), PromptTooLongError)
+    assert failure_of_status(422, safe(words)).code == "JUDGE_REQUEST_REFUSED"
 
 
 @pytest.mark.parametrize("words", ["context_management: Extra inputs are not permitted", "thinking is too long ago"])
 def test_another_refusal_that_speaks_of_context_or_length_is_a_refusal(words: str) -> None:
-    assert of_status(400, safe(words)).code == "JUDGE_REQUEST_REFUSED"
+    assert failure_of_status(400, safe(words)).code == "JUDGE_REQUEST_REFUSED"

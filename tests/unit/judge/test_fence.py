@@ -5,7 +5,7 @@ import pytest
 from tests.support.hostile import HOSTILE
 from zelda_ci.judge.base import JudgeQuestion, repeated
 from zelda_ci.judge.characters import spelled
-from zelda_ci.judge.prompts import fence, mark_of, new_nonce
+from zelda_ci.judge.rendering import fence, mark_of, new_nonce
 
 NONCE = "0123456789abcdef" * 2
 

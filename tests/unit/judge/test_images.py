@@ -19,8 +19,7 @@ from zelda_ci.judge import images as seen
 from zelda_ci.judge.base import JudgeQuestion, common_prefix
 from zelda_ci.judge.conversation import Conversation
 from zelda_ci.judge.images import SessionImages
-from zelda_ci.judge.prompts import fence, mark_of, new_nonce
-from zelda_ci.judge.rendering import units
+from zelda_ci.judge.rendering import fence, mark_of, new_nonce, units
 from zelda_ci.metrics.evidence import Sources, look_up
 from zelda_ci.redact import Redactor
 

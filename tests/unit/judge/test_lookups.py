@@ -10,7 +10,7 @@ from tests.builders import session
 from zelda_ci.files import untrusted
 from zelda_ci.judge import lookups
 from zelda_ci.judge.lookups import SessionLookups
-from zelda_ci.judge.prompts import new_nonce
+from zelda_ci.judge.rendering import new_nonce
 from zelda_ci.redact import Redactor, Secret
 
 NONCE = new_nonce()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from zelda_ci.judge.workspace import MAX_PATTERN_LENGTH, FinalTree, LookupFailedError, expression
+from zelda_ci.judge.lookups import MAX_PATTERN_LENGTH, FinalTree, LookupFailedError, expression
 
 
 @pytest.fixture

@@ -8,10 +8,9 @@ import pytest
 
 from tests.builders import session
 from tests.support.cited import place
-from zelda_ci.judge import workspace
-from zelda_ci.judge.workspace import FinalTree
-from zelda_ci.metrics import absence
-from zelda_ci.metrics.evidence import Criterion, Sources, look_up
+from zelda_ci.judge import lookups
+from zelda_ci.judge.lookups import FinalTree
+from zelda_ci.metrics.evidence import Criterion, Sources, look_up, objection_to_absence
 
 PATCH = """\
 diff --git a/a.py b/a.py
@@ -41,7 +40,7 @@ def tree(tmp_path: Path) -> Path:
 
 def objection(root: Path | None, claim: str, patch: str | None = PATCH) -> str | None:
     calls = session("Bash git commit", "Read a.py").tool_calls
-    return absence.objection(FinalTree(root) if root else None, patch, calls, place(f"absent: {claim}"))
+    return objection_to_absence(FinalTree(root) if root else None, patch, calls, place(f"absent: {claim}"))
 
 
 @pytest.mark.parametrize(
@@ -110,15 +109,15 @@ def test_links_pipes_and_closed_folders_are_not_looked_through_and_said(tree, tm
 
 def test_more_than_is_looked_through_is_said(tree, monkeypatch):
     with (tree / "src" / "huge.js").open("wb") as file:
-        file.truncate(workspace.MAX_FILE_BYTES + 1)
+        file.truncate(lookups.MAX_FILE_BYTES + 1)
     assert "huge.js could not be looked through" in (objection(tree, "TODO in src/**") or "")
     assert objection(tree, "TODO in docs/**") is None
-    monkeypatch.setattr(workspace, "MAX_ENTRIES", 3)
+    monkeypatch.setattr(lookups, "MAX_ENTRIES", 3)
     assert "too many files" in (objection(tree, "TODO in docs/**") or "")
 
 
 def test_an_absence_is_cited_like_a_place(tree):
-    sources = Sources(absent=partial(absence.objection, FinalTree(tree), PATCH, ()))
+    sources = Sources(absent=partial(objection_to_absence, FinalTree(tree), PATCH, ()))
     assert look_up(place("absent: TODO in src/**"), sources).problem is None
     assert "has it" in (look_up(place("absent: console.log in **"), sources).problem or "")
     assert "gone" in (look_up(place("absent: TODO in **"), Sources()).problem or "")
@@ -148,7 +147,7 @@ def test_an_absence_is_cited_like_a_place(tree):
 )
 def test_an_absence_alone_proves_a_criterion_that_names_what_is_absent_and_where(tree, criterion, claim, is_proof):
     calls = session("Bash git commit").tool_calls
-    sources = Sources(absent=partial(absence.objection, FinalTree(tree), PATCH, calls))
+    sources = Sources(absent=partial(objection_to_absence, FinalTree(tree), PATCH, calls))
     citing = look_up(place(f"absent: {claim}"), sources, Criterion(criterion))
     assert citing.problem is None
     assert (citing.weakness is None) is is_proof

@@ -5,9 +5,8 @@ import pytest
 
 from tests.builders import session
 from tests.support.cited import place
-from zelda_ci.metrics.citable import patch_lines, sections
+from zelda_ci.metrics.citable import Standing, patch_lines, sections
 from zelda_ci.metrics.evidence import Sources, look_up
-from zelda_ci.metrics.quotes import Standing
 from zelda_ci.metrics.requirement_fulfillment import Verdicts
 from zelda_ci.metrics.tool_usage import ToolFindings
 

@@ -4,8 +4,8 @@ import pytest
 
 from tests.support.cited import place
 from tests.unit.metrics.test_proof import RUN, sources
+from zelda_ci.metrics.citable import Line, Passage, Standing, shortcoming
 from zelda_ci.metrics.evidence import look_up
-from zelda_ci.metrics.quotes import Line, Passage, Standing, shortcoming
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,12 @@ from pathlib import Path
 from tests.builders import safe, session, suite
 from tests.support.cited import place
 from tests.support.steered import workspace_in
-from zelda_ci.domain.context import EvalContext
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import ApiUsage
 from zelda_ci.domain.workspace import Changes
-from zelda_ci.judge.prompts import new_nonce
-from zelda_ci.judge.workspace import FinalTree
-from zelda_ci.metrics.evidence import look_up
-from zelda_ci.metrics.gathering import MAX_FILE_BYTES, NO_CHANGES, UNKNOWN, JudgeEvidence, gather, read_files
+from zelda_ci.judge.lookups import FinalTree
+from zelda_ci.judge.rendering import new_nonce
+from zelda_ci.metrics.evidence import MAX_FILE_BYTES, NO_CHANGES, UNKNOWN, JudgeEvidence, gather, look_up, read_files
 from zelda_ci.redact import Redactor
 
 

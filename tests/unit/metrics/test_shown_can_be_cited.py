@@ -12,14 +12,12 @@ from hypothesis import strategies as st
 from tests.builders import safe, session, suite
 from tests.support.cited import place
 from tests.support.hostile import HOSTILE
-from zelda_ci.domain.context import EvalContext
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import ApiUsage, HookRan, Noticed, SessionTranscript, UserSaid
 from zelda_ci.domain.workspace import Changes
-from zelda_ci.judge.prompts import fence, mark_of
-from zelda_ci.judge.rendering import units
-from zelda_ci.metrics.evidence import Sources, look_up
-from zelda_ci.metrics.gathering import gather
-from zelda_ci.metrics.quotes import plain
+from zelda_ci.judge.rendering import fence, mark_of, units
+from zelda_ci.metrics.citable import plain
+from zelda_ci.metrics.evidence import Sources, gather, look_up
 from zelda_ci.redact import Redactor
 
 NONCE = "0123456789abcdef0123456789abcdef"

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from tests.builders import safe, session, suite
 from tests.support.judges import ScriptedJudge, asked_about, broken, finds, use, uses
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import RuleVerdict, ToolUsageDetails
 from zelda_ci.domain.kinds import ItemKind, Shown
 from zelda_ci.domain.manifest import ManifestItem, ToolsManifest
 from zelda_ci.domain.measures import EvalResult
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import ApiUsage, SessionStatus, SessionTranscript
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import JudgeQuestion
-from zelda_ci.judge.prompts import mark_of, new_nonce
+from zelda_ci.judge.rendering import mark_of, new_nonce
 from zelda_ci.metrics.base import JudgeServices, run_evaluator
 from zelda_ci.metrics.tool_usage import COUNTED, ToolUsage, Use, score
 

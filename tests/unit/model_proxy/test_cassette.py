@@ -5,16 +5,16 @@ import pytest
 
 from tests.support.scripted_replies import ApiRequest, Message, Tokens, events, text, tool_calls
 from zelda_ci.errors import ProxyError
-from zelda_ci.model_proxy.cassettes.cassette import (
+from zelda_ci.model_proxy.cassettes import (
     MAX_RECORDING_BYTES,
     Cassette,
     Exchange,
-    RecordedRequest,
     joined,
     load,
     played,
     write,
 )
+from zelda_ci.model_proxy.session_texts import RecordedRequest
 from zelda_ci.redact import Redactor
 
 SAFE = Redactor()
@@ -107,12 +107,12 @@ def streamed(reply: Message) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("reply", [REPLY, text("Done."), text("")])
 def test_a_joined_stream_is_the_same_message(reply: Message) -> None:
-    once = joined(streamed(reply))
-    assert joined(played(once)) == once
+    once = list(joined(streamed(reply)))
+    assert list(joined(played(once))) == once
 
 
 def test_each_block_has_one_delta_and_tool_input_is_json() -> None:
-    sent = joined(streamed(REPLY))
+    sent = list(joined(streamed(REPLY)))
     deltas = [event["delta"] for event in sent if event["type"] == "content_block_delta"]
     assert [delta["type"] for delta in deltas] == [
         "thinking_delta",
@@ -129,5 +129,5 @@ def test_input_that_is_no_json_stays_as_the_model_wrote_it() -> None:
     def delta(piece: str) -> dict[str, Any]:
         return {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": piece}}
 
-    assert joined([delta('{"a": '), delta("oops")]) == [delta('{"a": oops')]
+    assert list(joined([delta('{"a": '), delta("oops")])) == [delta('{"a": oops')]
     assert list(played([delta('{"a": oops')])) == [delta('{"a": oops')]

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from tests.unit.model_proxy.requests import PLACES, body, call, called, fingerprint, returned, said
-from zelda_ci.model_proxy.cassettes.cassette import Cassette, Exchange
-from zelda_ci.model_proxy.cassettes.replay import NOT_EXACT, ReplaySource
-from zelda_ci.model_proxy.cassettes.session_texts import SessionTexts
+from zelda_ci.model_proxy.cassettes import NOT_EXACT, Cassette, Exchange, ReplaySource
+from zelda_ci.model_proxy.session_texts import SessionTexts
 from zelda_ci.redact import Redactor
 
 pytestmark = pytest.mark.anyio

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zelda_ci.model_proxy import wire
-from zelda_ci.model_proxy.answer import AnswerEvents
+from zelda_ci.model_proxy.wire import AnswerEvents
 
 EVENTS: list[dict[str, Any]] = [
     {"type": "message_start", "n": 1},

@@ -1,7 +1,7 @@
 """Estimates of tokens, beside what ctok counts."""
 
 from tests.support.cases import for_each
-from zelda_ci.model_proxy.token_estimate import estimate_request, estimate_text
+from zelda_ci.model_proxy.pricing import estimate_request, estimate_text
 
 PROSE = "Amounts are whole numbers of cents. Never write a float, and never round before the last step of it all.\n"
 CODE = '```xml\n<PackageReference Include="Serilog" Version="3.1.1" />\n```\n- `dotnet build /p:Version=1.2`\n'

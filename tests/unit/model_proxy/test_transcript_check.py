@@ -7,8 +7,8 @@ import pytest
 from tests.support.scripted_replies import ApiRequest, Message, events, text, tool_call
 from tests.unit.model_proxy.requests import body, said
 from zelda_ci.model_proxy import wire
-from zelda_ci.model_proxy.answer import AnswerEvents
 from zelda_ci.model_proxy.transcript_check import MAX_DESCRIPTION, MAX_DIFFERENCES, PassedAnswer, TranscriptCheck
+from zelda_ci.model_proxy.wire import AnswerEvents
 
 
 def answered(reply: Message, *, most: int | None = None) -> tuple[TranscriptCheck, dict[str, Any]]:

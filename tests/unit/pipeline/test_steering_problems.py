@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from zelda_ci.execution.manifest.scan import scan
-from zelda_ci.pipeline.steering_problems import steering_problems
+from zelda_ci.pipeline.context import steering_problems
 from zelda_ci.redact import Redactor
 
 safe = Redactor(())

@@ -7,7 +7,7 @@ import yaml
 
 from zelda_ci.config.document import is_sound
 from zelda_ci.config.schema import SuiteConfig
-from zelda_ci.pipeline.wording import check_line, halves, only_forbids, word_runs
+from zelda_ci.pipeline.linting import check_line, halves, only_forbids, word_runs
 
 TWO = {
     "GET /health answers 200 and is documented in README.md.": (

@@ -11,15 +11,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jinja2 import Environment
 
-from zelda_ci.cli.output import echo
+from zelda_ci.cli.boundary import echo
 from zelda_ci.domain import numbers
 from zelda_ci.judge.characters import ACTING
 from zelda_ci.report.html.rendering import environment
 from zelda_ci.report.junit import clean
 from zelda_ci.report.markdown import render
 from zelda_ci.report.model import Cell, Column, Row, Table, TableRow
-from zelda_ci.report.terminal import open_console
-from zelda_ci.report.terminal.page import Page
+from zelda_ci.report.terminal.page import Page, open_console
 from zelda_ci.report.text import clock, sentence, visible
 
 EXPECTED = [

@@ -11,12 +11,12 @@ from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.comparison import GateResult
 from zelda_ci.domain.details import RuleJudgement, RuleVerdict, ToolRemark, ToolUsageDetails
 from zelda_ci.domain.measures import EvalResult, Metric
-from zelda_ci.report.builders.findings import hidden_findings
+from zelda_ci.report.builders.run import hidden_findings
 from zelda_ci.report.builders.standings import standings
 from zelda_ci.report.builders.summary import closing_rows, suite_facts
 from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.comment.table import moved_table
-from zelda_ci.report.html.overview import overview_page, sessions_of
+from zelda_ci.report.html.pages import overview_page, sessions_of
 
 FOUND = "broke CLAUDE.md, line 4, and missed the skill changelog"
 

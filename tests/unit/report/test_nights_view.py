@@ -8,7 +8,7 @@ import pytest
 from tests.support.schemas import checker
 from tests.unit.compare.nights import FIRST, PLATFORM, history_of, night
 from zelda_ci.domain.nights import NightlyHistory
-from zelda_ci.report.builders.nights import sparkline
+from zelda_ci.report.builders.history import sparkline
 from zelda_ci.report.text import plain_title
 from zelda_ci.storage import codec
 

@@ -14,11 +14,9 @@ from zelda_ci.domain.session import SessionStatus, SessionTranscript
 from zelda_ci.domain.trials import Side
 from zelda_ci.domain.workspace import ChangeSummary
 from zelda_ci.report.builders.anchors import PageAnchors, SessionCitations
-from zelda_ci.report.html.conversation import ShownConversation, time_line
+from zelda_ci.report.html.conversation import ShownConversation, patched_files, shortened, spans, time_line
+from zelda_ci.report.html.pages import SuiteSessions, sides_page
 from zelda_ci.report.html.rendering import environment
-from zelda_ci.report.html.sides import sides_page
-from zelda_ci.report.html.suite import SuiteSessions
-from zelda_ci.report.html.texts import patched_files, plain, shortened
 
 
 def template(name: str) -> Any:
@@ -27,7 +25,7 @@ def template(name: str) -> Any:
 
 def test_a_short_text_is_whole_and_a_long_one_is_folded_around_its_middle() -> None:
     short, long = (
-        str(template("parts.html.j2").block(plain(text))) for text in ("a\nb", "\n".join(map(str, range(100))))
+        str(template("parts.html.j2").block(spans(text))) for text in ("a\nb", "\n".join(map(str, range(100))))
     )
     assert short == '<pre class="code">\na\nb\n</pre>'
     first, middle, last = long.split("<pre")[1:]

@@ -17,9 +17,9 @@ from zelda_ci.domain.comparison import (
     TrialStatistics,
     Verdict,
 )
+from zelda_ci.domain.manifest import SteeringChange
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.numbers import format_count, whole
-from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.report.builders.gate import KINDS, TESTS, gate_sentence, uncounted_sentences
 from zelda_ci.report.builders.phrases import interval_words, passed, points
 from zelda_ci.report.model import Cell, Column, ComparisonView, Row, Section, SuiteComparisonView, Table, TableRow, Tone

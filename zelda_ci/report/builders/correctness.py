@@ -4,24 +4,23 @@ import re
 from collections.abc import Iterator
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.details import CriterionVerdict
-from zelda_ci.domain.measures import METRICS, Metric
+from zelda_ci.domain.details import CommandResult, CorrectnessDetails, CriterionVerdict, TestSummary
+from zelda_ci.domain.measures import METRICS, Metric, own_measure
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, failed_criteria
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails, TestSummary
 from zelda_ci.errors import explanations
-from zelda_ci.report.builders.usage import label
 from zelda_ci.report.model import Cell, Problem, Row, RunFiles, Tone
 from zelda_ci.report.text import sentence
 from zelda_ci.report.words import ENDINGS, first
 
-MAX_NAMES = 10
-LAST_LINES = 10
-MAX_COMMAND_LENGTH = 200
-
-PASS = Cell("PASS", Tone.GOOD)
-FAIL = Cell("FAIL", Tone.BAD)
+PASS, FAIL = Cell("PASS", Tone.GOOD), Cell("FAIL", Tone.BAD)
+ADVICE = {
+    "build": "Read what the build printed, then the patch: see whether the tested commit builds with buildCommand.",
+    "tests": "Read what the tests printed, then the patch: see whether they pass on the tested commit.",
+    "coverage": "See in the patch what is not tested, or whether the command still writes its coverage report.",
+}
+TIMED_OUT = "See at the end of its output what it waited for (a watch mode never ends), or raise commandTimeoutSeconds."
 
 
 def command_words(command: CommandResult) -> str:
@@ -31,9 +30,8 @@ def command_words(command: CommandResult) -> str:
 
 def command_cells(command: CommandResult) -> tuple[Cell, ...]:
     """How a command ended where that was not well, how long it took, and the command."""
-    how = [Cell(command_words(command), Tone.BAD)] if command.exit_code != 0 else []
-    seconds, words = numbers.duration(command.seconds), sentence(command.command, MAX_COMMAND_LENGTH)
-    return (*how, Cell(seconds), Cell(words, Tone.DIM))
+    how = [Cell(command_words(command), Tone.BAD)] * (command.exit_code != 0)
+    return (*how, Cell(numbers.duration(command.seconds)), Cell(sentence(command.command, 200), Tone.DIM))
 
 
 def correctness_rows(run: RunResult) -> Iterator[Row]:
@@ -55,19 +53,15 @@ def correctness_rows(run: RunResult) -> Iterator[Row]:
 
 
 def _counts(tests: TestSummary) -> Row:
+    bad = ((tests.failed, "failed", Tone.BAD), (tests.errored, "errored", Tone.BAD))
+    doubtful = ((tests.skipped, "skipped", Tone.WARN), (tests.flaky, "flaky", Tone.WARN))
     cells = [Cell(f"{numbers.whole(tests.passed)} passed", Tone.GOOD if tests.passed else Tone.WARN)]
-    for number, word, tone in (
-        (tests.failed, "failed", Tone.BAD),
-        (tests.errored, "errored", Tone.BAD),
-        (tests.skipped, "skipped", Tone.WARN),
-        (tests.flaky, "flaky", Tone.WARN),
-    ):
-        cells += [Cell(f"{numbers.whole(number)} {word}", tone)] * bool(number)
+    cells += [Cell(f"{numbers.whole(number)} {word}", tone) for number, word, tone in (*bad, *doubtful) if number]
     if any(runner.unit == "packages" for runner in tests.runners):
         cells.append(Cell("packages are counted, not tests", Tone.WARN))
-    names, failed = [Cell(name, Tone.BAD) for name in tests.failures], tests.failed + tests.errored
-    unlisted = max(failed - len(names), 0) if names else 0
-    return Row("Counts", tuple(cells), first(names, MAX_NAMES, unlisted=unlisted))
+    names = [Cell(name, Tone.BAD) for name in tests.failures]
+    unlisted = max(tests.failed + tests.errored - len(names), 0) if names else 0
+    return Row("Counts", tuple(cells), first(names, 10, unlisted=unlisted))
 
 
 def _coverage(details: CorrectnessDetails) -> Iterator[Cell]:
@@ -101,8 +95,10 @@ def _culprit(details: CorrectnessDetails) -> tuple[str, CommandResult | None]:
     return ("coverage", None) if details.test and _tests_passed(details) else ("tests", details.test)
 
 
-def command_ending(details: CorrectnessDetails) -> str:
+def command_ending(details: CorrectnessDetails | None) -> str:
     """What did not pass, in a few words."""
+    if details is None:
+        return "did not pass"
     name, command = _culprit(details)
     if name == "coverage":
         has_lines = details.coverage is not None and details.coverage.lines is not None
@@ -110,28 +106,35 @@ def command_ending(details: CorrectnessDetails) -> str:
     return f"the {name} {'timed out' if command and command.timed_out else 'failed'}"
 
 
-ADVICE = {
-    "build": "Read what the build printed, then the patch: see whether the tested commit builds with buildCommand.",
-    "tests": "Read what the tests printed, then the patch: see whether they pass on the tested commit.",
-    "coverage": "See in the patch what is not tested, or whether the command still writes its coverage report.",
-}
-
-TIMED_OUT = "See at the end of its output what it waited for (a watch mode never ends), or raise commandTimeoutSeconds."
-
-MAX_CRITERION_LENGTH = 200
-LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
-
-
 def run_problem(run: RunResult, files: RunFiles) -> Problem | None:
     """What keeps a run from having passed; nothing where it has."""
-    return failure_problem(run, files) or _unmet(run, files)
+    problem, failed = failure_problem(run, files), failed_criteria(run)
+    if problem or not failed:
+        return problem
+    more = f", and {numbers.format_count(len(failed) - 1, 'more', 'more')}" if len(failed) > 1 else ""
+    undecided = " (undecided)" * (failed[0].verdict is CriterionVerdict.UNDECIDED)
+    criterion = sentence(failed[0].criterion, 200)
+    why = f"Not met: {criterion.removesuffix('.') if undecided or more else criterion}{undecided}{more}"
+    by_judge = "Check the judge's reasoning against what the session changed."
+    advice = "Look at what the check cites." if failed[0].by == "check" else by_judge
+    return Problem(why, advice, files.patch or files.transcript)
 
 
 def failure_problem(run: RunResult, files: RunFiles) -> Problem | None:
     """The same, but for criteria that are not met."""
+    broken = {result.metric: result for result in run.evaluations.values() if result.failed}
     if run.status is not SessionStatus.COMPLETED:
         return _of_session(run, files)
-    return _of_evaluation(run, files) or correctness_problem(run, files)
+    if not broken:
+        return correctness_problem(run, files)
+    advice, how = "The session itself is complete and saved; run the suite again once the cause is fixed.", "evaluated"
+    if any(METRICS[metric].judged for metric in broken):
+        advice = f"The session is complete and saved: `zelda rejudge {run.run_id}` once the cause is gone."
+        how = "judged completely"
+    names = ", ".join(own_measure(metric).heading for metric in broken)
+    why = f"{names} could not be {how}: {sentence(next(iter(broken.values())).reasoning)}"
+    log = (files.test_log or files.build_log) if Metric.FUNCTIONAL_CORRECTNESS in broken else None
+    return Problem(why, advice, log or files.result)
 
 
 def _of_session(run: RunResult, files: RunFiles) -> Problem:
@@ -142,21 +145,8 @@ def _of_session(run: RunResult, files: RunFiles) -> Problem:
     if run.failure:
         code, why, hint = run.failure.code, sentence(run.failure.message), sentence(run.failure.hint or "")
     known = explanations().get(code, explanations()["SESSION_FAILED"])
-    return Problem(why, hint or LINK.sub(r"\1", known.action), look, output)
-
-
-def _of_evaluation(run: RunResult, files: RunFiles) -> Problem | None:
-    broken = {result.metric: result for result in run.evaluations.values() if result.failed}
-    if not broken:
-        return None
-    judged = any(METRICS[metric].judged for metric in broken)
-    how = "could not be judged completely" if judged else "could not be evaluated"
-    why = f"{', '.join(map(label, broken))} {how}: {sentence(next(iter(broken.values())).reasoning)}"
-    log = (files.test_log or files.build_log) if Metric.FUNCTIONAL_CORRECTNESS in broken else None
-    advice = "The session itself is complete and saved; run the suite again once the cause is fixed."
-    if judged:
-        advice = f"The session is complete and saved: `zelda rejudge {run.run_id}` once the cause is gone."
-    return Problem(why, advice, log or files.result)
+    # Links are for the page.
+    return Problem(why, hint or re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", known.action), look, output)
 
 
 def correctness_problem(run: RunResult, files: RunFiles) -> Problem | None:
@@ -175,20 +165,7 @@ def correctness_problem(run: RunResult, files: RunFiles) -> Problem | None:
     return Problem(why, advice, look or files.result, _last_lines(command) if command else ())
 
 
-def _unmet(run: RunResult, files: RunFiles) -> Problem | None:
-    failed = failed_criteria(run)
-    if not failed or run.status is not SessionStatus.COMPLETED:
-        return None
-    more = f", and {numbers.format_count(len(failed) - 1, 'more', 'more')}" if len(failed) > 1 else ""
-    undecided = " (undecided)" if failed[0].verdict is CriterionVerdict.UNDECIDED else ""
-    criterion = sentence(failed[0].criterion, MAX_CRITERION_LENGTH)
-    why = f"Not met: {criterion.removesuffix('.') if undecided or more else criterion}{undecided}{more}"
-    by_judge = "Check the judge's reasoning against what the session changed."
-    advice = "Look at what the check cites." if failed[0].by == "check" else by_judge
-    return Problem(why, advice, files.patch or files.transcript)
-
-
 def _last_lines(command: CommandResult) -> tuple[str, ...]:
-    """The end of what a command printed."""
+    """The last ten lines that a command printed."""
     lines = [line.rstrip() for line in command.output[-20_000:].splitlines()]
-    return tuple(line for line in lines if line)[-LAST_LINES:]
+    return tuple(line for line in lines if line)[-10:]

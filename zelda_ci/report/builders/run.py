@@ -1,53 +1,66 @@
-"""One run as a report: how it ended, scores, session, changes, isolation, files."""
+"""One run in rows: how it ended, its scores, what it used, what was judged, what it changed, and its files."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.details import EfficiencyDetails
+from zelda_ci.domain.details import (
+    Citation,
+    CorrectnessDetails,
+    CriterionJudgement,
+    CriterionVerdict,
+    EfficiencyDetails,
+    FulfillmentDetails,
+    RuleJudgement,
+    RuleVerdict,
+    ToolRemark,
+    ToolUsageDetails,
+)
+from zelda_ci.domain.kinds import KINDS
+from zelda_ci.domain.manifest import ManifestEntry
+from zelda_ci.domain.measures import Metric, own_measure
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.test_run import CorrectnessDetails
-from zelda_ci.domain.workspace import ChangeSummary, IsolationReport
+from zelda_ci.domain.session import ApiUsage, SessionStatus
+from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.domain.workspace import IsolationReport
 from zelda_ci.report.builders.correctness import command_cells, command_ending, correctness_rows
-from zelda_ci.report.builders.findings import hidden_findings
-from zelda_ci.report.builders.judged import criteria_title, criterion_rows, judge_rows, tool_usage_rows
-from zelda_ci.report.builders.phrases import measured_words
-from zelda_ci.report.builders.usage import cost, metric_rows, spent, use_rows, used
+from zelda_ci.report.builders.phrases import measured_words, tool_words
 from zelda_ci.report.model import Cell, Row, RunFiles, Section, Tone
-from zelda_ci.report.text import sentence
+from zelda_ci.report.text import sentence, visible, written
 from zelda_ci.report.words import ENDINGS, OUTCOMES, first
 
+MAX_REASON_LENGTH = 400
+MAX_TEXT_LENGTH = 300
+MAX_NAME_LENGTH = 80
+MAX_FINDINGS = 3
 MAX_LISTED = 10
+MAX_LINES = 12
+STEERING = ("Skill(", "Agent(", "mcp__")
+VERDICTS = {
+    CriterionVerdict.PASS: Cell("PASS", Tone.GOOD),
+    CriterionVerdict.FAIL: Cell("FAIL", Tone.BAD),
+    CriterionVerdict.UNDECIDED: Cell("undecided", Tone.BAD),
+    CriterionVerdict.NOT_JUDGED: Cell("not judged", Tone.BAD),
+}
+
+Used = EfficiencyDetails | ApiUsage
 
 
-def run_sections(run: RunResult) -> tuple[Section, ...]:
-    """Everything that is known of a run, but for its files."""
-    sections = {
-        "Scores": metric_rows(run),
-        criteria_title(run.config): criterion_rows(run),
-        "Correctness": correctness_rows(run),
-        "Tool usage": tool_usage_rows(run),
-        "Session": _session_rows(run),
-    }
-    return tuple(Section(title, tuple(rows)) for title, of_it in sections.items() if (rows := [*of_it]))
+def used(run: RunResult) -> Used | None:
+    """What the session used, as its metric or else the model proxy counted it; absent where it reached no model."""
+    return run.details(EfficiencyDetails) or (run.api if run.api.requests else None)
 
 
-def run_facts(run: RunResult) -> tuple[Cell, ...]:
-    """How it ended, and the three numbers that everybody asks for."""
-    outcome = run_outcome(run)
-    ending = Cell(_ending(run, outcome), Tone.NEUTRAL if outcome <= Outcome.PASSED else OUTCOMES[outcome].tone)
-    if found := hidden_findings([run]):
-        words = f"passes, but {found}" if outcome is Outcome.PASSED else f"{ending.text}; {found}"
-        ending = Cell(words, Tone.WARN)
-    details = run.details(EfficiencyDetails)
-    facts = [
-        numbers.format_count(details.turns, "turn") if details else "",
-        cost(spent([run])),
-        numbers.duration(wall_seconds(run)),
-        "replayed" if run.replayed else "",
-    ]
-    return (ending, *(Cell(fact, Tone.DIM) for fact in facts if fact))
+def spent(runs: Iterable[RunResult]) -> list[Used]:
+    """What sessions and judges used."""
+    return [use for run in runs for use in (used(run), run.judge) if use]
+
+
+def cost(uses: Sequence[Used]) -> str:
+    """Cost of several together; empty where there are none."""
+    total, is_known = sum(use.cost_usd for use in uses), all(use.cost_known for use in uses)
+    return numbers.money(total, exact=is_known) if uses else ""
 
 
 def wall_seconds(run: RunResult) -> float:
@@ -55,68 +68,148 @@ def wall_seconds(run: RunResult) -> float:
     return (run.finished_at - run.started_at).total_seconds()
 
 
+def run_facts(run: RunResult) -> tuple[Cell, ...]:
+    """How it ended, and the three numbers that everybody asks for."""
+    outcome, words = run_outcome(run), ENDINGS[run.status]
+    if outcome is Outcome.MEASURED:
+        words = f"completed, {measured_words([run])}"
+    elif run.status is SessionStatus.COMPLETED and outcome is Outcome.INCOMPLETE:
+        words = "completed, but not evaluated completely"
+    elif run.status is SessionStatus.COMPLETED and outcome is Outcome.FAILED:
+        details = run.details(CorrectnessDetails)
+        of_criteria = failed_criteria(run) and (details is None or details.passed)
+        words = f"completed, but {'criteria failed' if of_criteria else command_ending(details)}"
+    ending = Cell(words, Tone.NEUTRAL if outcome <= Outcome.PASSED else OUTCOMES[outcome].tone)
+    if found := hidden_findings([run]):
+        ending = Cell(f"passes, but {found}" if outcome is Outcome.PASSED else f"{words}; {found}", Tone.WARN)
+    counted = run.details(EfficiencyDetails)
+    turns = numbers.format_count(counted.turns, "turn") if counted else ""
+    facts = (turns, cost(spent([run])), numbers.duration(wall_seconds(run)), "replayed" * run.replayed)
+    return (ending, *(Cell(fact, Tone.DIM) for fact in facts if fact))
+
+
+def run_sections(run: RunResult) -> tuple[Section, ...]:
+    """Everything that is known of a run, but for its files."""
+    sections = {
+        "Scores": _score_rows(run),
+        criteria_title(run.config): _criterion_rows(run),
+        "Correctness": correctness_rows(run),
+        "Tool usage": _tool_usage_rows(run),
+        "Session": _session_rows(run),
+    }
+    return tuple(Section(title, tuple(rows)) for title, of_it in sections.items() if (rows := [*of_it]))
+
+
 def file_rows(run: RunResult, files: RunFiles) -> Iterator[Row]:
     """The paths to copy; of the commands' output only that of the steps that failed."""
-    paths = {"Result": files.result, "Transcript": files.transcript, "Patch": files.patch}
     details = run.details(CorrectnessDetails)
-    commands = run.setup, *((details.build, details.test) if details else (None, None))
-    logs = {"Setup log": files.setup_log, "Build log": files.build_log, "Test log": files.test_log}
-    for (name, log), command in zip(logs.items(), commands, strict=True):
-        if command and command.exit_code != 0:
-            paths[name] = log
+    paths = {"Result": files.result, "Transcript": files.transcript, "Patch": files.patch}
+    steps = {
+        "Setup log": (files.setup_log, run.setup),
+        "Build log": (files.build_log, details and details.build),
+        "Test log": (files.test_log, details and details.test),
+    }
+    paths |= {name: log for name, (log, command) in steps.items() if command and command.exit_code != 0}
     return (Row(name, (Cell(path, Tone.DIM, whole=True),)) for name, path in paths.items() if path)
 
 
-def _ending(run: RunResult, outcome: Outcome) -> str:
-    if outcome is Outcome.MEASURED:
-        return f"completed, {measured_words([run])}"
-    if run.status is SessionStatus.COMPLETED and outcome is Outcome.INCOMPLETE:
-        return "completed, but not evaluated completely"
-    if run.status is SessionStatus.COMPLETED and outcome is Outcome.FAILED:
-        details = run.details(CorrectnessDetails)
-        if failed_criteria(run) and (details is None or details.passed):
-            return "completed, but criteria failed"
-        return f"completed, but {command_ending(details) if details else 'did not pass'}"
-    return ENDINGS[run.status]
+def _score_rows(run: RunResult) -> Iterator[Row]:
+    """The metrics that were evaluated, in the order of `Metric`."""
+    for result in (run.evaluations[metric] for metric in Metric if metric in run.evaluations):
+        spec, points = own_measure(result.metric), result.score
+        score = Cell("unscored", Tone.BAD if result.failed else Tone.DIM)
+        if (number := spec.number(result)) is not None:
+            tone = Tone.NEUTRAL
+            if points is not None:
+                tone = Tone.GOOD if points >= 80 else Tone.WARN if points >= 50 else Tone.BAD
+            score = Cell(written(spec.unit.write, number), tone)
+        note = Cell(sentence(result.reasoning, 200), Tone.DIM)
+        yield Row(spec.heading, (score, note) if note.text else (score,))
+
+
+# --- the session ------------------------------------------------------------------------------------------------
 
 
 def _session_rows(run: RunResult) -> Iterator[Row]:
     """What is known of the session and of what Zelda did around it."""
+    use, judge, changes = used(run), run.judge, run.changes
     if run.setup:
-        done = [] if run.setup.exit_code != 0 else [Cell("done", Tone.GOOD)]
-        yield Row("Setup", (*done, *command_cells(run.setup)))
-    use = used(run)
+        yield Row("Setup", (*[Cell("done", Tone.GOOD)] * (run.setup.exit_code == 0), *command_cells(run.setup)))
     if use:
-        yield from use_rows(run, use)
-    yield from judge_rows(run)
-    if run.changes and (use or run.changes.files):
-        yield _changes(run.changes)
+        yield from _use_rows(run, use)
+    if judge:
+        calls, tokens = numbers.format_count(judge.requests, "call"), f"{numbers.whole(judge.usage.total)} tokens"
+        facts = (Cell(fact, Tone.DIM) for fact in (calls, tokens, ", ".join(judge.models) or "no answer"))
+        notices = tuple(Cell(sentence(notice), Tone.WARN) for notice in judge.notices)
+        yield Row("Judge cost", (Cell(cost([judge])), *facts), notices)
+    if changes and changes.files:
+        count = Cell(numbers.format_count(len(changes.files), "file"))
+        added = Cell(f"+{numbers.whole(changes.insertions)}", Tone.GOOD)
+        removed = Cell(f"-{numbers.whole(changes.deletions)}", Tone.BAD)
+        cut = [Cell("the patch was too large and is cut", Tone.WARN)] * changes.truncated
+        names = first([*map(Cell, sorted(changes.files))], MAX_LISTED)
+        yield Row("Changes", (count, added, removed, *cut), names)
+    elif changes and use:
+        yield Row("Changes", (Cell("none: the session changed no file", Tone.WARN),))
     if run.isolation:
         yield from _isolation(run.isolation)
 
 
-def _changes(changes: ChangeSummary) -> Row:
-    if not changes.files:
-        return Row("Changes", (Cell("none: the session changed no file", Tone.WARN),))
-    sizes = (
-        Cell(numbers.format_count(len(changes.files), "file")),
-        Cell(f"+{numbers.whole(changes.insertions)}", Tone.GOOD),
-        Cell(f"-{numbers.whole(changes.deletions)}", Tone.BAD),
+def _use_rows(run: RunResult, use: Used) -> Iterator[Row]:
+    """Tokens, cost, turns, time, models, tools and errors, as far as they are known."""
+    targets, tokens = run.config.efficiency_targets, use.usage
+    details = use if isinstance(use, EfficiencyDetails) else None
+    counts = (tokens.input_tokens, tokens.output_tokens, tokens.cache_read_tokens, tokens.cache_write_tokens)
+    kinds = zip(counts, ("in", "out", "cache read", "cache write"), strict=True)
+    split = (Cell(f"{numbers.whole(count)} {kind}", Tone.DIM) for count, kind in kinds if count)
+    total = Cell(numbers.whole(tokens.total))
+    yield Row("Tokens", (total, *split, *_target(tokens.total, targets.tokens, numbers.whole)))
+    guessed = [Cell("no list price known", Tone.WARN)] * (not use.cost_known)
+    yield Row("Session cost", (Cell(cost([use])), *guessed, *_target(use.cost_usd, targets.cost_usd, numbers.money)))
+    time = [Cell(f"{numbers.duration(use.api_seconds)} in the API", Tone.DIM)]
+    if waited := run.api.wait_seconds:
+        time.append(Cell(f"waited for the API's rate limit: {numbers.duration(waited)}", Tone.WARN))
+    if details:
+        turns = [Cell(f"{numbers.whole(details.turns)} of {numbers.whole(run.config.execution.max_turns)}")]
+        if details.subagent_turns:
+            turns.append(Cell(f"{numbers.whole(details.subagent_turns)} more in sub-agents", Tone.DIM))
+        yield Row("Turns", (*turns, *_target(details.turns, targets.turns, numbers.whole)))
+        seconds = details.wall_seconds
+        time = [Cell(numbers.duration(seconds)), *time, *_target(seconds, targets.duration_seconds, numbers.duration)]
+    yield Row("Session time", tuple(time))
+    if len(use.models) > 1:
+        models = (f"{name} {numbers.money(model.cost_usd)}" for name, model in use.models.items())
+        yield Row("Models", tuple(map(Cell, models)))
+    else:
+        yield Row("Model", tuple(map(Cell, use.models)))
+    if details:
+        ranked = sorted(details.tool_calls.items(), key=lambda item: (-item[1], item[0]))
+        tools = [Cell(f"{name} {numbers.whole(times)}", Tone.DIM) for name, times in ranked]
+        calls = numbers.format_count(sum(details.tool_calls.values()), "call")
+        yield Row("Tools", (Cell(calls), *first(tools, 20)))
+    troubles = (
+        (details.tool_errors if details else 0, "failed tool call", None),
+        (details.denied_calls if details else 0, "denied call", None),
+        (details.api_retries if details else run.api.retries, "API retry", "API retries"),
+        (sum(run.api.errors.values()), "API error", None),
     )
-    cut = (Cell("the patch was too large and is cut", Tone.WARN),) if changes.truncated else ()
-    return Row("Changes", (*sizes, *cut), first([*map(Cell, sorted(changes.files))], MAX_LISTED))
+    errors = tuple(Cell(numbers.format_count(*counted), Tone.WARN) for counted in troubles if counted[0])
+    yield Row("Errors", errors or (Cell("none", Tone.DIM),))
 
 
-LEVELS = {"full": Tone.GOOD, "none": Tone.BAD}
-PHASES = ("setup", "session", "build", "test")
+def _target(value: float, target: float | None, write: Callable[[float], str]) -> Iterator[Cell]:
+    if target is not None:
+        met = value <= target
+        yield Cell(f"target {write(target)} {'met' if met else 'missed'}", Tone.GOOD if met else Tone.WARN)
 
 
 def _isolation(report: IsolationReport) -> Iterator[Row]:
     """Level and network with the reasons; then only what there is to tell."""
-    closed = [phase for phase in PHASES if getattr(report.network, phase) == "none"]
+    phases = ("setup", "session", "build", "test")
+    closed = [phase for phase in phases if getattr(report.network, phase) == "none"]
     network = f"no network for {', '.join(closed)}" if closed and report.level != "none" else "network open"
     reasons = tuple(Cell(sentence(reason), Tone.DIM) for reason in report.reasons)
-    level = Cell(report.level, LEVELS.get(report.level, Tone.WARN))
+    level = Cell(report.level, {"full": Tone.GOOD, "none": Tone.BAD}.get(report.level, Tone.WARN))
     yield Row("Isolation", (level, Cell(network, Tone.DIM)), reasons)
     # What a key of Zelda's own lets in is in force.
     let_in = [it for it in report.findings if it.setting.startswith("isolation.")]
@@ -135,3 +228,154 @@ def _isolation(report: IsolationReport) -> Iterator[Row]:
         if names:
             lines = first([Cell(name, Tone.DIM) for name in names], MAX_LISTED, unlisted=unlisted)
             yield Row(label, (Cell(summary, tone),), lines)
+
+
+# --- what the judges said, with the places where it can be checked ----------------------------------------------
+
+
+def criteria_title(suite: ResolvedSuite) -> str:
+    """The heading above what a suite asks for."""
+    if not suite.checks:
+        return "Acceptance criteria"
+    return "Criteria and checks" if suite.criteria else "Checks"
+
+
+def criterion_verdict(run: RunResult, judgement: CriterionJudgement) -> Cell:
+    """A judge's verdict on a criterion, as it counts in the run."""
+    if run.config.undecided == "ignore" and judgement.verdict is CriterionVerdict.UNDECIDED:
+        return Cell("undecided, ignored", Tone.WARN)
+    return VERDICTS[judgement.verdict]
+
+
+def _criterion_rows(run: RunResult) -> Iterator[Row]:
+    """A row per criterion, in the suite's order."""
+    details = run.details(FulfillmentDetails)
+    if details and details.criteria:
+        for number, judgement in enumerate(details.criteria, start=1):
+            votes = [Cell(_votes(judgement.split), Tone.WARN)] if judgement.split else []
+            yield _criterion(str(number), judgement, criterion_verdict(run, judgement), *votes)
+        yield from (Row("", (Cell(sentence(note), Tone.WARN),)) for note in details.notes)
+
+
+def unmet_rows(run: RunResult) -> list[Row]:
+    """A row per criterion that is not met."""
+    words = {CriterionVerdict.UNDECIDED: "Undecided"}
+    return [_criterion(words.get(judgement.verdict, "Not met"), judgement) for judgement in failed_criteria(run)]
+
+
+def _criterion(label: str, judgement: CriterionJudgement, *cells: Cell) -> Row:
+    """A criterion, below it the judge's reason and where it can be checked."""
+    lines = (sentence(judgement.reasoning, MAX_REASON_LENGTH), *_places(judgement.evidence))
+    criterion = Cell(sentence(judgement.criterion, 300))
+    return Row(label, (*cells, criterion), tuple(Cell(line, Tone.DIM) for line in lines if line))
+
+
+def _places(evidence: Sequence[Citation]) -> Iterator[str]:
+    return (f"{cited.where}: {sentence(cited.quote, 100)}" if cited.quote else cited.where for cited in evidence[:3])
+
+
+def _votes(split: Mapping[str, int]) -> str:
+    return f"votes: {', '.join(f'{count} {name}' for name, count in split.items())}"
+
+
+def _tool_usage_rows(run: RunResult) -> Iterator[Row]:
+    """What of the project's skills, sub-agents, MCP tools and rules was used, missed or broken."""
+    details = run.details(ToolUsageDetails)
+    # No row where the project offers nothing, or nobody looked.
+    if details is None or not details.manifest:
+        return
+    yield Row("Called", tuple(_called(details)))
+    for label, remarks, more in (
+        ("Missed", details.missed, ""),
+        ("Misused", details.misused, ""),
+        ("Used, but", details.instructions_ignored, ", instructions ignored"),
+        ("Not judged", details.not_judged, ""),
+    ):
+        if remarks:
+            count = Cell(f"{numbers.format_count(len(remarks), 'tool')}{more}", Tone.WARN)
+            yield Row(label, (count,), first([_remark(one.tool, one, Tone.WARN) for one in remarks], MAX_LINES))
+    if details.rules:
+        yield _rules(details)
+    if details.not_loaded:
+        count = Cell(f"{len(details.not_loaded)} of {len(details.manifest)} that the project has", Tone.WARN)
+        lines = [_entry(entry, entry.reason or "no reason is known") for entry in details.not_loaded]
+        yield Row("Not loaded", (count,), first(lines, MAX_LINES))
+    if noted := [_entry(entry, entry.note) for entry in details.manifest if entry.loaded and entry.note]:
+        yield Row("Loaded, but", (), first(noted, MAX_LINES))
+    if details.notes:
+        yield Row("Notes", (), tuple(Cell(sentence(note, MAX_TEXT_LENGTH), Tone.DIM) for note in details.notes))
+
+
+def _called(details: ToolUsageDetails) -> Iterator[Cell]:
+    """The project's own tools each, the built-in ones in one number: the session's section has them all."""
+    own, cells = [use for use in details.uses if use.tool.startswith(STEERING)], []
+    for use in own:
+        trouble = [f"{count} {outcome}" for count, outcome in ((use.errors, "failed"), (use.denied, "denied")) if count]
+        calls = f"{use.tool} {numbers.whole(use.calls)}"
+        cells.append(Cell(f"{calls} ({', '.join(trouble)})", Tone.WARN) if trouble else Cell(calls))
+    yield from first(cells, MAX_LINES) or (Cell("no skill, sub-agent or MCP tool"),)
+    if built_in := sum(use.calls for use in details.uses) - sum(use.calls for use in own):
+        yield Cell(numbers.format_count(built_in, "call of built-in tools", "calls of built-in tools"), Tone.DIM)
+
+
+def _rules(details: ToolUsageDetails) -> Row:
+    if details.judge is None:
+        return Row("Rules", (Cell(f"{numbers.whole(len(details.rules))} loaded, not judged", Tone.DIM),))
+    words = {
+        RuleVerdict.FOLLOWED: ("followed", Tone.GOOD),
+        RuleVerdict.BROKEN: ("broken", Tone.BAD),
+        RuleVerdict.NOT_APPLICABLE: ("not applicable", Tone.DIM),
+        RuleVerdict.NOT_JUDGED: ("not judged", Tone.WARN),
+    }
+    counts, lines = [], []
+    for verdict, (word, tone) in words.items():
+        if rules := [rule for rule in details.rules if rule.verdict is verdict]:
+            counts.append(Cell(f"{numbers.whole(len(rules))} {word}", tone))
+        if verdict in {RuleVerdict.BROKEN, RuleVerdict.NOT_JUDGED}:
+            lines += [_remark(rule.rule, rule, tone) for rule in rules]
+    return Row("Rules", tuple(counts), first(lines, MAX_LINES))
+
+
+def _remark(subject: str, remark: ToolRemark | RuleJudgement, tone: Tone) -> Cell:
+    """Why it is remarkable, where that can be checked, and how the judges voted."""
+    places, votes = "; ".join(_places(remark.evidence)), _votes(remark.split) if remark.split else ""
+    around = "".join(f" ({words})" for words in (places, votes) if words)
+    return Cell(f"{subject}: {sentence(remark.reasoning, MAX_REASON_LENGTH)}{around}", tone)
+
+
+def _entry(entry: ManifestEntry, why: str) -> Cell:
+    file = "" if entry.name == entry.file else f" ({entry.file})"
+    return Cell(f"{KINDS[entry.kind].word} {entry.name}{file}: {sentence(why, MAX_TEXT_LENGTH)}", Tone.WARN)
+
+
+def hidden_findings(runs: Sequence[RunResult]) -> str:
+    """What passes hide, like `broke CLAUDE.md, line 4, and missed the skill changelog`; empty where there is none."""
+    green = [run for run in runs if run_outcome(run) <= Outcome.PASSED]
+    counted = Counter(finding for run in green for finding in dict.fromkeys(_findings(run)))
+    parts = [
+        f"{words} in {count} of {len(green)}" if len(green) > 1 else words for words, count in counted.most_common()
+    ]
+    if len(parts) > MAX_FINDINGS:
+        parts[MAX_FINDINGS:] = [f"{len(parts) - MAX_FINDINGS} more"]
+    *others, last = parts or [""]
+    comma = "," * (len(others) > 1 or any("," in part for part in others))
+    return f"{', '.join(others)}{comma} and {last}" if others else last
+
+
+def _findings(run: RunResult) -> Iterator[str]:
+    details = run.details(ToolUsageDetails)
+    if details is None or details.judge is None:
+        return
+    for rule in details.rules:
+        if rule.verdict is RuleVerdict.BROKEN:
+            # The line that the judge cites of its file.
+            lines = (it.first_line for it in rule.evidence if it.kind == "file" and it.path == rule.rule)
+            line = next(filter(None, lines), None)
+            yield f"broke {visible(rule.rule, MAX_NAME_LENGTH)}{f', line {line}' if line else ''}"
+    for verb, remarks in (
+        ("missed", details.missed),
+        ("misused", details.misused),
+        ("did not do as it is told by", details.instructions_ignored),
+    ):
+        named = (tool_words(remark.tool) for remark in remarks)
+        yield from (f"{verb} {kind} {visible(name, MAX_NAME_LENGTH)}" for kind, name in named)

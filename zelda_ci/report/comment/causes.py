@@ -24,16 +24,16 @@ from zelda_ci.domain.comparison import (
     Verdict,
 )
 from zelda_ci.domain.details import Citation, CriterionJudgement
+from zelda_ci.domain.manifest import SteeringChange
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
-from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.report.builders.anchors import cited_fragment, suite_address
-from zelda_ci.report.builders.attribution import attribution_line
 from zelda_ci.report.builders.comparison import changed_files
 from zelda_ci.report.builders.correctness import correctness_problem, run_problem
 from zelda_ci.report.builders.gate import MAX_CRITERION_LENGTH, THE_BASE, fallen, finding
 from zelda_ci.report.builders.phrases import TOOL, change_words, joined, key, line, listed, name, quoted, tool_words
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, is_firm
+from zelda_ci.report.builders.steering import attribution_line
 from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.model import NO_FILES, Cell, Line, Problem, plain
 from zelda_ci.report.text import sentence, visible

@@ -1,23 +1,34 @@
-"""The comment as a report; the job summary is the same."""
+"""The comment as a report, which is the job summary as well: the parts around its causes and tables, and its folds."""
 
-from collections.abc import Iterator
-from datetime import timedelta
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, timedelta
 
 from zelda_ci.domain import numbers
+from zelda_ci.domain.check import ContextReport
 from zelda_ci.domain.ci import BaselineState
-from zelda_ci.domain.comparison import Comparison, SuiteComparison, Verdict
-from zelda_ci.domain.outcome import run_outcome
-from zelda_ci.report.builders.arms import spent
-from zelda_ci.report.builders.context import context_line
-from zelda_ci.report.builders.phrases import age_words, capital, joined, line
-from zelda_ci.report.builders.standings import GRAVE, standings
+from zelda_ci.domain.comparison import Comparison, GateReason, GateResult, SuiteComparison, Verdict
+from zelda_ci.domain.details import Citation, CriterionVerdict
+from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
+from zelda_ci.domain.run import BatchResult
+from zelda_ci.domain.trials import trials_alone
+from zelda_ci.report.builders.anchors import base_runs
+from zelda_ci.report.builders.correctness import failure_problem
+from zelda_ci.report.builders.gate import KINDS, gate_sentence, uncounted_words
+from zelda_ci.report.builders.phrases import age_words, capital, joined, line, pool_words, quoted
+from zelda_ci.report.builders.routing import routing_tables
+from zelda_ci.report.builders.run import cost, used
+from zelda_ci.report.builders.standings import GRAVE, SuiteStanding, standings
+from zelda_ci.report.builders.steering import context_line, context_report, first_requests
+from zelda_ci.report.builders.summary import spending
 from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.comment.causes import boxes, causes
-from zelda_ci.report.comment.folds import commit_name, details, number_range
 from zelda_ci.report.comment.headline import headline, lead
-from zelda_ci.report.comment.table import moved_table
-from zelda_ci.report.model import Cell, CiView, Line
-from zelda_ci.report.text import sentence
+from zelda_ci.report.comment.table import moved_table, numbers_table
+from zelda_ci.report.model import NO_FILES, Cell, CiView, Details, Line, Row, plain
+from zelda_ci.report.text import sentence, visible
+from zelda_ci.report.words import OUTCOMES
 
 MAX_TITLE_LENGTH = 80
 MAX_NOTES = 10
@@ -72,7 +83,7 @@ def basis(report: CiReport) -> Iterator[Line]:
     if report.comparison and not report.is_cut_short:
         sentences += _compared(report, report.comparison)
     if runs := (*report.batch.runs, *report.batch.base_runs):
-        cost = f"This run cost {spent(report.batch)}{' with the judge' * any(run.judge for run in runs)}"
+        cost = f"This run cost {spending(report.batch)}{' with the judge' * any(run.judge for run in runs)}"
         is_free = all(run.replayed for run in runs)
         sentences.append(line(f"{'The sessions were replayed, and nothing was spent' if is_free else cost}."))
     if search := sum(found.cost_usd for found in report.attributions):
@@ -128,3 +139,152 @@ def _footer(report: CiReport) -> Line:
     )
     found = [tested, *((Cell(words, url=url),) for words, url in places if url)]
     return joined(filter(None, found), " \u00b7 ")
+
+
+HASH = 7
+MAX_REASONING_LENGTH = 500
+MAX_QUOTE_LENGTH = 160
+MAX_CITATIONS = 2
+MAX_ROWS = 100
+
+
+def details(report: CiReport, suites: Sequence[SuiteStanding], notes: Sequence[Line]) -> Iterator[Details]:
+    """What matters most comes first: where there is no room for all, the last ones are left out."""
+    folds = [] if report.is_cut_short else [*_gate(report.gate)]
+    folds += [_broken(report.batch), *_unmet(report)]
+    noted = [Row("", (Cell(plain(note)),)) for note in notes]
+    folds.append((f"{numbers.format_count(len(noted), 'note')} on this run", noted))
+    title = "About this run and its baseline" if report.comparison else "About this run"
+    folds.append((title, [*_baseline(report), *_run(report)]))
+    for words, rows in folds:
+        more = [Row("", (Cell(f"and {numbers.whole(len(rows) - MAX_ROWS)} more"),))] * (len(rows) > MAX_ROWS)
+        if rows:
+            yield Details(words, (*rows[:MAX_ROWS], *more))
+    if report.context_size:
+        found = context_details(report.context_size)
+        measured = first_requests(report.context_size, report.batch.runs, base_runs(report))
+        yield replace(found, rows=(*measured, *found.rows))
+    tables = () if report.is_cut_short else routing_tables(report.batch.runs, base_runs(report))
+    yield from (Details(title, table=table) for title, table in tables)
+    table = numbers_table(report, suites)
+    if table.lines:
+        yield Details("All numbers of all suites", table=table)
+
+
+def context_details(size: ContextReport) -> Details:
+    """What steering takes of the context, unit by unit."""
+    found = context_report(size)
+    table = found.table and replace(found.table, lines=found.table.lines[:MAX_ROWS])
+    return replace(found, title="Context of a session, unit by unit", table=table)
+
+
+def _gate(gate: GateResult) -> Iterator[tuple[str, list[Row]]]:
+    """Every finding, also those that follow from another."""
+    red = [_finding(reason) for reason in gate.reasons]
+    yield f"Why the check is red: {numbers.format_count(len(red), 'finding')} of the gate", red
+    uncounted = [_finding(each.reason, uncounted_words(each)) for each in gate.uncounted]
+    uncounted += [
+        _finding(each.reason, f"accepted by @{each.acceptance.by} because {each.acceptance.because}")
+        for each in gate.accepted
+    ]
+    yield f"Fails, and is no reason to be red: {numbers.whole(len(uncounted))}", uncounted
+
+
+def _finding(reason: GateReason, because: str = "") -> Row:
+    words = gate_sentence(reason)
+    return Row(KINDS[reason.kind], (Cell(f"{words}: {because}" if because else words),))
+
+
+def _broken(batch: BatchResult) -> tuple[str, list[Row]]:
+    """Runs that ended otherwise than they should, and those whose build or tests did not pass."""
+    rows = []
+    for run in batch.runs:
+        outcome = run_outcome(run)
+        problem = failure_problem(run, NO_FILES) if outcome > Outcome.PASSED else None
+        if problem:
+            several = trials_alone(run.config.trials) > 1 or run.trial > 1
+            name = f"{run.suite}, session {run.trial}" if several else run.suite
+            # The last lines of what a command printed, as they are.
+            printed = Cell("\n".join(problem.output), whole=True)
+            lines = (Cell(problem.advice), *([printed] if problem.output else []))
+            rows.append(Row(f"{name}, {OUTCOMES[outcome].word}", (Cell(problem.sentence),), lines))
+    return f"{numbers.format_count(len(rows), 'session')} with a problem", rows
+
+
+def _unmet(report: CiReport) -> Iterator[tuple[str, list[Row]]]:
+    """Criteria that fail, each with what the judge said of the newest session; those that fail as before come last."""
+    suites = report.comparison.suites if report.comparison else ()
+    criteria = ((suite.suite, delta) for suite in suites for delta in suite.criteria)
+    unchanged = {(suite, delta.criterion) for suite, delta in criteria if delta.verdict is Verdict.UNCHANGED}
+    rows: dict[tuple[str, str], Row] = {}
+    for run in report.batch.runs:
+        for judged in failed_criteria(run):
+            undecided = "undecided: " * (judged.verdict is CriterionVerdict.UNDECIDED)
+            places = "; ".join(map(citation_place, judged.evidence[:MAX_CITATIONS]))
+            reason = f"{undecided}{sentence(judged.reasoning, MAX_REASONING_LENGTH)}{f' ({places})' if places else ''}"
+            rows[run.suite, judged.criterion] = Row(run.suite, (Cell(judged.criterion),), (Cell(reason),))
+    for again in ("", " as before"):
+        those = [row for key, row in rows.items() if (key in unchanged) == bool(again)]
+        fail = "criterion fails" if len(those) == 1 else "criteria fail"
+        yield f"{numbers.whole(len(those))} {fail}{again}", those
+
+
+def citation_place(cited: Citation) -> str:
+    """Where a verdict can be checked."""
+    return f"{cited.where} {quoted(cited.quote, MAX_QUOTE_LENGTH)}" if cited.quote else cited.where
+
+
+# --- about the run ----------------------------------------------------------------------------------------------
+
+
+def commit_name(branch: str | None, commit: str | None) -> str:
+    """`main@abc1234`."""
+    return "@".join(filter(None, (visible(branch or "", 100), visible((commit or "")[:HASH]))))
+
+
+def _baseline(report: CiReport) -> Iterator[Row]:
+    origin, now = report.baseline, report.batch.started_at
+    name, wanted = commit_name(origin.branch, origin.commit), commit_name(None, origin.wanted)
+    cells = [Cell(name, whole=True)] if name else []
+    if origin.created_at:
+        stamp = f"{origin.created_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+        cells.append(Cell(f"of {stamp}, {age_words(now - origin.created_at)}"))
+    if origin.behind is not None and wanted:
+        behind = f"{numbers.format_count(origin.behind, 'commit')} behind {wanted}, " if origin.behind else ""
+        cells.append(Cell(f"{behind}on which this is based"))
+    cells += [Cell(pool_words(origin.pool, now))] if origin.pool else []
+    # Where a comparison is there, the facts say it all.
+    yield Row("Baseline", (*cells, *(() if report.comparison and cells else (Cell(origin.sentence),))))
+
+
+def _run(report: CiReport) -> Iterator[Row]:
+    batch = report.batch
+    if report.head and report.tested:
+        yield Row("Tested", (Cell(f"{commit_name(None, report.tested)} merges {commit_name(None, report.head)}"),))
+    sides: list[tuple[Collection[int], str]] = []
+    if batch.runs:
+        sides.append((Counter(run.suite for run in batch.runs).values(), "per suite"))
+    base = report.comparison.suites if report.comparison else ()
+    if stored := [suite.baseline.valid for suite in base if suite.baseline]:
+        sides.append((stored, "in the baseline"))
+    yield Row("Sessions", tuple(Cell(f"{number_range(sizes)} {where}") for sizes, where in sides))
+    runs = (*batch.runs, *batch.base_runs)
+    judges = [run.judge for run in runs if run.judge]
+    exact = all(use.cost_known for run in runs if (use := used(run)))
+    costs = [
+        f"sessions {numbers.money(sum(run.api.cost_usd for run in runs), exact=exact)}",
+        *([f"judge {cost(judges)}"] if judges else []),
+        numbers.duration((batch.finished_at - batch.started_at).total_seconds()),
+    ]
+    yield Row("Cost of this run", tuple(map(Cell, costs)))
+    levels = {f"isolation {run.isolation.level}" for run in batch.runs if run.isolation}
+    versions = {f"Zelda {run.versions.zelda}, Claude Code {run.versions.cli or 'unknown'}" for run in batch.runs}
+    replayed = {"the model's words came from a cassette" for run in batch.runs if run.replayed}
+    models = {model for run in batch.runs for model in run.models}
+    made_with = (*sorted(versions), *sorted(models), *sorted(levels), *replayed)
+    yield Row("Versions", tuple(map(Cell, made_with)))
+
+
+def number_range(sizes: Collection[int]) -> str:
+    """`3`, or `1 to 3`."""
+    return " to ".join(map(numbers.whole, sorted({min(sizes), max(sizes)})))

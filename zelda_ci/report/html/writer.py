@@ -15,11 +15,8 @@ from zelda_ci.imports import one_at_a_time
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.builders.run import run_sections
 from zelda_ci.report.ci_report import CiReport
-from zelda_ci.report.html.conversation import ShownConversation
-from zelda_ci.report.html.overview import overview_page, sessions_of
-from zelda_ci.report.html.sides import sides_page
-from zelda_ci.report.html.suite import SuiteSession, SuiteSessions
-from zelda_ci.report.html.texts import patched_files
+from zelda_ci.report.html.conversation import ShownConversation, patched_files
+from zelda_ci.report.html.pages import SuiteSession, SuiteSessions, overview_page, sessions_of, sides_page
 from zelda_ci.report.model import NO_FILES
 
 MAX_BYTES = 20_000_000

@@ -8,18 +8,16 @@ from rich.console import Console
 from rich.text import Text
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.arms import Forecast
 from zelda_ci.domain.check import CheckReport, Status
 from zelda_ci.domain.comparison import GateResult
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.domain.trials import Forecast
 from zelda_ci.report.builders import summary
-from zelda_ci.report.builders.arms import forecast_lines, forecast_table
 from zelda_ci.report.builders.correctness import run_problem
-from zelda_ci.report.builders.judged import unmet_rows
 from zelda_ci.report.builders.routing import routing_tables
-from zelda_ci.report.builders.run import file_rows, run_facts, run_sections
-from zelda_ci.report.builders.summary import FilesOf
+from zelda_ci.report.builders.run import file_rows, run_facts, run_sections, unmet_rows
+from zelda_ci.report.builders.summary import FilesOf, forecast_lines, forecast_table
 from zelda_ci.report.model import (
     Cell,
     CiView,

@@ -1,12 +1,12 @@
 """Progress: one line for each run under way, redrawn on a terminal and printed once in a log."""
 
+import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import zip_longest
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console
@@ -15,16 +15,15 @@ from rich.text import Text
 
 from zelda_ci import events
 from zelda_ci.domain import numbers
-from zelda_ci.domain.arms import MoreTrials, SuiteArms
+from zelda_ci.domain.attribution import Attribution
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import AssistantSaid, Ended, Retried, SessionRecord, ToolCalled, ToolReturned
-from zelda_ci.domain.trials import DoneReason, Side, trials_alone
-from zelda_ci.report.builders.arms import forecast_lines, more_trials, suite_done
-from zelda_ci.report.builders.attribution import round_words
+from zelda_ci.domain.trials import DoneReason, MoreTrials, Side, SuiteArms, trials_alone
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.builders.run import run_facts
-from zelda_ci.report.builders.summary import FilesOf, by_name, suite_facts
+from zelda_ci.report.builders.steering import round_words
+from zelda_ci.report.builders.summary import FilesOf, by_name, forecast_lines, more_trials, suite_done, suite_facts
 from zelda_ci.report.model import NO_FILES, Cell, Detail, Tone
 from zelda_ci.report.terminal.page import DIM, LABEL, STYLES, Page, is_plain
 from zelda_ci.report.terminal.pages import print_head, print_suite
@@ -48,13 +47,31 @@ def rough_duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < numbers.MINUTE else numbers.duration(numbers.MINUTE * minutes)
 
 
+def _step(record: SessionRecord) -> str:
+    """What a session did, as a line; empty for what is no step."""
+    match record:
+        case ToolCalled():
+            values = (record.input.get(key) for key in TELLING)
+            argument = next((value for value in values if value and isinstance(value, str)), "")
+            return sentence(f"{record.name} {in_workspace(argument)}", MAX_CALL_LENGTH)
+        case ToolReturned(is_error=True):
+            return f"failed: {sentence(record.output, MAX_STEP_LENGTH)}"
+        case AssistantSaid(thinking=False):
+            return sentence(record.text, MAX_STEP_LENGTH)
+        case Retried():
+            after = f"HTTP {record.status}" if record.status else "a broken connection"
+            return f"trying again in {numbers.duration(record.delay_seconds)} after {after}"
+        case _:
+            return ""
+
+
 @dataclass
 class Activity:
     """One run under way."""
 
     label: str
     since: float
-    expected: float | None = None
+    expected: float = math.inf  # seconds that it takes in all, as far as stored runs know
     phase: str = ""
     turns: int = 0
     cost_usd: float = 0.0
@@ -66,12 +83,12 @@ class Activity:
         doing = ""
         match record:
             case ToolCalled():
-                self.open_calls[record.id] = _call(record)
+                self.open_calls[record.id] = _step(record)
             case ToolReturned():
                 self.open_calls.pop(record.id, None)
                 doing = "thinking"
             case Retried():
-                doing = _retry(record)
+                doing = _step(record)
             case AssistantSaid():
                 doing = "thinking" if record.thinking else "writing"
             case Ended():
@@ -99,8 +116,7 @@ class ProgressState:
     cost_usd: float = 0.0
     finished: int = 0
     running: dict[str, Activity] = field(default_factory=dict)
-    waiting: dict[str, float | None] = field(default_factory=dict)
-    """What runs that have not begun are expected to take, in seconds, by label."""
+    waiting: dict[str, float] = field(default_factory=dict)  # label → expected seconds of a run that has not begun
 
     def record(self, event: events.Event, now: float) -> None:
         """Note an event; `now` is seconds of any steady clock."""
@@ -108,13 +124,13 @@ class ProgressState:
             case events.RunsPlanned():
                 self.jobs = event.jobs
                 self.planned += len(event.runs)
-                self.waiting |= event.runs
+                self.waiting |= {label: math.inf if time is None else time for label, time in event.runs.items()}
             case events.Checking():
                 self.running.pop(CHECK, None)
                 if event.about:
                     self.running[CHECK] = Activity(CHECK, now, phase=event.about)
             case events.RunStarted():
-                self.running[event.run_id] = Activity(event.label, now, self.waiting.pop(event.label, None))
+                self.running[event.run_id] = Activity(event.label, now, self.waiting.pop(event.label, math.inf))
             case events.PhaseStarted():
                 self._of(event.run_id, now).phase = str(event.phase)
             case events.SessionProgressed():
@@ -136,46 +152,15 @@ class ProgressState:
 
     def estimate(self, now: float, end: str = "") -> str:
         """Like `, about 4 min left` for all runs, as stored runs of the same suites lead to expect; else empty."""
-        slots = [0.0] * max(self.jobs - len(self.running), 0)
-        for activity in self.running.values():
-            if activity.expected is None:
-                return ""
-            slots.append(max(activity.expected - (now - activity.since), 0.0))
+        slots = [max(it.expected - (now - it.since), 0.0) for it in self.running.values()]
+        slots += [0.0] * (self.jobs - len(slots))
         for seconds in self.waiting.values():
-            if seconds is None:
-                return ""
             slots.sort()
             slots[0] += seconds
-        return f", about {rough_duration(max(slots))}{end}" if max(slots) else ""
+        return f", about {rough_duration(max(slots))}{end}" if 0 < max(slots) < math.inf else ""
 
     def _of(self, run_id: str, now: float) -> Activity:
         return self.running.setdefault(run_id, Activity(run_id, now))
-
-
-def _call(record: ToolCalled) -> str:
-    values = (record.input.get(key) for key in TELLING)
-    argument = next((value for value in values if value and isinstance(value, str)), "")
-    return sentence(f"{record.name} {in_workspace(argument)}", MAX_CALL_LENGTH)
-
-
-def _retry(record: Retried) -> str:
-    after = f"HTTP {record.status}" if record.status else "a broken connection"
-    return f"trying again in {numbers.duration(record.delay_seconds)} after {after}"
-
-
-def _step(record: SessionRecord) -> str:
-    """What a session did, as a line; empty for what is no step."""
-    match record:
-        case ToolCalled():
-            return _call(record)
-        case ToolReturned(is_error=True):
-            return f"failed: {sentence(record.output, MAX_STEP_LENGTH)}"
-        case AssistantSaid(thinking=False):
-            return sentence(record.text, MAX_STEP_LENGTH)
-        case Retried():
-            return _retry(record)
-        case _:
-            return ""
 
 
 # --- suites as they finish --------------------------------------------------------------------------------------
@@ -200,11 +185,11 @@ class FinishedSuites:
     def print_rest(self, console: Console, runs: Sequence[RunResult]) -> None:
         """Print suites that were not printed yet, be it that not every trial was carried out."""
         for suite, unordered in by_name(runs).items():
-            page, outcome = Page(console), max(map(run_outcome, unordered))
-            ordered = sorted(unordered, key=lambda run: run.trial)
             if suite in self._printed:
                 continue
             self._printed.add(suite)
+            page, outcome = Page(console), max(map(run_outcome, unordered))
+            ordered = sorted(unordered, key=lambda run: run.trial)
             if self._detail is Detail.FULL:
                 page.line()
                 print_suite(page, ordered, self._files_of)
@@ -233,6 +218,7 @@ MAX_LINE_LENGTH = 300
 USUAL_ENDS = {DoneReason.AS_EXPECTED, DoneReason.REGRESSED, DoneReason.PLAN_ENDED, DoneReason.NOT_PROVEN}
 
 
+@dataclass
 class Progress:
     """A context manager that takes events, and prints what shall stay.
 
@@ -240,37 +226,29 @@ class Progress:
     redraws it a few times a second, however many events arrive. The cursor stays visible, so that a Zelda that is
     killed leaves the terminal as it was. Where lines cannot be redrawn, it prints a log: every line is flushed, and
     begins with whom it is about.
-
-    Args:
-        console: Where.
-        plain: Whether lines cannot be redrawn; by default as the console says.
-        suites: Prints suites as soon as they are over; without it, each run is announced in a line.
-        quiet: Show no progress: only suites and warnings.
-        steps: Also show what sessions do, a line each.
     """
 
-    def __init__(
-        self,
-        console: Console,
-        *,
-        plain: bool | None = None,
-        suites: FinishedSuites | None = None,
-        quiet: bool = False,
-        steps: bool = False,
-    ) -> None:
-        self._console, self._plain = console, is_plain(console) if plain is None else plain
-        self._suites, self._quiet, self._steps = suites, quiet, steps
-        self._state = ProgressState()
-        self._heard: dict[str, float] = {}
-        self._lock = threading.Lock()
-        self._stack = ExitStack()
+    console: Console
+    _: KW_ONLY
+    plain: bool | None = None  # whether lines cannot be redrawn; by default as the console says
+    suites: FinishedSuites | None = None  # prints suites as soon as they are over; without it, runs are announced
+    quiet: bool = False  # whether only suites and warnings are shown
+    steps: bool = False  # whether what sessions do is shown, a line each
+
+    def __post_init__(self) -> None:
+        self._plain = is_plain(self.console) if self.plain is None else self.plain
+        self._state, self._heard = ProgressState(), dict[str, float]()
+        self._lock, self._over, self._stack = threading.Lock(), threading.Event(), ExitStack()
 
     def __enter__(self) -> Self:
-        if self._plain and not self._quiet:
-            self._stack.enter_context(_ticking(HEARTBEAT_SECONDS, self._beat))
-        elif not self._quiet:
+        if self._plain and not self.quiet:
+            thread = threading.Thread(target=self._tick, name="zelda-ticker", daemon=True)
+            thread.start()
+            self._stack.callback(thread.join)
+            self._stack.callback(self._over.set)
+        elif not self.quiet:
             live = Live(
-                console=self._console,
+                console=self.console,
                 get_renderable=self._frame,
                 refresh_per_second=REDRAWS_PER_SECOND,
                 transient=True,
@@ -278,12 +256,10 @@ class Progress:
                 redirect_stderr=False,
             )
             self._stack.enter_context(live)
-            self._console.show_cursor(show=True)
+            self.console.show_cursor(show=True)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with suppress(OSError, ValueError):
             self._stack.close()
 
@@ -297,29 +273,17 @@ class Progress:
                 self._warn(event, label)
             case events.RunFinished():
                 self._finish(event.result, label)
-            case SuiteArms() if self._suites and not (self._quiet and event.reason in USUAL_ENDS):
-                self._suites.print_rest(self._console, self._suites.runs.get(event.suite, ()))
+            case SuiteArms() if self.suites and not (self.quiet and event.reason in USUAL_ENDS):
+                self.suites.print_rest(self.console, self.suites.runs.get(event.suite, ()))
                 self._say("", Cell(f"{event.suite}: {suite_done(event)}", Tone.DIM))
-            case _:
-                if not self._quiet:
-                    self._follow(event, label)
-
-    def _follow(self, event: events.Event, label: str) -> None:
-        match event:
+            case _ if self.quiet:
+                pass
             case events.RunsPlanned() if self._state.planned == len(event.runs):
-                if self._plain:
-                    state = self._state
-                    beside = f", {state.jobs} at a time" if min(state.jobs, state.planned) > 1 else ""
-                    plan = f"{numbers.format_count(state.planned, 'run')}{beside}{state.estimate(0.0)}"
-                    self._say("", Cell(plan))
-                if event.isolation:
-                    self._say("", Cell(sentence(event.isolation), Tone.DIM))
-                for line in forecast_lines(event.forecast) if event.forecast else ():
-                    self._say("", Cell(line))
+                self._plan(event)
             case MoreTrials():
                 self._say(event.suite, Cell(more_trials(event)))
-            case events.Learnt():
-                self._say(str(event.attribution.suite), Cell(round_words(event.attribution)))
+            case Attribution():
+                self._say(str(event.suite), Cell(round_words(event)))
             case SuiteArms() if self._plain:
                 self._say(event.suite, Cell(suite_done(event)))
             case events.Checking(about=str(about)) if self._plain:
@@ -327,10 +291,20 @@ class Progress:
             case events.PhaseStarted() if self._plain:
                 self._heard[event.run_id] = time.monotonic()
                 self._say(label, Cell(str(event.phase)))
-            case events.SessionProgressed() if self._steps and (words := _step(event.record)):
+            case events.SessionProgressed() if self.steps and (words := _step(event.record)):
                 self._say(label, Cell(words, Tone.DIM))
             case _:
                 pass
+
+    def _plan(self, event: events.RunsPlanned) -> None:
+        planned = self._state.planned
+        if self._plain:
+            beside = f", {event.jobs} at a time" if min(event.jobs, planned) > 1 else ""
+            self._say("", Cell(f"{numbers.format_count(planned, 'run')}{beside}{self._state.estimate(0.0)}"))
+        if event.isolation:
+            self._say("", Cell(sentence(event.isolation), Tone.DIM))
+        for line in forecast_lines(event.forecast) if event.forecast else ():
+            self._say("", Cell(line))
 
     def _warn(self, event: events.Warned, label: str) -> None:
         page, about = self._page(), f"{label}: " if label else ""
@@ -342,15 +316,15 @@ class Progress:
     def _finish(self, result: RunResult, label: str) -> None:
         """Announce one of several trials, or a run where no suite is printed; of a single run the report follows."""
         several = trials_alone(result.config.trials) > 1 or result.look or result.side is Side.BASE
-        if not self._quiet and (several if self._suites else self._plain or self._state.planned != 1):
+        if not self.quiet and (several if self.suites else self._plain or self._state.planned != 1):
             page = self._page()
             mark = page.mark(run_outcome(result))
             page.beside(Text(" ") + mark + " " + page.write(label) + "  ", run_facts(result))
             if problem := run_problem(result, NO_FILES):
                 page.beside("   ", (Cell(problem.sentence, Tone.DIM),))
             page.show()
-        if self._suites:
-            self._suites.take(self._console, result)
+        if self.suites:
+            self.suites.take(self.console, result)
 
     def _say(self, label: str, *cells: Cell) -> None:
         """Print a line about a run or a suite, or without a label about all."""
@@ -359,22 +333,24 @@ class Progress:
         page.show()
 
     def _page(self) -> Page:
-        return Page(self._console, width=UNBROKEN if self._plain else None)
+        return Page(self.console, width=UNBROKEN if self._plain else None)
 
-    def _beat(self) -> None:
+    def _tick(self) -> None:
         """Say what those do of whom nothing was heard for long; many CI services end a job that keeps silent."""
-        with self._lock:
-            now = time.monotonic()
-            for run_id, activity in self._state.running.items():
-                if now - self._heard.get(run_id, activity.since) >= HEARTBEAT_SECONDS:
-                    self._heard[run_id] = now
-                    self._say(activity.label, *activity.facts(now))
+        with suppress(OSError, ValueError):  # a screen that has gone
+            while not self._over.wait(HEARTBEAT_SECONDS):
+                with self._lock:
+                    now = time.monotonic()
+                    for run_id, activity in self._state.running.items():
+                        if now - self._heard.get(run_id, activity.since) >= HEARTBEAT_SECONDS:
+                            self._heard[run_id] = now
+                            self._say(activity.label, *activity.facts(now))
 
     def _frame(self) -> Text:
         """As many lines as the screen can hold, the rest counted: what scrolls away could not be redrawn."""
         with self._lock:
-            now, state, page = time.monotonic(), self._state, Page(self._console)
-            shown = list(state.running.values())[: max(self._console.height - 3, 1)]
+            now, state, page = time.monotonic(), self._state, Page(self.console)
+            shown = list(state.running.values())[: max(self.console.height - 3, 1)]
             labels = [page.write(activity.label) for activity in shown]
             width = min(max((label.cell_len for label in labels), default=0), page.width // 3)
             spinner = SPINNER if page.unicode else PLAIN_SPINNER
@@ -397,22 +373,3 @@ class Progress:
             for line in page.lines:
                 line.truncate(page.width - 1, overflow="crop")
             return Text("\n").join(page.lines)
-
-
-@contextmanager
-def _ticking(seconds: float, tick: Callable[[], None]) -> Iterator[None]:
-    """Call `tick` every so many seconds; a screen that has gone ends it quietly."""
-    over = threading.Event()
-
-    def run() -> None:
-        with suppress(OSError, ValueError):
-            while not over.wait(seconds):
-                tick()
-
-    thread = threading.Thread(target=run, name="zelda-ticker", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()

@@ -4,8 +4,7 @@ They outlive all processes, and where runs have no namespace of their own they a
 remove them, or a root that can do more than the one of a container: so it becomes that user first.
 """
 
-import os
-
+from zelda_ci.sandbox.launcher import shared
 from zelda_ci.sandbox.launcher.shared import LIBC, suppress
 
 # The kernel's tables of them, and the column with their ids.
@@ -28,8 +27,6 @@ def owned(uid: int) -> list[tuple[str, int]]:
 def main(arguments: list[str]) -> None:
     """Remove them."""
     uid = int(arguments[0])
-    os.setgroups([])
-    os.setresgid(uid, uid, uid)
-    os.setresuid(uid, uid, uid)
+    shared.become_user(uid)
     for table, number in owned(uid):
         getattr(LIBC, f"{table}ctl")(number, *([0] if table == "sem" else []), REMOVE, None)

@@ -53,6 +53,13 @@ def prctl(purpose: str, option: int, *values: object) -> None:
     call(purpose, LIBC.prctl, option, *values, *(ctypes.c_ulong(0),) * (4 - len(values)))
 
 
+def become_user(uid: int) -> None:
+    """Groups first, then the group, then the user: each step takes away the right to do the one before."""
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
+
+
 def report_ready() -> None:
     """Take the streams and report it, unless a program that closes itself first does so and gets the secret."""
     for place, stream in enumerate((INPUT, OUTPUT)):

@@ -12,7 +12,8 @@ has it open.
 `--confined DEPTH`: PROGRAM is a launcher that gives up rights and reports it (`report_ready`); if it ends before, the
 exit code is 125. What it starts lies DEPTH generations below it, and gets the signals that are passed on.
 `--secret NAME`: a variable that is left out of the environment, and stands as NAME=VALUE on a descriptor.
-`--memory`, `--disk`, `--processes`, `--folder`, `--report`: all is killed as soon as these `Bounds` are reached.
+`--memory`, `--disk` (bytes), `--processes`, `--folder` (of its files), `--report`: all is killed as soon as these
+`Bounds` are reached.
 """
 
 import fcntl
@@ -21,7 +22,6 @@ import select
 import time
 
 from zelda_ci.sandbox.launcher import shared
-from zelda_ci.sandbox.launcher.bounds import Bounds
 from zelda_ci.sandbox.launcher.shared import signal, suppress
 
 GRACE_SECONDS = 3.0
@@ -30,6 +30,10 @@ KILL_SECONDS = 5.0
 TICK_SECONDS = 1.0
 PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 HANDLED = (*PASSED_ON, signal.SIGQUIT, signal.SIGCHLD)
+# Bytes on the disk below which a run that has taken its share is ended, wherever its files are; the same of memory.
+MIN_FREE_BYTES = 1 << 30
+# A walk over a large tree takes a while, so the pause grows with it: 20 times what the last walk took.
+WALK_SECONDS = 30.0
 # Descriptors from here on are in the way of no other.
 FREE = 16
 PR_SET_CHILD_SUBREAPER = 36
@@ -126,7 +130,13 @@ class _Program:
         null = os.open(os.devnull, os.O_RDWR)
         self.child = os.fork()
         if self.child == 0:
-            self._hand_down(null)
+            # The agreed descriptors are the only ones that the program inherits.
+            places = {shared.READY: self._writer, shared.SECRET: self._secret, shared.INPUT: 0, shared.OUTPUT: 1}
+            places |= {0: null, 1: null}
+            # All out of the way first, because any of them may lie where another belongs.
+            sources = {place: fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, FREE) for place, number in places.items()}
+            for place, source in sources.items():
+                os.dup2(source, place)
             _become(argv, self._confined, supervisor)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, PASSED_ON)
         for number in range(3):
@@ -134,15 +144,6 @@ class _Program:
         for number in (null, self._writer, self._secret):
             os.close(number)
         os.set_blocking(self.report, False)
-
-    def _hand_down(self, null: int) -> None:
-        """Put everything on the agreed descriptors, which are the only ones that the program inherits."""
-        places = {shared.READY: self._writer, shared.SECRET: self._secret, shared.INPUT: 0, shared.OUTPUT: 1}
-        places |= {0: null, 1: null}
-        # All out of the way first, because any of them may lie where another belongs.
-        sources = {place: fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, FREE) for place, number in places.items()}
-        for place, source in sources.items():
-            os.dup2(source, place)
 
     def has_begun(self) -> bool:
         """Whether it has reported by now; whatever else it says instead is its last word."""
@@ -193,7 +194,7 @@ def _become(argv: list[str], confined: str | None, supervisor: int) -> None:
     shared.execute(argv)
 
 
-def _watched(program: _Program, parent: int, wakeups: int, bounds: Bounds | None) -> int:
+def _watched(program: _Program, parent: int, wakeups: int, bounds: "Bounds | None") -> int:
     """Wait for the program, passing signals on; the exit code is negative where a signal ended it."""
     deadline = None
     while True:
@@ -251,3 +252,91 @@ def _end_descendants(child: int) -> None:
             stopped |= fresh
             if not fresh:
                 time.sleep(0.002)
+
+
+class Bounds:
+    """How much a program with all its descendants may take; `--report` gets the sentence that says what was reached."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self._folder, self._report = options["--folder"], options["--report"]
+        self._memory, self._disk, self._processes = (int(options[f"--{it}"]) for it in ("memory", "disk", "processes"))
+        self._free_at_start, self._available_at_start = _free(self._folder), _available()
+        self._next_walk = time.monotonic() + WALK_SECONDS
+        self._next_look = time.monotonic() + 1
+
+    def reached(self) -> bool:
+        """Whether the program takes more than it may; looks once a second, and writes the report."""
+        if time.monotonic() < self._next_look:
+            return False
+        self._next_look = time.monotonic() + 1
+        pids = shared.descendants()
+        if len(pids) > self._processes:
+            excess = f"had more than {self._processes} processes"
+        elif self._takes_memory(pids):
+            excess = f"took more memory than a run may: {self._memory / (1 << 30):.3g} GiB"
+        elif self._takes_disk():
+            excess = f"took more room on the disk than a run may: {self._disk / (1 << 30):.3g} GiB"
+        else:
+            return False
+        with suppress(OSError), open(self._report, "w") as file:
+            file.write(f"It was ended because it {excess}.")
+        return True
+
+    def _takes_memory(self, pids: list[int]) -> bool:
+        # Shared pages count once, which is costly to find out, so only where it matters.
+        if sum(map(_resident, pids)) > self._memory and sum(map(_share, pids)) > self._memory:
+            return True
+        # What is in files of memory, sockets and pipes is no process's: it counts where the machine runs short.
+        available = _available()
+        return self._available_at_start - available > self._memory and available < MIN_FREE_BYTES
+
+    def _takes_disk(self) -> bool:
+        free = _free(self._folder)
+        used_by_all, begun = self._free_at_start - free, time.monotonic()
+        # Others write to the same disk, so its free bytes prove nothing; but while they hardly change, no walk is
+        # needed.
+        if used_by_all < self._disk // 2 and begun < self._next_walk:
+            return False
+        used = _used(self._folder, self._disk)
+        self._next_walk = time.monotonic() + max(WALK_SECONDS, 20 * (time.monotonic() - begun))
+        # Files that are deleted and still open take room that no walk finds; then the disk itself must not run full.
+        return used > self._disk or (used_by_all > self._disk and free < MIN_FREE_BYTES)
+
+
+def _resident(pid: int) -> int:
+    return _field(f"/proc/{pid}/status", "VmRSS:") or 0
+
+
+def _share(pid: int) -> int:
+    found = _field(f"/proc/{pid}/smaps_rollup", "Pss:")
+    return _resident(pid) if found is None else found
+
+
+def _available() -> int:
+    return _field("/proc/meminfo", "MemAvailable:") or 0
+
+
+def _field(path: str, name: str) -> int | None:
+    """Bytes that a file of the kernel's gives in kB."""
+    with suppress(OSError), open(path) as file:
+        return next((int(line.split()[1]) << 10 for line in file if line.startswith(name)), None)
+    return None
+
+
+def _free(folder: str) -> int:
+    status = os.statvfs(folder)
+    return status.f_bfree * status.f_frsize
+
+
+def _used(folder: str, enough: int) -> int:
+    """Bytes on the disk below a folder; stops counting where it is enough."""
+    total, waiting = 0, [folder]
+    while waiting and total <= enough:
+        with suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    # Blocks, not the size: a sparse file takes what was written, a file of one byte a whole block.
+                    total += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+    return total

@@ -1,6 +1,7 @@
-"""Exact tests of two samples, within strata where there are, and what many of them are worth together.
+"""Exact tests of two samples, what many of them are worth together, and how large a change may be.
 
-Fisher's for pass rates, permutations for numbers; Holm's correction of those that Tarone's screening leaves.
+Fisher's test for pass rates, permutations for numbers, within strata where there are; Holm's correction of those that
+Tarone's screening leaves; a confidence interval of the difference of one number by itself.
 """
 
 from collections import Counter
@@ -8,7 +9,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate, combinations, islice
-from math import comb, fsum, sqrt
+from math import atan, comb, cos, fsum, hypot, pi, sin, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -32,7 +33,7 @@ class Tails(NamedTuple):
 NO_DIFFERENCE = Tails(OneSided(1.0, 1.0), OneSided(1.0, 1.0))
 
 
-def _tails(at_most: int, at_least: int, lowest: int, highest: int, of: int) -> Tails:
+def _tails(at_most: float, at_least: float, lowest: float, highest: float, of: int) -> Tails:
     return Tails(OneSided(at_most / of, lowest / of), OneSided(at_least / of, highest / of))
 
 
@@ -47,10 +48,8 @@ def fisher_exact(passed_a: int, trials_a: int, passed_b: int, trials_b: int) -> 
     total, passes = trials_a + trials_b, passed_a + passed_b
     least, most = max(0, passes - trials_a), min(passes, trials_b)
     ways = [comb(passes, x) * comb(total - passes, trials_b - x) for x in range(least, most + 1)]
-    everything = comb(total, trials_b)
     position = passed_b - least
-    at_most, at_least = sum(ways[: position + 1]), sum(ways[position:])
-    return _tails(at_most, at_least, ways[0], ways[-1], everything)
+    return _tails(sum(ways[: position + 1]), sum(ways[position:]), ways[0], ways[-1], comb(total, trials_b))
 
 
 # Up to so many arrangements (6 against 6) each is looked at.
@@ -58,15 +57,12 @@ ENUMERATED = 1000
 
 # Resolution when each arrangement is looked at: only to make equal sums equal in spite of floating point.
 FINE_STEPS = 10**12
-
 # Resolution of the counting, shared among the numbers. Scores, turns and the like lie on so few steps that they are
 # counted as they are; other numbers (10 against 10) are first rounded to a thousandth of their range. The test is
 # exact for the rounded numbers, because they are rounded alike whichever side they are on.
 SHARED_STEPS = 20_000
-
 # The same for strata, of which each sum of one meets each of the others.
 STRATA_STEPS = 6000
-
 # Above so many numbers the sum is so close to normal that its mean and variance do.
 COUNTED = 200
 
@@ -81,8 +77,7 @@ def permutation_test(a: Sequence[float], b: Sequence[float]) -> Tails:
     if min(pooled) == max(pooled):
         return NO_DIFFERENCE
     if len(pooled) > COUNTED:
-        share, center = len(b) / len(pooled), mean(pooled)
-        variance = share * len(a) * deviation(pooled) ** 2
+        center, variance = mean(pooled), len(b) / len(pooled) * len(a) * deviation(pooled) ** 2
         return _normal_tails(fsum(value - center for value in b), variance)
     arrangements = comb(len(pooled), len(b))
     count = _count_by_enumeration if arrangements <= ENUMERATED else _count_by_polynomial
@@ -118,8 +113,7 @@ def stratified_permutation_test(strata: Sequence[tuple[tuple[float, ...], tuple[
         chances = further
     at_most = fsum(chance for total, chance in chances.items() if total <= observed)
     at_least = fsum(chance for total, chance in chances.items() if total >= observed)
-    lowest, highest = chances[min(chances)], chances[max(chances)]
-    return Tails(OneSided(min(1.0, at_most), lowest), OneSided(min(1.0, at_least), highest))
+    return _tails(min(1.0, at_most), min(1.0, at_least), chances[min(chances)], chances[max(chances)], 1)
 
 
 def _sums(numbers: Sequence[int], size: int) -> dict[int, float]:
@@ -135,7 +129,7 @@ def _sums(numbers: Sequence[int], size: int) -> dict[int, float]:
 
 def _normal_tails(total: float, variance: float) -> Tails:
     normal = NormalDist(0, sqrt(variance))
-    return Tails(OneSided(normal.cdf(total), 0.0), OneSided(normal.cdf(-total), 0.0))
+    return _tails(normal.cdf(total), normal.cdf(-total), 0.0, 0.0, 1)
 
 
 def _shares(values: Sequence[float]) -> list[float]:
@@ -196,7 +190,6 @@ def _extremes(ranked: Sequence[float], size: int) -> int:
 # Chance that a comparison of two equal sides claims any regression; the same again for any improvement.
 # What users are promised is 5 %; the rest is for numbers over all suites.
 ALPHA = 0.04
-
 _ROUNDING = 1 + 1e-9  # 1/25 must count as 0.04
 
 # A test in one direction, and the share of the error that it may use, relative to the others.
@@ -239,3 +232,73 @@ def reachable(hypotheses: Sequence[Hypothesis], alpha: float) -> frozenset[int]:
     groups = {least: weight for (least, _), weight in zip(ranked, weights, strict=True)}
     limit = max((least for least, weight in groups.items() if significant(least * weight, alpha)), default=-1.0)
     return frozenset(index for index, least in enumerate(reach) if least <= limit)
+
+
+# --- how large a change may be ----------------------------------------------------------------------------------------
+
+Interval = tuple[float, float]
+
+# Chance that the true change lies beyond one end.
+TAIL = 0.025
+NORMAL = NormalDist().inv_cdf(1 - TAIL)
+
+
+def student_t_upper(t: float, freedom: int) -> float:
+    """P(T > t) for t >= 0: Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4."""
+    theta = atan(t / sqrt(freedom))
+    cosine = cos(theta)
+    odd = freedom % 2
+    term = sin(theta) * (cosine if odd else 1.0)
+    series = 0.0
+    for k in range(2 + odd, freedom + 1, 2):
+        series += term
+        term *= (k - 1) / k * cosine * cosine
+    return (1 - (2 / pi * (theta + series) if odd else series)) / 2
+
+
+@lru_cache(maxsize=1000)
+def student_t_quantile(upper: float, freedom: int) -> float:
+    """The t that is exceeded with probability `upper`, which lies in (0, 0.5]; found by bisection."""
+    low, high = 0.0, 1.0
+    while student_t_upper(high, freedom) > upper:
+        low, high = high, high * 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if student_t_upper(middle, freedom) > upper else (low, middle)
+    return high
+
+
+def of_pass_rates(old: Sequence[float], new: Sequence[float]) -> Interval:
+    """The change of a pass rate; outcomes and change are in percent.
+
+    Newcombe, Interval Estimation for the Difference between Independent Proportions (1998), method 10.
+    """
+    (a, low_a, high_a), (b, low_b, high_b) = map(_wilson, (old, new))
+    return b - a - hypot(b - low_b, high_a - a), b - a + hypot(high_b - b, a - low_a)
+
+
+def of_means(old: Sequence[float], new: Sequence[float]) -> Interval | None:
+    """The change of a mean, by Student's t with the spread within the sides; None where nothing varies within them."""
+    freedom = len(old) + len(new) - 2
+    spread = sqrt(sum((len(side) - 1) * deviation(side) ** 2 for side in (old, new)) / freedom)
+    return _around(mean(new) - mean(old), freedom, spread * sqrt(1 / len(old) + 1 / len(new)))
+
+
+def of_pairs(differences: Sequence[float]) -> Interval | None:
+    """The mean of paired differences, by Student's t; None where they are all the same."""
+    pairs = len(differences)
+    return _around(mean(differences), pairs - 1, deviation(differences) / sqrt(pairs))
+
+
+def _around(center: float, freedom: int, error: float) -> Interval | None:
+    half = student_t_quantile(TAIL, freedom) * error
+    return (center - half, center + half) if half else None
+
+
+def _wilson(outcomes: Sequence[float]) -> tuple[float, float, float]:
+    """A pass rate and the ends of its interval: E. B. Wilson, Probable Inference (1927)."""
+    n, rate = len(outcomes), mean(outcomes) / 100
+    center = rate + NORMAL**2 / (2 * n)
+    half = NORMAL * sqrt(rate * (1 - rate) / n + NORMAL**2 / (4 * n * n))
+    share = 100 / (1 + NORMAL**2 / n)
+    return 100 * rate, max(0.0, share * (center - half)), min(100.0, share * (center + half))

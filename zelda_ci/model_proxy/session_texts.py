@@ -1,18 +1,77 @@
-"""A run's texts as a recording holds them: without secrets, paths and ids, and requests as fingerprints."""
+"""A run's texts as a recording holds them: without secrets, paths and ids, and requests as fingerprints.
+
+No time, id and place in a tool's output decides whether two requests match. Numbers are recognised by their shape: by a
+unit of time beside them, by the name of what they measure, or by a format that only times and addresses have. A number
+without any of these counts: `12 rows` is not `13 rows`. Those expressions are RE2's: their time grows with the text and
+not with its square, whatever a session's tools print.
+"""
 
 import hashlib
 import itertools
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from zelda_ci.judge.prompts import OPENING
-from zelda_ci.model_proxy.answer import blocks, dicts, texts
-from zelda_ci.model_proxy.cassettes.cassette import RecordedRequest
-from zelda_ci.model_proxy.cassettes.normalise import without_circumstances, without_identifiers
-from zelda_ci.model_proxy.wire import Call
+import re2
+
+from zelda_ci.domain.base import Record
+from zelda_ci.domain.manifest import CONNECTED_LATE
+from zelda_ci.judge.rendering import OPENING
+from zelda_ci.model_proxy.wire import Call, blocks, dicts, texts
 from zelda_ci.redact import Redactor, SafeText
+
+_WEEKDAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
+_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+_DATE = rf"\b{_WEEKDAY},? +(?:{_MONTH} +\d+|\d+ {_MONTH}) +[\d: ]+(?:[A-Z]{{2,5}} )?(?:\d{{4}})?(?: ?[+-]\d{{4}})?"
+_NUMBER = r"\d[\d,_]*(?:\.\d+)?(?:[eE][+-]?\d+)?"
+_UNIT = r"(?:[nuµμm]s|s|msecs?|secs?|mins?|(?:milli|micro|nano)?seconds?|millis|minutes?)"
+_LARGE_UNIT = r"(?:d|days?|h|hrs?|hours?|m|mins?|minutes?)"
+_MEASURED = rf"(?:duration|elapsed|latency|timestamp|timing|time)(?:[_-]?(?:in[_-]?)?{_UNIT})?"
+
+_UUID = re2.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b")
+
+_CIRCUMSTANCES: tuple[tuple[str, str | Callable[[Any], str]], ...] = (
+    (r"\x1b\[[\d;]*[A-Za-z]", ""),
+    # Claude Code's own: ids (they have names in a session's requests by now, not in a judge's), and where the preview
+    # of a long output ends, which depends on the length of the numbers in it.
+    (r"(\bagentId: |\bwith ID: |/tool-results/|/tasks/)[ab][0-9a-z]{8,16}\b", r"\1<handle>"),
+    (r"Output too large \([^)\n]*\)", "Output too large (<size>)"),
+    (r"\n[^\n]*\n\.\.\.\n</persisted-output>", "\n</persisted-output>"),
+    # Machines and days.
+    (r"^[-dlbcps][rwxsStT-]{9}[.+@]? +\d+ +\S+ +\S+ +\d+(?:, +\d+)? +\S+ +\S+ +\S+ ", "<ls> "),
+    (r"^total \d+$", "total <n>"),
+    (r"^(?:platform|plugins:|rootdir:|cachedir:) .*$", "<pytest>"),
+    (_DATE, "<time>"),
+    (r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?(?:Z\b|[+-]\d\d:?\d\d))?)?", "<time>"),
+    (r"\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\b|\b\d{1,3}:\d\d\.\d+\b", "<time>"),
+    (r"\b1[5-9]\d{8}(?:\d{3}){0,3}(?:\.\d+)?\b", "<time>"),
+    # Places, processes, chance; the ports are those that a system chooses.
+    (r"(?:/(?:tmp|var/folders|var/tmp)|\{\{zelda:tmp\}\})/[\w.+/{}-]+", "<temporary>"),
+    (r"\b(?:127\.0\.0\.1|localhost|0\.0\.0\.0):\d+|\[::1?\]:\d+", "<local>"),
+    (r"\b([Pp]orts?)\b[\"' :=#]{1,4}(?:3[2-9]|[45]\d|6[0-5])\d{3}\b", r"\1 <local>"),
+    (r"\b0x[0-9a-fA-F]{4,}\b", "<address>"),
+    (r"\b(?:p?pid|P?PID|[Pp]rocess(?: ?(?:id|ID))?)\b[\"' :=#]{1,4}\d+", "<process>"),
+    (r"(?i)\b(seed)\b[\"' :=]{1,4}\d+", r"\1 <seed>"),
+    # Durations, and what is computed from them. None begins inside a word, unless that is an escape in JSON.
+    (rf"\b{_NUMBER} ?[A-Za-z]+/s(?:ec(?:onds?)?)?\b", "<rate>"),
+    (rf"(?i)({_MEASURED})\b[\"')]{{0,2}} ?[:=] *[\"']?{_NUMBER}(?: ?{_UNIT})?\b", r"\1 <duration>"),
+    (rf"(^|[^\w.]|\\[tnr])(?:{_NUMBER} ?{_LARGE_UNIT},? ?)*{_NUMBER} ?{_UNIT}\b", r"\1<duration>"),
+    (r"^(ok[ \t]+\S+[ \t]+)\(cached\)", r"\1<duration>"),
+    (rf"\b([Mm]em(?:ory)?(?: usage| used)?)[\"' :=]{{1,4}}{_NUMBER} ?[KMG]i?B\b", r"\1 <size>"),
+    # The rest of a fraction is no hash.
+    (r"(\d\.\d\w*)|\b[0-9a-f]{7,64}\b", lambda match: match[1] or "<hash>"),
+    (r"\bv?\d+\.\d+\.\d+[\w.+-]*", "<version>"),
+    # Runners tell some durations only where they are long, and fill lines up to a width.
+    (r"[ \t]*[(\[]<(?:duration|time)>[)\]]", ""),
+    (r"[ \t]+(<(?:duration|time|rate|size)>)", r" \1"),
+    (r"={3,}|_{3,}|\*{3,}|~{3,}|-{3,}", lambda match: match[0][:3]),
+    # Our own, in what a judge is asked: which server was late, and where a text is cut, which depends on the length of
+    # such numbers.
+    (rf" \({CONNECTED_LATE}[^)\n]*\)", ""),
+    (r"(?:^[^\n]*)?\n\[\.\.\. \d+ characters are left out here[^\n]*\n[^\n]*", "<left out>"),
+)
+CIRCUMSTANCES = tuple((re2.compile(f"(?m){pattern}"), new) for pattern, new in _CIRCUMSTANCES)
 
 # Parts of their own; and ids, and what the CLI changes when it repeats a request without streaming.
 NO_OPTIONS = frozenset({"model", "messages", "system", "tools", "metadata", "stream", "max_tokens"})
@@ -22,28 +81,64 @@ STATUS, BILLING = re.compile(r"<system-reminder>\n[^\n]*\n# gitStatus\n"), "x-an
 
 # Beginnings of paragraphs that the CLI writes about the machine, the day, the tokens used and what is on its way.
 VOLATILE_SECTIONS = (
-    "# Environment",
-    "Today's date is",
-    "The date has changed",
-    "<total_tokens>",
-    "The following MCP servers are still connecting",
-    "[SYSTEM NOTIFICATION",
+    *("# Environment", "Today's date is", "The date has changed", "<total_tokens>"),
+    *("The following MCP servers are still connecting", "[SYSTEM NOTIFICATION"),
 )
 
 # Ids that Claude Code makes up and its tools report: the model repeats them later, to reach what they stand for.
 _HANDLE = re.compile(r"(?:\bagentId: |\bwith ID: |/tool-results/)([ab][0-9a-z]{8,16})\b")
 
+_json = json.JSONEncoder(ensure_ascii=False).encode
 _MARK = re.compile(r"\{\{zelda:([\w-]+)\}\}")
+
+
+def without_identifiers(text: str) -> str:
+    """Return the text without session and message ids."""
+    # RE2 reads no halves of characters, which a text has that was cut.
+    return str(_UUID.sub("<uuid>", text.encode(errors="replace").decode()))
+
+
+def without_circumstances(text: str) -> str:
+    """Return a tool's output without times, durations, hashes, versions, processes, ports and owners."""
+    text = without_identifiers(text)
+    for pattern, new in CIRCUMSTANCES:
+        text = pattern.sub(new, text)
+    return text
+
+
+class RecordedRequest(Record):
+    """A request, reduced to what two runs of the same session have in common.
+
+    `thread` is `main` or `sub-agent`, `turn` the number of assistant messages in the conversation, `context` holds
+    digests of its prompt, of tools and the like, by name.
+    """
+
+    thread: str
+    turn: int
+    model: SafeText
+    last_message: SafeText
+    context: dict[str, str]
+
+    @property
+    def asked(self) -> str:
+        """What a recorded request must have word for word in common with one that gets its answer."""
+        return f"{self.place}, {self.model} is told:\n{self.last_message}"
+
+    @property
+    def place(self) -> str:
+        """Where in the session it is asked, in words."""
+        return f"{self.thread} after {self.turn} model responses"
+
+    def differences(self, other: "RecordedRequest") -> list[str]:
+        """Return in what two requests differ beside what they ask."""
+        return [name for name, digest in other.context.items() if self.context.get(name) != digest]
 
 
 class SessionTexts:
     """Takes secrets, paths and ids out of the texts of one run, and puts paths and ids back, as `{{zelda:name}}`.
 
+    `places` are texts by name (letters, digits, underscores): where two overlap, the longer wins, then the earlier.
     A path also has a mark for its slug, as which Claude Code names its folders after the working directory.
-
-    Args:
-        places: Text by name (letters, digits, underscores). Where two overlap, the longer wins, then the earlier.
-        redact: Masks secrets, for good.
     """
 
     def __init__(self, places: Mapping[str, str], redact: Redactor) -> None:
@@ -147,7 +242,3 @@ def generated_ids(call: Call) -> dict[str, str]:
             if block.get("type") == "tool_result" and (match := _HANDLE.search("\n".join(texts(block.get("content"))))):
                 found["handle_" + re.sub(r"[^A-Za-z0-9]", "_", str(block.get("tool_use_id")))] = match[1]
     return found
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)

@@ -1,1 +1,0 @@
-"""Recorded sessions: written while a session runs, and played instead of one."""

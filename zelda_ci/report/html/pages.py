@@ -1,0 +1,459 @@
+"""The pages of a report: the overview, suites with their sessions, and two sessions side by side."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from difflib import SequenceMatcher
+from functools import cached_property
+from itertools import islice
+from typing import Any, NamedTuple
+
+from zelda_ci import __version__
+from zelda_ci.domain.comparison import MeasureDelta, Verdict
+from zelda_ci.domain.details import CorrectnessDetails, CriterionJudgement, FulfillmentDetails, ToolUsageDetails
+from zelda_ci.domain.measures import MEASURES, Measure, values
+from zelda_ci.domain.numbers import format_count
+from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
+from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.session import SessionTranscript, Turn
+from zelda_ci.domain.trials import Side
+from zelda_ci.report.builders.anchors import PageAnchors, SessionCitations, anchors_of, base_runs
+from zelda_ci.report.builders.comparison import (
+    EFFECTS,
+    NOT_THERE,
+    SHOWN_ONCE,
+    certainty,
+    changed_files,
+    figure_table,
+    measure_table,
+    notes,
+    passes,
+    remarks,
+    verdict,
+)
+from zelda_ci.report.builders.correctness import FAIL, PASS
+from zelda_ci.report.builders.gate import uncounted_sentences
+from zelda_ci.report.builders.routing import routing_tables
+from zelda_ci.report.builders.run import criterion_verdict, hidden_findings
+from zelda_ci.report.builders.standings import ORDER, SuiteStanding, standings
+from zelda_ci.report.builders.summary import tested_name
+from zelda_ci.report.ci_report import CiReport
+from zelda_ci.report.comment.causes import EXPLAINED, Cause, causes
+from zelda_ci.report.comment.headline import headline, lead
+from zelda_ci.report.comment.table import SHOWN, TONES, means, outcome_cell, standing_words, trial_table
+from zelda_ci.report.comment.view import basis
+from zelda_ci.report.html.conversation import ShownConversation, Span, compared_lines, spans, target, written_lines
+from zelda_ci.report.model import Cell, Section, Table, Tone, plain
+from zelda_ci.report.text import sentence, visible, written
+from zelda_ci.report.words import OUTCOMES
+
+WORST_FIRST = (Tone.BAD, Tone.WARN, Tone.NEUTRAL, Tone.DIM, Tone.GOOD)
+
+
+@dataclass(frozen=True, eq=False)
+class SuiteSession:
+    """One session of a suite."""
+
+    run: RunResult
+    side: Side
+    anchor: str
+    text: str
+    """What links to its page say."""
+    cited: SessionCitations
+
+    @property
+    def outcome(self) -> Outcome:
+        """How it ended."""
+        return run_outcome(self.run)
+
+    @property
+    def verdict(self) -> Cell:
+        """The same in a word."""
+        return OUTCOMES[self.outcome].verdict
+
+    @property
+    def criteria(self) -> Sequence[CriterionJudgement]:
+        """What was judged of it, in the suite's order."""
+        details = self.run.details(FulfillmentDetails)
+        return details.criteria if details else ()
+
+    @property
+    def worst_criteria(self) -> Sequence[CriterionJudgement]:
+        """The same, what failed first."""
+        return sorted(self.criteria, key=lambda one: WORST_FIRST.index(self.verdict_of(one).tone))
+
+    def verdict_of(self, one: CriterionJudgement) -> Cell:
+        """A judge's verdict on a criterion, as it counts here."""
+        return criterion_verdict(self.run, one)
+
+
+class CriterionSummary(NamedTuple):
+    """A criterion and every session's verdict on it."""
+
+    text: str
+    verdict: Cell
+    numbers: str
+    """How often it passed, on both sides."""
+    judged: Sequence[tuple[SuiteSession, CriterionJudgement]]
+    is_grave: bool
+
+
+class SuiteSessions:
+    """The sessions of one suite on both sides; without a standing, only the base's are known."""
+
+    def __init__(
+        self,
+        name: str,
+        head: Sequence[RunResult],
+        base: Sequence[RunResult],
+        standing: SuiteStanding | None,
+        anchors: PageAnchors,
+        *,
+        with_texts: bool = True,
+    ) -> None:
+        self.name, self.standing, self.with_texts = name, standing, with_texts
+        self.compared = standing.compared if standing else None
+        self.anchor, self.sides = f"suite-{anchors.suites[name]}", f"sides-{anchors.suites[name]}"
+        self.text = visible(name, 80)
+
+        def sessions(side: Side, runs: Sequence[RunResult]) -> Iterator[SuiteSession]:
+            word = side.value if head and base else "trial"
+            for run in runs:
+                anchor = anchors.sessions[side, run.run_id]
+                # Without texts, nothing leads anywhere.
+                cited = SessionCitations(run if with_texts else None, anchor)
+                yield SuiteSession(run, side, anchor, f"{word} {run.trial}", cited)
+
+        self.base, self.head = [*sessions(Side.BASE, base)], [*sessions(Side.HEAD, head)]
+        self.all = [*self.base, *self.head]
+        # Those that speak for the suite: of one that only the base has, the base's.
+        self.runs = tuple(head or base)
+        self.config = self.runs[0].config
+        self.tags = [visible(tag, 40) for tag in self.config.tags]
+        self.remarks = [*remarks(self.compared)] if self.compared else []
+
+    @cached_property
+    def pair(self) -> tuple[SuiteSession, SuiteSession, str] | None:
+        """The two that tell most, and why: one of the base that did not fail, and one of the head that did.
+
+        Nothing where a side has none, or without the texts of sessions.
+        """
+        base, head = ([one for one in side if one.outcome < Outcome.BROKEN] for side in (self.base, self.head))
+        if not base or not head or not self.with_texts:
+            return None
+        best, worst = min(base, key=lambda one: one.outcome), max(head, key=lambda one: one.outcome)
+        why = "The first session of the head with the worst outcome, and the first of the base with the best."
+        if worst.outcome <= best.outcome:
+            best, worst, why = base[0], head[0], "The first session of each side."
+        return best, worst, why if len(base) + len(head) > 2 else ""
+
+    @property
+    def verdict(self) -> Cell:
+        """In the comment's words, or how the sessions went where those say nothing."""
+        if self.standing is None:
+            return outcome_cell(self.runs)
+        return Cell(standing_words(self.standing), TONES.get(self.standing.standing, Tone.NEUTRAL))
+
+    @property
+    def criteria(self) -> Iterator[CriterionSummary]:
+        """Each criterion with what every session's judge said of it, in the suite's order."""
+        by_text: dict[str, list[tuple[SuiteSession, CriterionJudgement]]] = {}
+        for session in self.all:
+            for one in session.criteria:
+                by_text.setdefault(one.criterion, []).append((session, one))
+        deltas = {delta.criterion: delta for delta in self.compared.criteria} if self.compared else {}
+        for text, judged in by_text.items():
+            cells = [session.verdict_of(one) for session, one in judged]
+            tones = [cell.tone for cell in cells]
+            if delta := deltas.get(text):
+                sides = [cell.text for cell in (passes(delta.baseline), passes(delta.candidate)) if cell != NOT_THERE]
+                counts = "; ".join((" → ".join(sides), *(note.text for note in notes(delta, SHOWN_ONCE))))
+                is_grave = delta.verdict in {Verdict.REGRESSED, Verdict.CHANGED} or Tone.BAD in tones
+                yield CriterionSummary(text, verdict(delta.verdict), counts, judged, is_grave)
+            else:
+                tone = next((tone for tone in (Tone.BAD, Tone.WARN) if tone in tones), Tone.GOOD)
+                summary = Cell(f"{tones.count(Tone.GOOD)} of {len(cells)}", tone) if len(cells) > 1 else cells[0]
+                yield CriterionSummary(text, summary, "", judged, tone is Tone.BAD)
+
+    @property
+    def commands(self) -> list[tuple[str, Cell, list[Span], str]]:
+        """What build and tests of each session printed at last, what failed first: title, ending, lines, and more."""
+        found = []
+        for session in self.all:
+            details = session.run.details(CorrectnessDetails)
+            steps = {"setup": session.run.setup, "build": details and details.build, "test": details and details.test}
+            for step, command in steps.items():
+                if command and (command.output.strip() or command.exit_code != 0):
+                    ending = PASS if command.exit_code == 0 else FAIL
+                    ending = Cell("timed out", Tone.BAD) if command.timed_out else ending
+                    where = f"The last lines; all of it is in {step}.log of the run {session.run.run_id}."
+                    title = f"{session.text}, {step}: {sentence(command.command, 160)}"
+                    found.append((title, ending, spans(command.output), where))
+        return sorted(found, key=lambda command: command[1] == PASS)
+
+    @property
+    def tools(self) -> Iterator[tuple[str, Cell, list[tuple[SuiteSession, str]]]]:
+        """Tools and rules with what was said of them, and in which sessions; the worst first."""
+        found: dict[tuple[int, str], list[tuple[SuiteSession, str]]] = {}
+        for session in self.all:
+            if details := session.run.details(ToolUsageDetails):
+                said = [(kind, it.tool, it.reasoning) for kind in KINDS for it in getattr(details, kind, ())]
+                said += [(rule.verdict.value, rule.rule, rule.reasoning) for rule in details.rules]
+                for kind, name, reasoning in said:
+                    if kind in KINDS:
+                        key = [*KINDS].index(kind), visible(name, 120)
+                        found.setdefault(key, []).append((session, reasoning))
+        return ((name, [*KINDS.values()][rank], sessions) for (rank, name), sessions in sorted(found.items()))
+
+    @property
+    def tables(self) -> Iterator[tuple[str, Table]]:
+        """Its numbers, under captions."""
+        if self.compared:
+            yield "Metrics", measure_table(self.compared.measures, frozenset({*SHOWN_ONCE, *self.compared.reasons}))
+        caption = "Sessions of the head" if self.base else "Sessions"
+        yield caption, trial_table(tuple(session.run for session in self.head))
+        yield "Sessions of the base", trial_table(tuple(session.run for session in self.base))
+        if self.compared:
+            yield "Counts", figure_table(self.compared.figures)
+
+
+# What is said of a tool or a rule, as it stands in the details; the worst first.
+KINDS = {
+    "missed": Cell("missed", Tone.BAD),
+    "broken": Cell("broken", Tone.BAD),
+    "misused": Cell("misused", Tone.BAD),
+    "instructions_ignored": Cell("instructions ignored", Tone.WARN),
+    "used_well": Cell("used well", Tone.GOOD),
+    "followed": Cell("followed", Tone.GOOD),
+}
+
+
+MAX_WORST = 12
+MAX_CHOICES = 40
+MINUS = "\u2212"
+
+
+def sessions_of(report: CiReport, *, with_texts: bool) -> list[SuiteSessions]:
+    """Every suite of a report with its sessions, what a reader has to know of first."""
+    anchors, known = anchors_of(report), {each.suite: each for each in standings(report)}
+    sides: dict[str, tuple[list[RunResult], list[RunResult]]] = {}
+    for place, runs in enumerate((report.batch.runs, base_runs(report))):
+        # Stored runs come with the newest first.
+        for run in sorted(runs, key=lambda run: run.trial):
+            sides.setdefault(run.suite, ([], []))[place].append(run)
+
+    def rank(name: str) -> tuple[int, datetime, str]:
+        standing = known.get(name)
+        place = ORDER.index(standing.standing) + len(ORDER) * (not standing.is_bad) if standing else 2 * len(ORDER)
+        return place, min(run.started_at for runs in sides[name] for run in runs), name
+
+    return [
+        SuiteSessions(name, *sides[name], known.get(name), anchors, with_texts=with_texts)
+        for name in sorted(sides, key=rank)
+    ]
+
+
+def overview_page(report: CiReport, suites: Sequence[SuiteSessions]) -> dict[str, Any]:
+    """The first page of a report, for its template."""
+    known_measures = {it for suite in suites for session in suite.all for it in values(session.run.evaluations)}
+    columns = [measure for measure in SHOWN if measure in known_measures]
+    comparison, known = report.comparison, standings(report)
+    # A check that is green over something worse is not all well.
+    doubtful = any(suite.is_bad or suite.standing in EXPLAINED or suite.accepted for suite in known)
+    tone = Tone.BAD if report.is_red else Tone.WARN if doubtful else Tone.GOOD
+    return {
+        # Tells apart the reports of several projects.
+        "title": sentence(f"{report.subject}: {report.title}" if report.subject else report.title, 100),
+        "state": _tested(report),
+        "verdict": replace(OUTCOMES[report.outcome].verdict, tone=tone),
+        "headline": Cell(headline(report, known), tone),
+        "lead": (*_subject(report), *map(plain, (*lead(report, known), *basis(report)))),
+        "remarks": (*map(sentence, report.notes), *uncounted_sentences(report.gate)),
+        "worst": list(islice(_worst(report, known, suites), MAX_WORST)),
+        "columns": [MEASURES[measure].column for measure in columns],
+        "lines": [(suite, [_number(suite, measure) for measure in columns]) for suite in suites],
+        "verdicts": Counter(suite.verdict.text for suite in suites).most_common(MAX_CHOICES),
+        "tags": Counter(tag for suite in suites for tag in suite.tags).most_common(MAX_CHOICES),
+        "overall": measure_table(comparison.overall, frozenset()) if comparison and len(suites) > 1 else None,
+        "sections": (Section("How sure this is", tuple(certainty(comparison))),) if comparison else (),
+        "routing": [*routing_tables(report.batch.runs, base_runs(report))],
+        "has_base": any(suite.base for suite in suites),
+        "made": f"zelda {__version__}, {report.batch.finished_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
+    }
+
+
+def _tested(report: CiReport) -> str:
+    """Which commit or working tree was tested; empty where nothing says it."""
+    return _name(report.batch.runs) or (f"commit {report.tested[:12]}" if report.tested else "")
+
+
+def _subject(report: CiReport) -> Iterator[str]:
+    """What was tested, against what, when; and which files that steer differ."""
+    tested = _tested(report)
+    base = _name(report.baseline_batch.runs if report.baseline_batch else report.batch.base_runs)
+    base = base or (f"commit {report.baseline.commit[:12]}" if report.baseline.commit else "")
+    against = f", compared with {base}" if base and report.comparison else ""
+    if tested:
+        yield f"Tested: {tested}{against}, {report.batch.started_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC."
+    if changed := ", ".join(changed_files(report.changes.steering)):
+        yield f"Changed files that steer Claude Code: {changed}."
+
+
+def _name(runs: Sequence[RunResult]) -> str:
+    return next((tested_name(run.source) for run in runs if run.source), "")
+
+
+def _worst(
+    report: CiReport, known: Sequence[SuiteStanding], suites: Sequence[SuiteSessions]
+) -> Iterator[tuple[Cell, str, str]]:
+    """What to look at first, each with the anchor of where it is seen, and with what is there.
+
+    The causes in the comment's order and words, then sessions that failed without one, then what passes hide.
+    """
+    by_name = {suite.name: suite for suite in suites}
+    told = [cause for of_suite in causes(report, known) for cause in of_suite]
+    for cause in told:
+        words = Cell(f"{visible(cause.suite.suite, 80)}: {cause.sentence}", Tone.BAD if cause.is_red else Tone.WARN)
+        yield words, *_place(cause, by_name.get(cause.suite.suite))
+    hiding = []
+    for suite in suites:
+        bad = [session for session in suite.head if session.outcome > Outcome.PASSED]
+        if bad and suite.name not in {cause.suite.suite for cause in told}:
+            worst = OUTCOMES[max(session.outcome for session in bad)]
+            counted = f"{len(bad)} of {len(suite.head)} sessions {worst.several}" if len(suite.head) > 1 else worst.word
+            yield Cell(f"{suite.text}: {counted}", Tone.WARN), bad[0].anchor, bad[0].text
+        elif suite.head and not bad and (found := hidden_findings(suite.runs)):
+            hiding.append((Cell(f"{suite.text}: passes, but {found}", Tone.WARN), suite.anchor, suite.text))
+    yield from hiding
+
+
+def _place(cause: Cause, suite: SuiteSessions | None) -> tuple[str, str]:
+    """Where a cause is seen: both sides of what is worse than before, else the first session that failed."""
+    if suite is None:
+        return "", ""
+    if cause.suite.compared and not cause.suite.is_new and suite.pair:
+        return suite.sides, "base and head"
+    sessions = suite.head or suite.base
+    failed = [each for each in sessions if any(one.criterion == cause.criterion for one in failed_criteria(each.run))]
+    failed = failed or [each for each in sessions if each.outcome > Outcome.PASSED]
+    place = failed[0] if failed else suite
+    return place.anchor, place.text
+
+
+class Number(NamedTuple):
+    """A number of a suite: its mean, how it changed, and each session as a dot."""
+
+    mean: str
+    change: Cell | None
+    dots: list[tuple[float, Side, str]]
+    """Each with its place on a scale from 0 to 100, and its title."""
+    title: str
+
+
+def _number(suite: SuiteSessions, measure: Measure) -> Number | None:
+    """The mean of the head; of a suite that only the base has, that of the base."""
+    mean = means(run for run in suite.runs if run.status.is_valid).get(measure)
+    if mean is None:
+        return None
+    spec = MEASURES[measure]
+    deltas = suite.compared.measures if suite.compared else ()
+    known = [
+        (one, value)
+        for one in (*suite.head, *suite.base)
+        if (value := values(one.run.evaluations).get(measure)) is not None
+    ]
+    # Scores on their own scale, everything else from nothing to the largest.
+    top = 100.0 if spec.limit else max((value for _, value in known), default=0.0) or 1.0
+    dots = [
+        (100 * min(max(value / top, 0.0), 1.0), one.side, f"{one.text}: {written(spec.unit.write, value)}")
+        for one, value in known
+    ]
+    change = next((_change(delta) for delta in deltas if delta.measure is measure), None)
+    return Number(written(spec.unit.brief, mean), change, dots, f"{suite.text}, {spec.heading}")
+
+
+def _change(delta: MeasureDelta) -> Cell | None:
+    """Points of a score, per cent of what sessions use; nothing where nothing is left after rounding."""
+    unit, change = MEASURES[delta.measure].unit, delta.change or 0.0
+    is_share = unit.brief_relative and delta.change_percent is not None
+    size = f"{abs(delta.change_percent or 0.0):,.0f}%" if is_share else written(unit.brief, abs(change))
+    if not change or not re.search("[1-9]", size):
+        return None
+    return Cell(f"{'+' if change > 0 else MINUS}{size}", EFFECTS[delta.effect or "same"])
+
+
+# --- two sides --------------------------------------------------------------------------------------------------
+
+MAX_TURNS = 400
+# Of a text; the whole is one click away.
+MAX_SHOWN_LENGTH = 800
+
+
+class SidesRow(NamedTuple):
+    """Turns that belong together; one of them is absent where the other side has nothing alike."""
+
+    base: Turn | None
+    head: Turn | None
+    kind: str
+    """`same`, `alike` (the same with other words, such as other text in the same file), `differs` or `only`."""
+    difference: list[Span]
+    """Of those that are alike, what the head wrote instead."""
+
+
+def sides_page(
+    suite: SuiteSessions, base_talk: SessionTranscript | None, head_talk: SessionTranscript | None
+) -> dict[str, Any]:
+    """The page of the pair, for its template; turns beyond the first few hundred are in the sessions."""
+    if suite.pair is None or base_talk is None or head_talk is None:
+        summary = "The two sides cannot be shown beside each other: a transcript is not stored here."
+        return {"rows": [], "first": None, "summary": summary}
+    base, head, why = suite.pair
+    rows = list(_rows(base_talk.turns[:MAX_TURNS], head_talk.turns[:MAX_TURNS]))
+    parted = [place for place, row in enumerate(rows) if row.kind in {"differs", "only"}]
+    # At another step, or where there is none at other text.
+    first = next(iter(parted or [place for place, row in enumerate(rows) if row.kind == "alike"]), None)
+    summary = f"{len(rows) - len(parted)} of {format_count(len(rows), 'step')} alike"
+    if not parted:
+        summary = f"Both took the same steps{' and differ in what they wrote' if first is not None else ''}"
+    if max(len(base_talk.turns), len(head_talk.turns)) > MAX_TURNS:
+        summary += f"; the first {MAX_TURNS} turns of each are shown"
+    return {
+        "base_talk": ShownConversation(base_talk, base.anchor, SessionCitations(), MAX_SHOWN_LENGTH),
+        "head_talk": ShownConversation(head_talk, head.anchor, SessionCitations(), MAX_SHOWN_LENGTH),
+        "rows": rows,
+        "first": first,
+        "summary": f"{summary}. {why}".strip(),
+    }
+
+
+def _rows(before: tuple[Turn, ...], after: tuple[Turn, ...]) -> Iterator[SidesRow]:
+    # By what a turn did: the tools it called, each with what it was about.
+    left, right = (
+        [tuple((call.name, target(call)) for call in turn.tool_calls) for turn in turns] for turns in (before, after)
+    )
+    for tag, start, end, other_start, other_end in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+        pairs = min(end - start, other_end - other_start)
+        for old, new in zip(before[start : start + pairs], after[other_start : other_start + pairs], strict=True):
+            yield _pair(old, new, is_equal=tag == "equal")
+        yield from (SidesRow(turn, None, "only", []) for turn in before[start + pairs : end])
+        yield from (SidesRow(None, turn, "only", []) for turn in after[other_start + pairs : other_end])
+
+
+def _pair(old: Turn, new: Turn, *, is_equal: bool) -> SidesRow:
+    # The same command that fails on one side only is where the sides part.
+    went = [[call.is_error or call.denied for call in turn.tool_calls] for turn in (old, new)]
+    if not is_equal or went[0] != went[1]:
+        return SidesRow(old, new, "differs", [])
+    written = [
+        [line for call in turn.tool_calls for line in written_lines(call.input, MAX_SHOWN_LENGTH)]
+        for turn in (old, new)
+    ]
+    if written[0] == written[1]:
+        return SidesRow(old, new, "same", [])
+    # What the head wrote instead, without most of what both have in common.
+    texts = ("\n".join(line.text[1:] for line in side if line.kind == "add") for side in written)
+    lines = list(compared_lines(*texts))
+    near = [line for place, line in enumerate(lines) if any(it.kind for it in lines[max(place - 1, 0) : place + 2])]
+    return SidesRow(old, new, "alike", near)
