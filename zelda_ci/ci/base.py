@@ -25,7 +25,7 @@ from zelda_ci.domain.kinds import PLUGIN_PARTS, may_steer
 from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.workspace import SettingFinding
 from zelda_ci.errors import ConfigError, WorkspaceError
-from zelda_ci.process import git_settings
+from zelda_ci.files import untrusted
 from zelda_ci.redact import Redactor
 from zelda_ci.survey.folder import refused_settings
 from zelda_ci.workspace.git import FETCH, LINK, SUBMODULE, Git, TreeFile, prepare, tree_files
@@ -139,7 +139,7 @@ class BaseSource:
         if token := self.settings.github_token:
             basic = base64.b64encode(f"x-access-token:{token.reveal()}".encode()).decode()
             header = f"http.{self.settings.context.server_url}/.extraheader"
-            variables |= git_settings.variables({header: f"AUTHORIZATION: basic {basic}"})
+            variables |= untrusted.git_variables({header: f"AUTHORIZATION: basic {basic}"})
         variables |= {name: self.environ[name] for name in _PROXIES if name in self.environ}
         certificates = [self.environ[name] for name in _CERTIFICATES if self.environ.get(name)]
         variables |= {"GIT_SSL_CAINFO": certificates[0]} if certificates else {}

@@ -258,10 +258,11 @@ class SessionRunner:
             self._emit(self._translator.notice("untranslatable", f"{type(message).__name__}: {exc}"))
         if not self.facts.quiet:
             self._quiet_since, self._background.deadline = None, math.inf
-        elif self._quiet_since is None:
+            return
+        if self._quiet_since is None:
             self._quiet_since = self._clock()
             self._background.deadline = anyio.current_time() + BACKGROUND_SECONDS
-        if self.facts.quiet and not self.facts.background_tasks:
+        if not self.facts.background_tasks:
             self._rest()
 
     def _emit(self, record: SessionRecord) -> None:
