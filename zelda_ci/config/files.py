@@ -12,7 +12,6 @@ from zelda_ci import process
 from zelda_ci.config.schema import CONFIG_FILE, ProjectKeys
 from zelda_ci.config.source import ConfigProblem, config_problem
 from zelda_ci.files import untrusted
-from zelda_ci.process import git_settings
 
 DEFAULT_TEST_DIR = ProjectKeys().test_dir
 ENDINGS = (".yaml", ".yml")
@@ -136,7 +135,7 @@ def top_of(folder: Path) -> Path | None:
 def listed(folder: Path, *options: str) -> list[str] | None:
     """What `git ls-files` says of a folder; absent where git cannot tell."""
     git = shutil.which("git")
-    words = [str(git), "--no-optional-locks", *git_settings.OPTIONS, "-C", str(folder), "ls-files", "-z", *options]
+    words = [str(git), "--no-optional-locks", *untrusted.GIT_OPTIONS, "-C", str(folder), "ls-files", "-z", *options]
     try:
         found = process.answer(words, timeout_seconds=60.0) if git else None
     except OSError:

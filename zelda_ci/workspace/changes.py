@@ -38,7 +38,6 @@ MAX_FILE_BYTES = 10 << 20
 MAX_INDEX_BYTES = 64 << 20
 DEADLINE_SECONDS = 120.0
 MAX_LISTED = 50
-
 # Nothing of the repository is kept.
 CONFIGURATION = {"core.compression": "1", "core.fsync": "none"}
 
@@ -49,12 +48,10 @@ Stamps = Mapping[str, Stamp]
 
 # What setup commands install dependencies into. Programs write caches there later, which are nobody's work.
 INSTALLED = frozenset({".venv", "node_modules"})
-
 # Git decides by content what is text: a tree's own opinion could hide readable changes.
 ATTRIBUTES = "* !diff\n"
 # For trees with a file that does not fit the encoding its attributes promise.
 PLAIN_ATTRIBUTES = "* !diff -text -ident -filter -working-tree-encoding\n"
-
 # Many files go into one pack rather than into a file each.
 ADD = ("-c", "core.bigFileThreshold=1", "add", "-A", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul")
 UPDATE = ("update-index", "--add", "--remove", "-z", "--stdin")
@@ -202,7 +199,14 @@ async def stage_tree(run: OpenRun, scratch: Path, git: Git) -> StagedTree:
     staged = StagedTree(git, repository)
     aside, large, closed = await anyio.to_thread.run_sync(scan_tree, root)
     with set_aside(root, aside, scratch / "aside") as unmoved:
-        await _exclude(staged, root, run.before)
+        if run.before:
+            # Git ignores the dependencies that setup installed, and what else it made and the session left alone.
+            exclude, own = repository / "info" / "exclude", installed(run.before)
+            exclude.write_bytes(exclude_patterns(own))
+            others = split_names(await staged.git("ls-files", "--others", "--exclude-standard", "-z"))
+            now = await anyio.to_thread.run_sync(read_stamps, root, others)
+            untouched = {path for path, stamp in now.items() if run.before.get(path) == stamp}
+            exclude.write_bytes(exclude_patterns(own | untouched))
         await _add(staged, large)
         await staged.read_status(root)
         if forced := await _forced(staged, root, run):
@@ -218,17 +222,6 @@ async def stage_tree(run: OpenRun, scratch: Path, git: Git) -> StagedTree:
     # From here on nothing of the work tree is read, where the traps are back.
     staged.git = staged.git.within(nowhere, GIT_WORK_TREE=str(nowhere))
     return staged
-
-
-async def _exclude(staged: StagedTree, root: Path, before: Stamps) -> None:
-    """Have git ignore the dependencies that setup installed, and what else it made and the session left alone."""
-    exclude = staged.repository / "info" / "exclude"
-    if before:
-        exclude.write_bytes(exclude_patterns(installed(before)))
-        others = split_names(await staged.git("ls-files", "--others", "--exclude-standard", "-z"))
-        now = await anyio.to_thread.run_sync(read_stamps, root, others)
-        untouched = {path for path, stamp in now.items() if before.get(path) == stamp}
-        exclude.write_bytes(exclude_patterns(installed(before) | untouched))
 
 
 async def _add(staged: StagedTree, large: Iterable[str]) -> None:

@@ -27,9 +27,8 @@ from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import contents
 from zelda_ci.workspace.folder import claimed
 from zelda_ci.workspace.git import Git, TreeFile, borrowing, create_repository
-from zelda_ci.workspace.large_files import LargeFile
 from zelda_ci.workspace.objects import Objects, is_below, newest_commits, rewrite
-from zelda_ci.workspace.source import Project, Submodule
+from zelda_ci.workspace.source import LargeFile, Project, Submodule
 
 # Stores kept per project, beside those in use, and for how long. Systems that tidy temporary folders remove single
 # files that are older than ten days.

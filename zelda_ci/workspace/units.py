@@ -36,7 +36,6 @@ class Variant:
     edit: Callable[[Git, str], Awaitable[str]]
     """Makes a commit of another, in the repository to which the given git is set; raises `WorkspaceError`."""
     borrow: tuple[Path, ...] = ()
-    """Further repositories with objects that it needs."""
 
 
 def prepare(folder: Path, git: Git, head: str, *repositories_of: Path) -> Git:

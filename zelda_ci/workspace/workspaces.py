@@ -176,19 +176,9 @@ class Workspaces:
         confinement = await self._confine(opened, run, needs)
         self._open[run.path] = opened
         notes = [*project.notes, *start.notes, *confine.notes(suite, confinement.environment)]
-        return Workspace(
-            run_id=run_id,
-            base=run.path,
-            root=run.root,
-            path=run.root / project.prefix,
-            home=run.home,
-            tmp=run.tmp,
-            git_dir=run.git_dir,
-            start=start.commit,
-            source=project.source,
-            confinement=confinement,
-            notes=tuple(map(self._redact, notes)),
-        )
+        places = run.path, run.root, run.root / project.prefix, run.home, run.tmp, run.git_dir
+        safe = tuple(map(self._redact, notes))
+        return Workspace(run_id, *places, start.commit, project.source, confinement, notes=safe)
 
     def _needs(self, suite: ResolvedSuite, objects: Path, socket: Path | None) -> Needs:
         private = PrivateFolders.of(self.project, self.location, self._environ)
