@@ -299,7 +299,7 @@ Refusal = NotLoaded | ContextTooLarge
 # What the trials of the head fail in by themselves.
 Evaluation = EndedAtLimit | BelowMinimum | CriterionFailed | CommandsFailed
 
-# One finding; `report.builders.gate` puts it into words.
+# One finding; `report.builders.comparison` puts it into words.
 GateReason = Regression | NotJudged | NotRun | Refusal | Evaluation
 
 
