@@ -234,9 +234,6 @@ def _is_steering(path: str) -> bool:
     return may_steer(path) or not {".claude-plugin", *PLUGIN_PARTS}.isdisjoint(path.split("/"))
 
 
-# --- what the pull request changes -----------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class ChosenSuites:
     """Whether the suites of a pull request run, the baseline that was looked at for that, and what of it steers."""
@@ -306,9 +303,6 @@ def _changes(case: CiContext, source: BaseSource, before: str, folder: str) -> C
     except ZeldaError as problem:
         case.log.say(f"What the pull request changes is not known: {problem.message}")
         return ChangeSet(problem=f"what changed since {before[:7]} is not known")
-
-
-# --- rights and rules, for results and for readers -------------------------------------------------------------------
 
 
 def findings(settled: SettledProject, redact: Redactor) -> dict[str, tuple[SettingFinding, ...]]:

@@ -6,6 +6,7 @@
 import os
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, LiteralString
 
@@ -339,10 +340,9 @@ def _run_of_workflow(environ: Mapping[str, str], read_file: Callable[[Path], byt
 
 def _has_credential(environ: Mapping[str, str], key: Secret | None) -> bool:
     """Whether a key was given, or a variable: in a pull request from a fork, the secrets behind these are empty."""
-    try:
+    with suppress(ConfigError):
         return find_credential(environ, {"ANTHROPIC_API_KEY": key} if key else {}) is not None
-    except ConfigError:
-        return False
+    return False
 
 
 def environment(environ: Mapping[str, str], settings: ActionSettings) -> EnvironmentSettings:
