@@ -20,9 +20,9 @@ from tests.support.judging import is_part, judge
 from tests.support.prompt_cache import PromptCache
 from tests.support.scripted_api import ApiRequest, Message, ScriptedApi, tool_call
 from zelda_ci import metrics
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestItem, ToolsManifest
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import ApiUsage, SessionTranscript
 from zelda_ci.domain.suite import MetricSwitches
 from zelda_ci.judge.rendering import new_nonce

@@ -33,12 +33,10 @@ from tests.unit.compare import adaptive, runs, simulation
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.pool import pool_of, summarize_pool
 from zelda_ci.compare.schedule import next_trials
-from zelda_ci.domain.context import EvalContext
-from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.kinds import ItemKind
-from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.manifest import Unit, UnitUse
+from zelda_ci.domain.run import EvalContext, Fingerprint, RunResult
 from zelda_ci.domain.session import ApiUsage
-from zelda_ci.domain.steering import Unit, UnitUse
 from zelda_ci.domain.suite import IsolationLevel, IsolationSettings, ResolvedSuite
 from zelda_ci.domain.trials import PoolSettings, TrialPlan
 from zelda_ci.metrics.checks import decide

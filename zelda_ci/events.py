@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from zelda_ci.domain.arms import Forecast, MoreTrials, SuiteArms
 from zelda_ci.domain.attribution import Attribution
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionRecord
+from zelda_ci.domain.trials import Forecast, MoreTrials, SuiteArms
 
 
 class Phase(StrEnum):

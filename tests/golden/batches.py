@@ -10,10 +10,15 @@ from tests.support.cited import citation
 from tests.unit.compare.runs import evaluation
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.details import (
+    CommandResult,
+    CorrectnessDetails,
+    CoverageSummary,
     EfficiencyDetails,
     JudgeIdentity,
     RuleJudgement,
     RuleVerdict,
+    RunnerCounts,
+    TestSummary,
     ToolRemark,
     ToolUsageDetails,
     ToolUse,
@@ -24,7 +29,6 @@ from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.run import BatchResult, Failure, RunResult, Versions
 from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus, Usage
 from zelda_ci.domain.suite import NetworkSettings, ResolvedSuite
-from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails, CoverageSummary, RunnerCounts, TestSummary
 from zelda_ci.domain.workspace import ChangeSummary, IsolationReport, SettingFinding, TestedSource
 from zelda_ci.redact import Redactor
 from zelda_ci.report.model import RunFiles

@@ -15,22 +15,22 @@ from tests.support.cited import citation
 from tests.unit.compare.runs import JUDGE, evaluation
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate, recorded_settings
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState
-from zelda_ci.domain.comparison import Acceptance, AcceptedReason, GateResult
+from zelda_ci.domain.comparison import Acceptance, AcceptedReason, BaselineOrigin, BaselineState, GateResult
 from zelda_ci.domain.details import (
     CriterionJudgement,
     CriterionVerdict,
     FulfillmentDetails,
+    RunnerCounts,
+    TestSummary,
     ToolRemark,
     ToolUsageDetails,
     ToolUse,
 )
+from zelda_ci.domain.manifest import SteeringChange
 from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.run import BatchResult, Failure, JudgeUsage, RunResult
 from zelda_ci.domain.session import ModelUsage, SessionStatus
-from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.test_run import RunnerCounts, TestSummary
 from zelda_ci.report.ci_report import CiReport, Links, PullRequestChanges, RuleChange
 
 HOSTILE = (

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.projects import ENVIRON, Project, repository
 from tests.support.steered import head
-from zelda_ci.pipeline.changed_files import read_changes
+from zelda_ci.pipeline.fingerprints import read_changes
 from zelda_ci.redact import Redactor
 from zelda_ci.selection.effects import ChangeSet
 from zelda_ci.selection.reach import MAX_FOLLOWED

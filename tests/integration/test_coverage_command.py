@@ -10,8 +10,8 @@ from tests.support.command import zelda
 from tests.support.projects import Project, repository
 from tests.support.schemas import checker
 from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.domain.manifest import Unit, UnitUse
 from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.steering import Unit, UnitUse
 from zelda_ci.storage import codec
 
 

@@ -4,7 +4,7 @@ import anyio
 
 from tests.builders import suite
 from tests.unit.test_output.fixtures import fixtures
-from zelda_ci.domain.test_run import CommandResult
+from zelda_ci.domain.details import CommandResult
 from zelda_ci.metrics.functional_correctness import CommandEvidence, weigh
 from zelda_ci.process import OutputBuffer
 from zelda_ci.redact import Redactor, Secret

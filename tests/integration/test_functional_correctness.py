@@ -9,9 +9,9 @@ import anyio
 import pytest
 
 from tests.builders import safe, session, suite
-from zelda_ci.domain.context import EvalContext
+from zelda_ci.domain.details import CommandResult, CorrectnessDetails, TestSummary
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import ApiUsage, SessionStatus
-from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails, TestSummary
 from zelda_ci.domain.workspace import Confinement, Workspace, WorkspaceSource
 from zelda_ci.metrics.base import CommandRequest, Outcome, Ran, Scored, Services, Unscored
 from zelda_ci.metrics.functional_correctness import FunctionalCorrectness

@@ -16,10 +16,9 @@ from zelda_ci.ci.context import CiResult
 from zelda_ci.ci.evaluate import is_nightly, keep_watch
 from zelda_ci.ci.settings import Event
 from zelda_ci.ci.stored import Evidence
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState
-from zelda_ci.domain.fingerprint import Fingerprint
+from zelda_ci.domain.comparison import BaselineOrigin, BaselineState
 from zelda_ci.domain.nights import NightlyHistory
-from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.domain.run import BatchResult, Fingerprint, RunResult
 
 PLATFORM = {"cli": "2.1.329", "models": "claude-sonnet-5-5"}
 CHECK = "criterion 1"
@@ -51,7 +50,7 @@ def case_of(github: GitHubServer | None = None, *, when: str = "watch", event: s
     settings = SimpleNamespace(nightly=when, context=context, compare=True, baseline=None, comment_id="", event=Event())
     return SimpleNamespace(
         settings=settings,
-        job="zelda",
+        identity=SimpleNamespace(job="zelda"),
         decision=SimpleNamespace(is_of_base=True, activity="run"),
         github=api_of(github) if github else None,
         log=Log(),

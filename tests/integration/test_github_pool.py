@@ -14,8 +14,7 @@ from tests.support.baselines import NOW, STORED_AS, STORED_AT, World, five_commi
 from tests.support.github_server import Artifact, Repository, Run
 from zelda_ci.ci.baseline import find_baseline, with_earlier
 from zelda_ci.ci.stored import POOL, PROVENANCE, RESULTS, Evidence
-from zelda_ci.domain.fingerprint import Fingerprint
-from zelda_ci.domain.run import BatchResult, Pool, RunResult, StoredTrials
+from zelda_ci.domain.run import BatchResult, Fingerprint, Pool, RunResult, StoredTrials
 from zelda_ci.domain.trials import PoolSettings, Side
 from zelda_ci.domain.workspace import TestedSource
 from zelda_ci.report.text import json_of

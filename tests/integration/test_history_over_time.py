@@ -9,7 +9,7 @@ from tests.support.history import store
 from tests.support.projects import Project, folder
 from tests.unit.compare.nights import history_of, night
 from tests.unit.compare.runs import correctness, fulfillment
-from zelda_ci.domain.fingerprint import Fingerprint
+from zelda_ci.domain.run import Fingerprint
 from zelda_ci.storage import codec
 
 DAY = 24 * 60

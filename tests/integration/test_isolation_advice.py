@@ -9,7 +9,7 @@ import pytest
 
 from tests.support import needs
 from tests.support.patience import PATIENCE
-from zelda_ci.sandbox import bubblewrap, programs
+from zelda_ci.sandbox import programs
 
 ROOT = Path(__file__).parents[2]
 ASK = "import os; from zelda_ci.sandbox import levels; found = levels.probe(os.environ); print(*found.reasons)"
@@ -25,7 +25,7 @@ def reasons(*before: str) -> str:
 
 
 def can_make_namespaces() -> bool:
-    trial = [*programs.inside({}, world=bubblewrap.TRIAL), "true"]
+    trial = [*programs.inside({}, world=programs.TRIAL), "true"]
     return subprocess.run(trial, capture_output=True, check=False, timeout=PATIENCE).returncode == 0
 
 

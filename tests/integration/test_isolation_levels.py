@@ -15,11 +15,11 @@ from tests.support.command import zelda
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ScriptedApi, text
+from zelda_ci.domain.details import CommandResult
 from zelda_ci.domain.suite import IsolationSettings, ResolvedSuite
-from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.workspace import CommandPhase, Workspace
 from zelda_ci.errors import ConfigError
-from zelda_ci.sandbox import daemons, levels
+from zelda_ci.sandbox import levels
 from zelda_ci.sandbox.confine import Isolation
 from zelda_ci.workspace.workspaces import Workspaces
 
@@ -139,7 +139,7 @@ def test_the_socket_that_runners_mount_into_actions_is_out_of_reach(project: Pro
             daemon.listen()
             phases: tuple[CommandPhase, ...] = ("setup", "build", "test")
             reached = {run(project, KNOCK.format(name=name), phase).exit_code == 0 for phase in phases}
-            sockets = daemons.container_sockets({"DOCKER_HOST": f"unix://{path}"})
+            sockets = levels.container_sockets({"DOCKER_HOST": f"unix://{path}"})
             # Where root may mount, a run has a /run of its own; weaker levels make no UNIX sockets, but the CLI does
             # where the session has no network. By the socket's mode Zelda refuses all the same.
             is_closed = (project.level, mode) == ("uid", 0o666) or project.level == "landlock"
@@ -147,7 +147,7 @@ def test_the_socket_that_runners_mount_into_actions_is_out_of_reach(project: Pro
                 assert Isolation(OFFERED, sockets=sockets).of(suite) == project.level
             else:
                 assert is_closed or reached == {True}
-                assert project.level in daemons.WITHOUT_NAMESPACES
+                assert project.level in levels.WITHOUT_NAMESPACES
                 with pytest.raises(ConfigError, match=f"could reach {path}"):
                     Isolation(OFFERED, sockets=sockets).of(suite)
                 assert Isolation(OFFERED, sockets=sockets, unsafe=True).of(suite) == project.level
@@ -169,9 +169,9 @@ def test_a_run_beside_the_socket_of_a_container_daemon_does_not_begin(tmp_path: 
 
 
 def test_where_container_daemons_listen_is_known() -> None:
-    found = daemons.container_sockets({"XDG_RUNTIME_DIR": "/run/user/7", "CONTAINER_HOST": "unix:///x/y.sock"})
+    found = levels.container_sockets({"XDG_RUNTIME_DIR": "/run/user/7", "CONTAINER_HOST": "unix:///x/y.sock"})
     assert {Path("/var/run/docker.sock"), Path("/run/user/7/docker.sock"), Path("/x/y.sock")} <= set(found)
-    daemons.refuse_reachable("landlock", [Path("/no/such.sock"), Path("/etc/passwd")])
+    levels.refuse_reachable("landlock", [Path("/no/such.sock"), Path("/etc/passwd")])
 
 
 LASTING = """

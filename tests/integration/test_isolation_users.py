@@ -16,7 +16,7 @@ import pytest
 from tests.support import needs
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
-from zelda_ci.sandbox import closed_folders, levels, programs, users
+from zelda_ci.sandbox import levels, programs, readable_paths, users
 
 UID = 4242
 ROOT = Path(__file__).parents[2]
@@ -43,9 +43,9 @@ def interpreter() -> str:
     """A Python of this version that everybody may run, and with it what it imports."""
     found = programs.python(anybody=True)[0]
     version = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
-    if not closed_folders.is_open(Path(found)) or version.split(".")[:2] != platform.python_version().split(".")[:2]:
+    if not readable_paths.is_open(Path(found)) or version.split(".")[:2] != platform.python_version().split(".")[:2]:
         found = ""
-    if not found or not all(map(closed_folders.is_open, (ROOT / "pyproject.toml", Path(pytest.__file__)))):
+    if not found or not all(map(readable_paths.is_open, (ROOT / "pyproject.toml", Path(pytest.__file__)))):
         pytest.skip("needs an interpreter of this version, and these files, where other users can read them")
     return found
 

@@ -14,7 +14,7 @@ from tests.support import needs
 from tests.support.command import gone, results, zelda
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ScriptedApi, text
-from zelda_ci.domain.test_run import CommandResult
+from zelda_ci.domain.details import CommandResult
 from zelda_ci.domain.workspace import PHASES, Confinement, Workspace
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.workspace.workspaces import Workspaces

@@ -8,10 +8,16 @@ from tests.support.command import zelda
 from tests.support.history import store
 from tests.support.projects import Project, folder
 from tests.unit.compare.runs import efficiency, evaluation, fulfillment
-from zelda_ci.domain.details import EfficiencyDetails
+from zelda_ci.domain.details import (
+    CommandResult,
+    CorrectnessDetails,
+    CoverageSummary,
+    EfficiencyDetails,
+    RunnerCounts,
+    TestSummary,
+)
 from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.session import SessionStatus, Usage
-from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails, CoverageSummary, RunnerCounts, TestSummary
 
 
 def project_with(tmp_path: Path) -> Project:

@@ -12,8 +12,7 @@ from tests.builders import START
 from zelda_ci.ci.evaluate import emptying
 from zelda_ci.ci.sharding import run_shard
 from zelda_ci.ci.stored import JobIdentity
-from zelda_ci.domain.run import BatchResult
-from zelda_ci.domain.shards import ShardOf, ShardPlan
+from zelda_ci.domain.run import BatchResult, ShardOf, ShardPlan
 from zelda_ci.errors import EXIT_INTERRUPTED, ZeldaError
 from zelda_ci.github.artifacts import Uploaded
 from zelda_ci.github.workflow_commands import Log

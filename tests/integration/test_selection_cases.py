@@ -13,10 +13,10 @@ from tests.builders import START, result, safe, suite
 from tests.support.projects import ENVIRON, Project, repository
 from tests.support.steered import head
 from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.domain.manifest import Unit, UnitUse
 from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.steering import Unit, UnitUse
 from zelda_ci.domain.workspace import ChangeSummary
-from zelda_ci.pipeline.changed_files import read_changes
+from zelda_ci.pipeline.fingerprints import read_changes
 from zelda_ci.redact import Redactor
 from zelda_ci.selection.choice import SuiteEvidence, choose
 from zelda_ci.selection.effects import ProjectFiles

@@ -26,7 +26,7 @@ from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import Started
 from zelda_ci.execution.manifest.loading import resolve_loaded
-from zelda_ci.pipeline.changed_files import read_changes
+from zelda_ci.pipeline.fingerprints import read_changes
 from zelda_ci.selection.choice import SuiteEvidence, choose
 from zelda_ci.selection.effects import ChangeSet, ProjectFiles
 from zelda_ci.selection.felt import with_felt

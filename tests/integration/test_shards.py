@@ -23,8 +23,7 @@ from tests.support.command import environment, results, zelda
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ScriptedApi
-from zelda_ci.domain.run import batch_of
-from zelda_ci.domain.shards import PlannedSuite, ShardPart, ShardPlan
+from zelda_ci.domain.run import PlannedSuite, ShardPart, ShardPlan, batch_of
 from zelda_ci.files.atomic import write_whole
 from zelda_ci.pipeline.shards import FILES, import_parts, parts_in, write_part
 from zelda_ci.storage.result_store import RESULT, RUNS

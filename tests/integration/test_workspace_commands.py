@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.support.projects import Project, repository
+from zelda_ci.domain.details import CommandResult
 from zelda_ci.domain.suite import Command
-from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.workspace.workspaces import Workspaces
 

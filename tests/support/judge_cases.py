@@ -22,10 +22,9 @@ from tests.builders import MODEL, result, suite
 from tests.support.cited import cite
 from tests.support.projects import ENVIRON
 from tests.support.steered import workspace_in, write
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestItem, ToolsManifest
-from zelda_ci.domain.run import Failure
+from zelda_ci.domain.run import EvalContext, Failure
 from zelda_ci.domain.session import (
     ApiUsage,
     AssistantSaid,
@@ -46,7 +45,7 @@ from zelda_ci.domain.session import (
 )
 from zelda_ci.domain.workspace import Changes
 from zelda_ci.redact import Redactor, SafeText
-from zelda_ci.storage.fold import transcript_of
+from zelda_ci.storage.codec import transcript_of
 from zelda_ci.workspace.changes import PATCH, copy_sections, read_counts
 
 FOLDER = Path(__file__).parents[1] / "data" / "judge_cases"

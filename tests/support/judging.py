@@ -10,9 +10,9 @@ from tests.builders import suite
 from tests.support.cited import typed
 from tests.support.patience import PATIENCE
 from tests.support.scripted_api import ApiRequest, Message, ScriptedApi, tool_call
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import FulfillmentDetails
 from zelda_ci.domain.measures import EvalResult
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import ApiUsage, SessionTranscript
 from zelda_ci.domain.suite import JudgeSettings
 from zelda_ci.domain.workspace import Changes, Workspace

@@ -17,13 +17,15 @@ from tests.support.cited import citation
 from tests.unit.compare.runs import JUDGE, evaluation
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate, recorded_settings
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState
+from zelda_ci.domain.comparison import BaselineOrigin, BaselineState
 from zelda_ci.domain.details import (
     CriterionJudgement,
     CriterionVerdict,
     FulfillmentDetails,
     RuleJudgement,
     RuleVerdict,
+    RunnerCounts,
+    TestSummary,
     ToolRemark,
     ToolUsageDetails,
     ToolUse,
@@ -46,7 +48,6 @@ from zelda_ci.domain.session import (
     Usage,
     UserSaid,
 )
-from zelda_ci.domain.test_run import RunnerCounts, TestSummary
 from zelda_ci.domain.trials import Side
 from zelda_ci.redact import SafeText
 from zelda_ci.report.ci_report import CiReport

@@ -15,10 +15,9 @@ from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.stored import Claims, Evidence, StoredResults, read_stored, results_of_run, runs_of
 from zelda_ci.compare.drift import merged
 from zelda_ci.compare.pool import by_age, is_beside, is_usable, is_valid, pool_of, same_as
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState
-from zelda_ci.domain.fingerprint import Fingerprint
+from zelda_ci.domain.comparison import BaselineOrigin, BaselineState
 from zelda_ci.domain.numbers import format_count
-from zelda_ci.domain.run import RunResult, batch_of
+from zelda_ci.domain.run import Fingerprint, RunResult, batch_of
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ArtifactError, ConfigError, GitHubError, StorageError, ZeldaError
 from zelda_ci.github.api import Api
@@ -28,36 +27,25 @@ from zelda_ci.storage.references import read_results
 
 # What runs on commits that are already on a branch of this repository; pull requests are not.
 TRUSTED_EVENTS = ("push", "schedule", "workflow_dispatch")
-
 # Runs whose artifacts are listed, and artifacts of them that are looked into, for the own workflow and again for all
 # others. Each run carries pool and history on: a week of nights that broke for want of a key must not hide them. And a
 # branch has runs of other pull requests, too: more of them must not push those of this one out of sight.
-MAX_RUNS = 30
-MAX_TRIED = 10
-
+MAX_RUNS, MAX_TRIED = 30, 10
 # Runs that overlap do not know each other's trials, so that the nearest artifact may lack those of the newest.
 MAX_POOLED = 3
-
 # Artifacts of earlier runs of one pull request that are read; each with a pool carries the trials of those before it.
 MAX_EARLIER = 3
-
 # Where the base of a pull request has nothing, as the branches of other pull requests, which store none that counts.
 NOTHING_USABLE = frozenset({BaselineState.NONE_YET, BaselineState.EXPIRED, BaselineState.INVALID})
-
 WRONG_TOKEN = 401
 
-SWITCHED_OFF = BaselineOrigin(state=BaselineState.OFF, sentence="Nothing was compared: the input baseline is none.")
-NO_TOKEN = BaselineOrigin(
-    state=BaselineState.NOT_PERMITTED,
-    sentence="No token was given, so that the stored results of the base branch could not be read.",
-)
-
+OFF = "Nothing was compared: the input baseline is none."
+TOKENLESS = "No token was given, so that the stored results of the base branch could not be read."
 ATTEMPTS_LOST = (
     "This run was run before, and the results of its earlier attempts do not count: they were deleted, have expired, "
     "or were never stored, as when a run is cancelled before its first trial is over."
 )
 EARLIER_UNKNOWN = "Trials of earlier runs of this pull request are not counted: GitHub could not be asked for them."
-
 # Every project starts here.
 NONE_YET = (
     "no baseline yet: {branch} has stored none for {wanted} or a commit shortly before it (push to {branch} or run the "
@@ -82,18 +70,15 @@ Refusals = list[tuple[ZeldaError, str]]
 
 
 def resolve_baseline(case: CiContext) -> Evidence:
-    """The baseline, or plainly why there is none: a file, what a job before this one has found, or what GitHub stores.
-
-    Raises:
-        ConfigError: The file that the workflow names holds no results.
-    """
+    """The baseline, or plainly why there is none: a file (or `ConfigError`), a plan's, or what GitHub stores."""
     target, api, settings = case.decision.target, case.api, case.settings
     if case.pinned:
         return case.pinned.evidence
     if settings.baseline and case.evaluated is None:
         return _from_file(settings.baseline)
     if target is None or api is None:
-        return Evidence(origin=NO_TOKEN if target else SWITCHED_OFF)
+        state, sentence = (BaselineState.NOT_PERMITTED, TOKENLESS) if target else (BaselineState.OFF, OFF)
+        return Evidence(origin=BaselineOrigin(state=state, sentence=sentence))
     branch, commit, default = target.branch, target.commit, settings.context.default_branch
     if target.head and not commit:
         try:
@@ -133,10 +118,7 @@ def _from_file(path: Path) -> Evidence:
 
 
 def find_baseline(case: CiContext, branch: str, commit: str | None) -> Evidence:
-    """What a branch has stored for a commit, or nearest before it; without a commit, for the newest of the branch.
-
-    A missing baseline is a normal state: the origin says so, and nothing is raised.
-    """
+    """What a branch has stored for a commit, by default its newest, or nearest before it; an origin says if none."""
     api, wanted, refused = case.github, commit, Refusals()
     try:
         own = read_run(api, case.run_id)
@@ -173,12 +155,13 @@ def _believed(
 ) -> Iterator[StoredResults]:
     """The results of the job in runs that may be a baseline, or without limit those of a pull request."""
     api, context, job = case.github, case.settings.context, case.identity
-    # Of this very run, those of the attempts before this one.
-    attempts = {own.id: context.run_attempt - 1}
     stored = (
         (run, artifact)
         for run in islice(runs, MAX_RUNS)
-        for artifact in results_of_run(api, run.id, job, attempts.get(run.id, run.run_attempt))
+        # Of this very run, those of the attempts before this one.
+        for artifact in results_of_run(
+            api, run.id, job, context.run_attempt - 1 if run.id == own.id else run.run_attempt
+        )
     )
     for run, artifact in islice(stored, None if pull_request else MAX_TRIED):
         claims: Claims = {"sha": run.head_sha, "complete": True}
@@ -245,8 +228,8 @@ def with_earlier(
 ) -> Evidence:
     """Add the trials of earlier runs of this pull request with the head's fingerprint, which is known by suite.
 
-    Otherwise a run could be repeated until chance turns it green. Trials that the run has `made` itself count anyway.
-    Beside a `base` those of the base count, too, that ran beside those of the head.
+    Otherwise a run could be repeated until chance turns it green. Trials that the run has `made` itself count anyway,
+    and beside a `base` those of the base that ran beside those of the head.
     """
     try:
         trials = [run for each in earlier_results(case) for run in each.trials] if heads else []
@@ -294,24 +277,20 @@ def has_lost_attempts(case: CiContext) -> bool:
     """Whether earlier attempts of a pull request's run have left nothing that could count."""
     attempt = case.settings.context.run_attempt
     # Where the run was planned before this attempt, some shards ran before it, and count.
-    first = case.pinned.attempt if case.pinned else attempt
-    if case.api is None or pull_request_of(case) is None or attempt == 1 or first < attempt:
+    is_older = case.pinned is not None and case.pinned.attempt < attempt
+    if case.api is None or pull_request_of(case) is None or attempt == 1 or is_older:
         return False
     stored = results_of_run(case.api, case.settings.context.run_id, case.identity, attempt - 1)
     return all(artifact.expired for artifact in stored)
 
 
-# --- the baseline in words -------------------------------------------------------------------------------------------
-
-
 def with_sentence(origin: BaselineOrigin, now: datetime) -> BaselineOrigin:
     """A baseline that GitHub stores, with its sentence; of a stacked pull request, that below its base."""
     name = _commit_name(origin.branch, origin.commit)
-    distance = f"{format_count(origin.behind, 'commit')} behind" if origin.behind else ""
-    first, where = f"baseline {name}", distance
+    first, where = f"baseline {name}", f"{format_count(origin.behind, 'commit')} behind" if origin.behind else ""
     if origin.stands_for:
         first = f"no results of {origin.stands_for}; compared with {name}"
-        where = f"{distance} the one on which it is based" if distance else "on which it is based"
+        where = f"{where} the one on which it is based" if where else "on which it is based"
     age = age_words(now - origin.created_at) if origin.created_at else ""
     by = f"stored by the workflow {origin.workflow.rpartition('/')[2]}" if origin.workflow else ""
     return origin.replace(sentence=", ".join(filter(None, (first, where, age, by))))

@@ -1,14 +1,16 @@
 """What an event asks for, decided from its payload, the runner's variables and the checkout before anything happens."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from zelda_ci.ci.commands import is_command
 from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.config.files import top_of
 from zelda_ci.errors import ConfigError
+from zelda_ci.github.kept_text import Comment
 from zelda_ci.github.repository import PullRequest
 from zelda_ci.workspace.git import SUBMODULE, ask, read_commit, tree_files
 
@@ -17,10 +19,17 @@ PAYLOAD = "GITHUB_EVENT_PATH must be the event's payload."
 # Events of a branch or a tag, as their sentences begin.
 OF_A_BRANCH = {"push": "Push to", "schedule": "Scheduled run on", "workflow_dispatch": "Run on demand on"}
 
+# Phones and pages put other spaces than ours after a word.
+_COMMAND = re.compile(r"/zelda(?=\s|\Z)", re.IGNORECASE)
+_refused, _other_commit = (partial(ConfigError, code=code) for code in ("EVENT_REFUSED", "OTHER_COMMIT"))
+
 
 @dataclass(frozen=True)
 class Checkout:
-    """What lies in the workspace: the commit at HEAD and its parents; without a repository, neither."""
+    """What lies in the workspace: the commit at HEAD and its parents; without a repository, neither.
+
+    The project may lie in another one: in a submodule, or in what an earlier step has made or checked out.
+    """
 
     head: str | None = None
     parents: tuple[str, ...] = ()
@@ -38,7 +47,6 @@ class Checkout:
 
 
 async def read_checkout(settings: ActionSettings, environ: Mapping[str, str]) -> Checkout:
-    """Read which commits are checked out."""
     workspace, project = settings.context.workspace.resolve(), settings.project.resolve()
     top = top_of(project)
     outer, own = [await read_commit(folder, environ) for folder in (workspace, project)]
@@ -77,9 +85,8 @@ class BaselineTarget:
     head: str = ""
 
     def __str__(self) -> str:
-        if self.commit:
-            return f"{self.branch}@{self.commit[:7]}"
-        return f"the commit of {self.branch} on which it is based"
+        based = f"the commit of {self.branch} on which it is based"
+        return f"{self.branch}@{self.commit[:7]}" if self.commit else based
 
 
 @dataclass(frozen=True)
@@ -106,23 +113,19 @@ class Decision:
 
 
 def decide(settings: ActionSettings, checkout: Checkout) -> Decision:
-    """Decide.
+    """Decide, or raise `ConfigError` for what would be unsafe, is not known, is not checked out, or lacks its key.
 
-    Raises:
-        ConfigError: What is asked for would be unsafe, is not known, is not what is checked out, or lacks the key that
-            it needs. Of a pull request that lacks it, the decision says so: what it changes can be told all the same.
+    Of a pull request that lacks the key, the decision says so: what it changes can be told all the same.
     """
     event, context, mode = settings.event, settings.context, settings.mode
     name, sha = context.event_name, context.sha
     if settings.is_sharded and name in {"workflow_run", "issue_comment"}:
-        raise _refused(
-            f"A run for {name} cannot be shared by several jobs.",
-            "Give the workflow that is started by it one job, without the inputs mode, shard and plan.",
-        )
+        hint = "Give the workflow that is started by it one job, without the inputs mode, shard and plan."
+        raise _refused(f"A run for {name} cannot be shared by several jobs.", hint=hint)
     if mode == "comment" or (name == "workflow_run" and mode == "auto"):
         return _comment(settings)
     if name == "issue_comment" and event.comment:
-        return _commented(settings)
+        return _commented(settings, event.comment)
     if name in {"pull_request", "pull_request_target"}:
         return _run(settings, checkout, _pull_request(settings, checkout))
     if name == "merge_group" and (queue := event.merge_group):
@@ -133,14 +136,14 @@ def decide(settings: ActionSettings, checkout: Checkout) -> Decision:
     if name not in OF_A_BRANCH and mode != "run":
         raise _refused(
             f"Zelda does not know what {name} asks for.",
-            "It knows pull_request, push, merge_group, schedule, workflow_dispatch, workflow_run and the comments of "
-            "issue_comment; with mode: run the commit of any other event is evaluated.",
+            hint="It knows pull_request, push, merge_group, schedule, workflow_dispatch, workflow_run and the comments "
+            "of issue_comment; with mode: run the commit of any other event is evaluated.",
         )
     if name not in OF_A_BRANCH and other:
         raise _refused(
             f"{_named(other[0])} is checked out, but {name} stands for {sha[:7]}. Such a workflow has "
             "secrets, and code that anybody may have written must not run with them.",
-            "Evaluate pull requests in a workflow that is started by pull_request.",
+            hint="Evaluate pull requests in a workflow that is started by pull_request.",
         )
     return _run(settings, checkout, _branch(settings))
 
@@ -148,40 +151,41 @@ def decide(settings: ActionSettings, checkout: Checkout) -> Decision:
 def _comment(settings: ActionSettings) -> Decision:
     name, ended = settings.context.event_name, settings.event.workflow_run
     if name != "workflow_run":
-        raise _refused(
-            f"mode: comment works in a workflow that is started by workflow_run, and this one was by {name}.",
-            "docs/action.md shows the two workflows.",
-        )
+        why = f"mode: comment works in a workflow that is started by workflow_run, and this one was by {name}."
+        raise _refused(why, hint="docs/action.md shows the two workflows.")
     if ended is None:
-        raise _refused("The event says workflow_run, but names none.", PAYLOAD)
+        raise _refused("The event says workflow_run, but names none.", hint=PAYLOAD)
     if not (event := ended.event).startswith("pull_request"):
         return Decision("skip", f"The workflow that ended was started by {event}: there is nothing to comment on.")
-    sentence = "The workflow of a pull request has ended: its stored results are compared and posted as a comment."
-    return Decision("comment", sentence, head_sha=ended.head_sha)
+    why = "The workflow of a pull request has ended: its stored results are compared and posted as a comment."
+    return Decision("comment", why, head_sha=ended.head_sha)
 
 
-def _commented(settings: ActionSettings) -> Decision:
+def is_command(body: str) -> bool:
+    """Whether a comment speaks to Zelda at all."""
+    return _COMMAND.match(body) is not None
+
+
+def _commented(settings: ActionSettings, comment: Comment) -> Decision:
     """Only a new comment on a pull request that a person begins with `/zelda` is a command."""
-    event, comment = settings.event, settings.event.comment
-    if comment is None or not is_command(comment.body):
+    event, user = settings.event, comment.user
+    if not is_command(comment.body):
         return Decision("skip", "The comment does not begin with /zelda: nothing is asked for.")
     if event.action != "created":
         return Decision("skip", f"A comment was {event.action or 'touched'}: only new ones are commands.")
     if event.issue_pull_request is None:
         return Decision("skip", "The comment is on an issue, and commands are for pull requests.")
-    user = comment.user
     if user is None or user.kind != "User" or user.login.endswith("[bot]"):
         return Decision("skip", "A program wrote the comment: commands are for people.")
-    activity: Literal["converse", "request"] = "request" if settings.mode == "run" else "converse"
     sentence = f"A comment of {user.login} on pull request {event.issue_number} is a command."
-    return Decision(activity, sentence, pull_request=event.issue_number)
+    return Decision("request" if settings.mode == "run" else "converse", sentence, pull_request=event.issue_number)
 
 
 def _pull_request(settings: ActionSettings, checkout: Checkout) -> Decision:
     """Of a fork with a token that may write and secrets, as pull_request_target has them, nothing is run."""
     context, pull = settings.context, settings.event.pull_request
     if pull is None:
-        raise _refused("The event says pull_request, but names none.", PAYLOAD)
+        raise _refused("The event says pull_request, but names none.", hint=PAYLOAD)
     what = f"Pull request {pull.number}"
     if settings.event.action == "closed":
         return Decision("skip", f"{what} was closed: there is nothing to evaluate.")
@@ -193,34 +197,25 @@ def _pull_request(settings: ActionSettings, checkout: Checkout) -> Decision:
                 "other code than the base branch's is checked out: sessions, build and tests would run a stranger's "
                 "code with this repository's secrets and a token that may write."
             )
-        raise _refused(
-            f"This workflow was started by pull_request_target for a fork, and {why}",
-            "Use pull_request, and a second workflow with mode: comment for the comment; docs/action.md shows both.",
-        )
+        hint = "Use pull_request, and a second workflow with mode: comment for the comment; docs/action.md shows both."
+        raise _refused(f"This workflow was started by pull_request_target for a fork, and {why}", hint=hint)
     whose = "of this repository"
     if is_of_fork or context.actor == DEPENDABOT:
         whose = "comes from a fork" if is_of_fork else "was opened by Dependabot"
         if not _can_run(settings):
-            sentence = f"{what} {whose}, and without secrets no session can run: nothing was evaluated."
-            base, head = _base(settings, checkout), pull.head.sha
-            return Decision("skip", sentence, head_sha=head, base=base, explain_forks=True)
+            why = f"{what} {whose}, and without secrets no session can run: nothing was evaluated."
+            base = _base(settings, checkout)
+            return Decision("skip", why, head_sha=pull.head.sha, base=base, explain_forks=True)
     return _run_of(pull, f"{what} {whose}", settings, checkout)
 
 
 def decide_requested(settings: ActionSettings, checkout: Checkout) -> Decision:
-    """Decide for a head that somebody who may asked for; the event has its pull request, as GitHub's API tells it.
-
-    Raises:
-        ConfigError: Anything else is checked out, or the key is missing.
-    """
+    """Decide for a head that somebody who may asked for; raises `ConfigError` where that is not checked out."""
     pull, found = settings.event.pull_request, checkout.project or checkout.head
     assert pull  # noqa: S101 - what was asked for is one
     if found != pull.head.sha:
-        raise ConfigError(
-            f"{_named(found)} is checked out, but the comment asks for {pull.head.sha[:7]}.",
-            hint="Check out the output run-commit of the job that answers: examples/zelda-commands.yml shows how.",
-            code="OTHER_COMMIT",
-        )
+        hint = "Check out the output run-commit of the job that answers: examples/zelda-commands.yml shows how."
+        raise _other_commit(f"{_named(found)} is checked out, but the comment asks for {pull.head.sha[:7]}.", hint=hint)
     what = f"Pull request {pull.number} at {pull.head.sha[:7]}, asked for in a comment"
     return _run(settings, checkout, _run_of(pull, what, settings, checkout))
 
@@ -263,7 +258,7 @@ def _run(settings: ActionSettings, checkout: Checkout, draft: Decision) -> Decis
     beside = (settings.baseline or draft.target) if settings.compare else "nothing"
     after = ", and become the baseline" if draft.is_of_base else ""
     sentence = f"{draft.sentence}: suites run and are compared with {beside}{after}."
-    refusal = None
+    decision = replace(draft, sentence=sentence, base=_base(settings, checkout))
     if not _can_run(settings):
         refusal = ConfigError(
             f"{sentence} But the input anthropic-api-key is empty, and no session can run without a key.",
@@ -272,10 +267,10 @@ def _run(settings: ActionSettings, checkout: Checkout, draft: Decision) -> Decis
             "(other credentials are variables of the step, such as CLAUDE_CODE_OAUTH_TOKEN).",
             code="API_KEY_MISSING",
         )
-    target, base = draft.target if settings.compare else None, _base(settings, checkout)
-    if refusal and (settings.context.event_name != "pull_request" or settings.is_sharded):
-        raise refusal
-    decision = replace(draft, sentence=sentence, target=target, base=base, refusal=refusal)
+        if settings.context.event_name != "pull_request" or settings.is_sharded:
+            raise refusal
+        decision = replace(decision, refusal=refusal)
+    decision = decision if settings.compare else replace(decision, target=None)
     return replace(decision, pull_request=None, pull_request_of=None) if settings.comment == "off" else decision
 
 
@@ -283,21 +278,20 @@ def _need_asked_commit(settings: ActionSettings, checkout: Checkout) -> None:
     """What is tested must be what the event asks for: else a green check says nothing of it."""
     if (named := checkout.named) and checkout.nested_head != named:
         at = checkout.nested_head[:7] if checkout.nested_head else "no commit"
-        raise ConfigError(
+        raise _other_commit(
             f"The submodule {checkout.nested} is at {at}, but the commit that is checked out names {named[:7]}.",
             hint="In the step with actions/checkout, write `submodules: recursive` under `with:`, and let no later "
             "step move the submodule.",
-            code="OTHER_COMMIT",
         )
     context, event, pull = settings.context, settings.event, settings.event.pull_request
     found = checkout.project or checkout.head
     # A tag may be an object of its own, which a push names beside its commit.
-    asked = {event.after, event.pushed_commit}
+    asked = {event.after, event.pushed_commit, pull.head.sha if pull else ""}
     if context.event_name != "pull_request_target":
         # There it is the base branch.
         asked.add(context.sha)
     is_merge = pull and found == checkout.head and checkout.base_of(pull.head.sha)
-    if found is None or is_merge or found in asked | ({pull.head.sha} if pull else set()):
+    if found is None or is_merge or found in asked:
         return
     wanted, line, nothing = f"{context.event_name} asks for {context.sha[:7]}", "ref: ${{ github.sha }}", ""
     if pull:
@@ -305,24 +299,18 @@ def _need_asked_commit(settings: ActionSettings, checkout: Checkout) -> None:
         line = "ref: refs/pull/${{ github.event.pull_request.number }}/merge"
         if found == pull.base.sha:
             nothing = " That is the base branch: nothing of the pull request would be tested."
-    raise ConfigError(
-        f"{_named(found)} is checked out, but {wanted}.{nothing}",
-        hint=f"In the step that checks out the project (actions/checkout), write under `with:` the line `{line}`.",
-        code="OTHER_COMMIT",
-    )
+    hint = f"In the step that checks out the project (actions/checkout), write under `with:` the line `{line}`."
+    raise _other_commit(f"{_named(found)} is checked out, but {wanted}.{nothing}", hint=hint)
 
 
 def _base(settings: ActionSettings, checkout: Checkout) -> str | None:
-    """Of a pull request or a merge queue, whatever the event is called; branches are their authors' own.
-
-    GitHub's own merge commit says best what it was merged into. Of any other commit, the parents are what its author
-    wanted.
-    """
+    """Of a pull request or a merge queue, whatever the event is called; branches are their authors' own."""
     event = settings.event
     if event.merge_group:
         return event.merge_group.base_sha
     if event.pull_request is None:
         return None
+    # GitHub's own merge commit says best what it was merged into. Of any other, the parents are what its author wanted.
     merged = checkout.base_of(event.pull_request.head.sha) if checkout.head == settings.context.sha else None
     return merged or event.pull_request.base.sha
 
@@ -333,7 +321,3 @@ def _named(commit: str | None) -> str:
 
 def _can_run(settings: ActionSettings) -> bool:
     return settings.has_credential or settings.replay is not None or settings.mode == "merge"
-
-
-def _refused(message: str, hint: str) -> ConfigError:
-    return ConfigError(message, hint=hint, code="EVENT_REFUSED")

@@ -146,14 +146,14 @@ class Search:
         self._sessions: list[tuple[Arm, float]] = []
         self.confirming: int | None = None
         """The unit that sessions are to confirm, or have."""
-        self._confirmations: list[float] = []
+        self.confirmations: list[float] = []
         self._weigh()
 
     def next_arms(self, sessions: int = SIDE_BY_SIDE) -> tuple[Arm, ...]:
         """What to take back in the next sessions, which may run side by side; nothing where the search is over."""
         if self.verdict not in ("between", "undecided") or len(self._sessions) >= MAX_SESSIONS:
             return ()
-        tried = len(self._confirmations)
+        tried = len(self.confirmations)
         if self.confirming is not None and (tried < CONFIRMING or self.suspicions()[0].probability >= CONFIRMED):
             return (frozenset({self.confirming}),) * (CONFIRMING - tried % CONFIRMING)
         return tuple(self._plan(sessions))
@@ -162,12 +162,12 @@ class Search:
         """Learn from sessions; one without an outcome says nothing."""
         known = [(arm, it) for arm, it in zip(arms, outcomes, strict=True) if it is not None]
         self._sessions += known
-        self._confirmations += [it for arm, it in known if arm == {self.confirming}]
+        self.confirmations += [it for arm, it in known if arm == {self.confirming}]
         self._weigh()
         likeliest = self.suspicions()[0]
         is_named = likeliest.hypothesis == "unit" and likeliest.probability >= LIKELY
         if not is_named or likeliest.unit != self.confirming:
-            self.confirming, self._confirmations = likeliest.unit if is_named else None, []
+            self.confirming, self.confirmations = likeliest.unit if is_named else None, []
 
     def suspicions(self) -> tuple[Suspicion, ...]:
         """How likely each hypothesis is by now, the likeliest first."""
@@ -195,7 +195,7 @@ class Search:
     def _is_confirmed(self) -> bool:
         """Whether sessions without the unit are nearer to the base than to the head: two units may do the same."""
         base, head = self._levels
-        seen = mean(self._confirmations) if len(self._confirmations) >= CONFIRMING else head
+        seen = mean(self.confirmations) if len(self.confirmations) >= CONFIRMING else head
         return abs(seen - base) < abs(seen - head)
 
     def _weigh(self) -> None:

@@ -28,11 +28,10 @@ from zelda_ci.domain.comparison import (
     TrialSources,
     Verdict,
 )
-from zelda_ci.domain.details import CriterionJudgement, EfficiencyDetails, ToolUsageDetails
+from zelda_ci.domain.details import CorrectnessDetails, CriterionJudgement, EfficiencyDetails, ToolUsageDetails
 from zelda_ci.domain.measures import MAX_PLAUSIBLE, MEASURES, PASS_RATE, Measure
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import Usage
-from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.domain.trials import DoneReason
 
 GRAVITY = (Verdict.REGRESSED, Verdict.CHANGED, Verdict.IMPROVED, Verdict.INCONCLUSIVE)

@@ -3,11 +3,10 @@
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from zelda_ci.compare.sides import RunMetrics
-from zelda_ci.domain.details import FulfillmentDetails, JudgeIdentity, ToolUsageDetails
+from zelda_ci.domain.details import CorrectnessDetails, FulfillmentDetails, JudgeIdentity, ToolUsageDetails
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.measures import METRIC_OF, Measure
 from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.test_run import CorrectnessDetails
 
 Aspects = Mapping[str, Callable[[RunResult], Hashable]]
 

@@ -13,7 +13,6 @@ from functools import lru_cache
 from zelda_ci.compare.inference import OneSided, adjust, permutation_test, significant
 from zelda_ci.compare.pool import CLOCK_DIFFERENCE
 from zelda_ci.compare.sides import RunMetrics
-from zelda_ci.domain.fingerprint import PLATFORM, Fingerprint
 from zelda_ci.domain.nights import (
     MAX_ROWS,
     WINDOW,
@@ -27,7 +26,7 @@ from zelda_ci.domain.nights import (
     split_nights,
 )
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
-from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.run import PLATFORM, Fingerprint, RunResult
 from zelda_ci.domain.trials import MAX_TRIALS
 
 MONTHLY_ALPHA = 0.04

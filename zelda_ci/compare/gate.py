@@ -7,11 +7,11 @@ from zelda_ci.compare.inference import ALPHA, fisher_exact, of_pass_rates, signi
 from zelda_ci.compare.sides import LIMITS, RunMetrics, SuiteSide, mean, mostly, sides, summarize
 from zelda_ci.domain import comparison as findings
 from zelda_ci.domain.comparison import Acceptance, Comparison, GateReason, GateResult
+from zelda_ci.domain.details import CorrectnessDetails
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
-from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.domain.trials import DoneReason
 
 NONE = SuiteSide()

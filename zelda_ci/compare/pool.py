@@ -10,10 +10,9 @@ from datetime import datetime, timedelta
 from functools import cache, cached_property
 from operator import attrgetter
 
-from zelda_ci.domain.ci import PoolSummary
-from zelda_ci.domain.fingerprint import NAMED_FILES, PLATFORM, STEERING, SUITE_FILES, Fingerprint
+from zelda_ci.domain.comparison import PoolSummary
 from zelda_ci.domain.outcome import Outcome, run_outcome
-from zelda_ci.domain.run import RunResult, StoredTrials
+from zelda_ci.domain.run import NAMED_FILES, PLATFORM, STEERING, SUITE_FILES, Fingerprint, RunResult, StoredTrials
 from zelda_ci.domain.trials import PoolSettings, Side
 
 # Clocks of two machines may differ by this much; whatever claims to be newer was not made yet.

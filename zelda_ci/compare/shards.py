@@ -6,8 +6,7 @@ from statistics import median
 
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.numbers import some_of
-from zelda_ci.domain.run import RunOutline, RunResult
-from zelda_ci.domain.shards import PlannedSuite, ShardPlan
+from zelda_ci.domain.run import PlannedSuite, RunOutline, RunResult, ShardPlan
 
 # Newest trials of a suite that say how long one takes.
 MAX_TIMED = 5

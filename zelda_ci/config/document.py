@@ -1,26 +1,29 @@
 """A configuration file from disk to its keys, with every problem that is in it: a sentence, and its place."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import re2
 from pydantic import BaseModel, ValidationError
 
-from zelda_ci.config.merge import NO_COMMAND, Layer, Model
 from zelda_ci.config.messages import MAX_PER_FILE, ConfigProblem, Position, Rejected, config_problem, nearest, shown
-from zelda_ci.config.schema import unknown
+from zelda_ci.config.schema import Config, unknown
 from zelda_ci.config.source import Ambiguous, Source, Steps, plain_value, read
-from zelda_ci.domain import variables
 from zelda_ci.domain.suite import PATTERNS, MetricSwitches
+from zelda_ci.domain.workspace import why_withheld
 from zelda_ci.files import untrusted
 from zelda_ci.named_secrets import is_secret_name
 from zelda_ci.redact import KEY_SHAPES
 
 MAX_FILE_BYTES = 1_000_000
+# Another way to write an empty list.
+NO_COMMAND = "none"
+Model = TypeVar("Model", bound=Config)
 
 # What YAML itself does not allow in a file; nobody types these.
 _UNPRINTABLE = re.compile("[^\t\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
@@ -51,32 +54,70 @@ _WANTED = {
 }
 
 
-def read_text(path: Path, file: str) -> str:
-    """The text of a file, every line break a newline, without a byte order mark; `file` names it in messages.
+@dataclass(frozen=True)
+class Origin:
+    """Where a value came from: a line of a file, a file's name, or the default."""
 
-    Raises:
-        Rejected: It cannot be read as text. Links are not followed, nothing is opened that could block.
+    file: str | None = None
+    line: int | None = None
+
+    def __str__(self) -> str:
+        if self.file is None:
+            return "default"
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+DEFAULT = Origin()
+
+
+@dataclass(frozen=True)
+class Layer(Generic[Model]):
+    """What one file says; with problems, it holds the top-level keys that are right."""
+
+    file: str
+    config: Model
+    source: Source = field(default_factory=lambda: Source(values={}))
+    places: Mapping[str, Position] = field(default_factory=dict)
+    """By dotted key where those with a value stand."""
+    problems: tuple[ConfigProblem, ...] = ()
+
+    def values(self) -> dict[str, Any]:
+        """The keys that were given, at every level, and no others."""
+        return self.config.model_dump(by_alias=True, exclude_unset=True)
+
+    def origin(self, key: str) -> Origin | None:
+        place = self.places.get(key)
+        return Origin(self.file, place.line) if place else None
+
+    def problem(self, key: str, message: str) -> ConfigProblem:
+        """Something wrong with the value of a top-level key, or with its default."""
+        return config_problem(self.file, self.source.at.get((key,)), f"{key} {message}")
+
+
+def read_text(path: Path, file: str) -> str:
+    """The text of a file, every line break a newline, without a byte order mark; raises Rejected where it has none.
+
+    Links are not followed, nothing is opened that could block; `file` names it in messages.
     """
+    place = None
     try:
         data = untrusted.read(path, MAX_FILE_BYTES).removeprefix(b"\xef\xbb\xbf")
+        text = data.decode().replace("\r\n", "\n").replace("\r", "\n")
+        if (character := _UNPRINTABLE.search(text)) is None:
+            return text
+        place = position(text, character.start())
+        message = f"a text file cannot hold the character U+{ord(character[0]):04X}"
     except untrusted.NotRegularError:
         message = f"is {untrusted.kind_of(path) or 'something unknown'}; it must be a regular file"
-        raise Rejected(config_problem(file, None, message)) from None
     except untrusted.TooLargeError as error:
         message = f"is {error.size / MAX_FILE_BYTES:.1f} MB large; at most 1 MB is read"
-        raise Rejected(config_problem(file, None, message)) from None
     except OSError as error:
-        raise Rejected(config_problem(file, None, f"cannot be read: {error.strerror or error}")) from None
-    try:
-        text = data.decode().replace("\r\n", "\n").replace("\r", "\n")
+        message = f"cannot be read: {error.strerror or error}"
     except UnicodeDecodeError as error:
-        before = data[: error.start].decode()
-        message = f"is not UTF-8 text (byte 0x{data[error.start]:02x}); save it as UTF-8"
-        raise Rejected(config_problem(file, position(before, len(before)), message)) from None
-    if character := _UNPRINTABLE.search(text):
-        message = f"a text file cannot hold the character U+{ord(character[0]):04X}"
-        raise Rejected(config_problem(file, position(text, character.start()), message))
-    return text
+        before = error.object[: error.start].decode()
+        place = position(before, len(before))
+        message = f"is not UTF-8 text (byte 0x{error.object[error.start]:02x}); save it as UTF-8"
+    raise Rejected(config_problem(file, place, message))
 
 
 def position(text: str, offset: int) -> Position:
@@ -108,18 +149,13 @@ def load_document(path: Path, file: str, model: type[Model]) -> Layer[Model]:
 
 
 def parse_document(text: str, file: str, model: type[Model]) -> Layer[Model]:
-    """Check what a file says, whose path in the project is `file`.
-
-    Raises:
-        Rejected: Nothing in it can be used.
-    """
+    """Check what a file says, whose path in the project is `file`; raises Rejected where nothing in it can be used."""
     leaked = tuple(shaped(text, file))
     try:
         source = read(text, file)
     except Rejected as exc:
         raise Rejected(*leaked, *exc.problems) from None
-    if source.values is None:
-        source.values = {}
+    source.values = {} if source.values is None else source.values
     if not isinstance(source.values, dict):
         what = "a list" if isinstance(source.values, tuple) else "a single text"
         message = f"the file holds {what}; it must hold keys, each followed by a colon and its value"
@@ -143,13 +179,16 @@ def check(model: type[Model], source: Source) -> tuple[Model, Iterator[ConfigPro
     except ValidationError as error:
         found = _by_place(values, error)
     wrong = {path[0] for path in found}
-    places = {path: source.keys[path] if _is_about_key(errors) else source.at[path] for path, errors in found.items()}
-    # To guess what was meant takes a while, and nobody reads thousands of guesses.
-    problems = (
-        config_problem(source.file, places[path], _sentence(model, source, path, errors, guesses=at < MAX_PER_FILE))
-        for at, (path, errors) in enumerate(found.items())
-    )
-    return _validated(model, {key: value for key, value in values.items() if key not in wrong}), problems
+    right = _validated(model, {key: value for key, value in values.items() if key not in wrong})
+    return right, _problems(model, source, found)
+
+
+def _problems(model: type[Model], source: Source, found: dict[Steps, list[Any]]) -> Iterator[ConfigProblem]:
+    for at, (path, errors) in enumerate(found.items()):
+        is_key = any(error["type"] == "extra_forbidden" or error["loc"][-1] == "[key]" for error in errors)
+        place = source.keys[path] if is_key else source.at[path]
+        # To guess what was meant takes a while, and nobody reads thousands of guesses.
+        yield config_problem(source.file, place, _sentence(model, source, path, errors, guesses=at < MAX_PER_FILE))
 
 
 def problem_of(model: type[BaseModel], path: tuple[str, ...], value: Any) -> str | None:
@@ -189,10 +228,6 @@ def _place(values: Any, location: Steps, culprit: Any) -> Steps:
     return next((path for path, value in reversed(trail) if value == culprit), trail[-1][0])
 
 
-def _is_about_key(errors: list[Any]) -> bool:
-    return any(error["type"] == "extra_forbidden" or error["loc"][-1] == "[key]" for error in errors)
-
-
 def _sentence(model: type[BaseModel], source: Source, path: Steps, errors: list[Any], *, guesses: bool = True) -> str:
     level, last, name = [step for step in path[:-1] if isinstance(step, str)], str(path[-1]), ""
     for step in path:
@@ -213,19 +248,14 @@ def _sentence(model: type[BaseModel], source: Source, path: Steps, errors: list[
     if own := [error["msg"] for error in exact if error["type"] not in _WANTED]:
         return f"{name} {own[-1]}"
     errors = exact or errors
-    *others, wanted = dict.fromkeys(map(_wanted, errors))
+    contexts = [{key: PATTERNS.get(it, it) for key, it in error.get("ctx", {}).items()} for error in errors]
+    pairs = zip(errors, contexts, strict=True)
+    *others, wanted = dict.fromkeys(_WANTED[it["type"]].format(**context).replace("'", "") for it, context in pairs)
     wanted = f"{', '.join(others)} or {wanted}" if others else wanted
-    words = [word for error in errors for word in re.findall("'([^']*)'", error.get("ctx", {}).get("expected", ""))]
+    words = [word for context in contexts for word in re.findall("'([^']*)'", context.get("expected", ""))]
     value = source.value(path)
     written = source.texts.get(path, value.text if isinstance(value, Ambiguous) else str(value))
     return f"{name} must be {wanted}{_instead(value, shown(written), {error['type'] for error in errors}, words)}"
-
-
-def _wanted(error: Any) -> str:
-    context = {**error.get("ctx", {})}
-    if pattern := context.get("pattern"):
-        context["pattern"] = PATTERNS[pattern]
-    return _WANTED[error["type"]].format(**context).replace("'", "")
 
 
 def _instead(value: Any, written: str, kinds: set[str], words: list[str]) -> str:
@@ -261,17 +291,15 @@ def across(project: Layer[Any], suites: Sequence[Layer[Any]], *, complete: bool)
             yield from _without_tests(suite, "the suite has no testCommand")
         switches = {**(project.values().get("metrics") or {}), **(suite.values().get("metrics") or {})}
         if {name for name, on in switches.items() if on is False} == everything:
-            layer, message = (
-                suite if "metrics" in suite.places else project,
-                "are all off: leave at least one of them on",
-            )
-            yield config_problem(layer.file, layer.places["metrics"], f"metrics {message}")
+            layer = suite if "metrics" in suite.places else project
+            message = "metrics are all off: leave at least one of them on"
+            yield config_problem(layer.file, layer.places["metrics"], message)
     if complete and suites and not _tests(project) and not any(map(_tests, suites)):
         yield from _without_tests(project, "no suite has a testCommand")
     for layer in (project, *suites):
         for name in layer.config.execution.env:
             has_value = name in layer.config.execution.variables
-            why = variables.refusal(name, has_value=has_value)
+            why = why_withheld(name, has_value=has_value)
             if why is None and has_value and is_secret_name(name):
                 why = f"looks like a credential: set {name} where Zelda is started, and leave the value out here"
             if why:

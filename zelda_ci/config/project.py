@@ -7,11 +7,12 @@ from functools import cache
 from pathlib import Path
 
 from zelda_ci.config import document, files, suite_file
+from zelda_ci.config.document import Layer, Origin
 from zelda_ci.config.files import find_root, lies_in
-from zelda_ci.config.merge import Layer, LoadedSuite, Origin, SuiteFile, resolve
 from zelda_ci.config.messages import ConfigProblem, Rejected, config_problem, ordered, shown
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig, SuiteConfig
 from zelda_ci.config.selection import is_meant, usual_name
+from zelda_ci.config.suite_file import LoadedSuite, SuiteFile, resolve
 from zelda_ci.errors import ConfigError
 
 # The code of a project that is right, but has none.
@@ -51,8 +52,7 @@ class InvalidConfigError(ConfigError):
 def without_suites(folder: Path) -> LoadedProject:
     """Read the settings of the project that a folder lies in, with one suite that has them and asks for nothing.
 
-    Raises:
-        InvalidConfigError: There is no such folder, or its own file is wrong.
+    Raises InvalidConfigError where there is no such folder, or its own file is wrong.
     """
     root = find_root(folder)
     config = _read_config(root)
@@ -66,8 +66,7 @@ def without_suites(folder: Path) -> LoadedProject:
 def active(loaded: LoadedProject, *, is_ci: bool = False) -> LoadedProject:
     """The project without suites that are skipped, and without those beside which others say `only`; with notices.
 
-    Raises:
-        ConfigError: No suite is left; or one says `only` in CI, where that would hide all others.
+    Raises ConfigError where no suite is left; or one says `only` in CI, where that would hide all others.
     """
     notices = [f"{it.resolved.name} is skipped: {it.skip} ({it.resolved.file})" for it in loaded.suites if it.skip]
     suites = [it for it in loaded.suites if not it.skip]
@@ -93,12 +92,9 @@ def results_folder(folder: Path) -> Path:
 
 
 def load(folder: Path, asked_for: Sequence[str] = ()) -> LoadedProject:
-    """Read the configuration of the project that a folder lies in.
+    """Read the configuration of the project that a folder lies in; raises InvalidConfigError with all its problems.
 
     A broken suite stops nothing where none of the names in `asked_for` means it.
-
-    Raises:
-        InvalidConfigError: Its message has a line for every problem of every file.
     """
     if not folder.is_dir():
         raise InvalidConfigError([config_problem(str(folder), None, "is not a folder")])

@@ -16,8 +16,7 @@ from pydantic.fields import FieldInfo
 
 from zelda_ci import __version__
 from zelda_ci.config.messages import folded, is_alike, nearest, shown
-from zelda_ci.domain.base import Record, Setting
-from zelda_ci.domain.keys import HEAD, UNDECIDED, KeyDecision, KeySources, base
+from zelda_ci.domain.base import HEAD, UNDECIDED, KeyDecision, KeySources, Record, Setting, base
 from zelda_ci.domain.suite import (
     Effort,
     ModelId,

@@ -1,25 +1,29 @@
-"""One suite's file: read, checked, its prompt found and its name settled; its matrix makes several suites of it."""
+"""Suites: read, checked, prompts found and names settled; a matrix makes several of one file.
+
+Defaults, project and suite become one: the nearest value wins, key by key, and says where it came from.
+"""
 
 import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from zelda_ci.config import document
-from zelda_ci.config.document import read_text
+from zelda_ci.config.document import DEFAULT, NO_COMMAND, Layer, Origin, read_text
 from zelda_ci.config.files import lies_in
-from zelda_ci.config.merge import NO_COMMAND, Layer, Origin, SuiteFile
 from zelda_ci.config.messages import ConfigProblem, Rejected, config_problem
-from zelda_ci.config.schema import SuiteConfig
+from zelda_ci.config.schema import SuiteConfig, keys
 from zelda_ci.config.source import SENTENCES, TOP
-from zelda_ci.domain.suite import NAME, PATTERNS
+from zelda_ci.domain.base import Record
+from zelda_ci.domain.suite import NAME, PATTERNS, ResolvedSuite
 from zelda_ci.files import untrusted
 
+_COMMANDS = ("setupCommand", "buildCommand", "testCommand")
 MAX_COMBINATIONS = 50
 MAX_NAME = 60
 # What a session needs that ends with its first call: keys and groups, where the file does not say otherwise.
@@ -33,6 +37,59 @@ ROUTING: Mapping[str, Any] = {
 Tracked = Callable[[], frozenset[Path] | None]
 _NEEDS = "it needs a prompt (or a promptFile), and acceptanceCriteria or checks to be judged by"
 _UNTRACKED = "is not tracked by git, and what a session gets must be: commit it, or write the text under prompt"
+
+
+@dataclass(frozen=True)
+class SuiteFile:
+    """A suite as its file gives it; usable only without problems."""
+
+    name: str
+    prompt: str
+    prompt_origin: Origin
+    layer: Layer[SuiteConfig]
+
+
+@dataclass(frozen=True)
+class LoadedSuite:
+    """A suite with every value settled, and by dotted key where each came from."""
+
+    resolved: ResolvedSuite
+    provenance: Mapping[str, Origin]
+    skip: str | None = None
+    only: bool = False
+    """Whether it is to run without those that do not say so."""
+
+
+def resolve(suite: SuiteFile, project: Layer[Any]) -> LoadedSuite:
+    """Merge the project's file and the suite's, which is the stronger one."""
+    own, layers = suite.layer, (suite.layer, project)
+    settled = {"file": own.file, "name": suite.name, "prompt": suite.prompt}
+    origins = {"name": own.origin("name") or Origin(own.file), "prompt": suite.prompt_origin}
+    for key, value in _merged(project.values(), own.values()).items():
+        if key not in settled and not (key in _COMMANDS and value in ((), NO_COMMAND)):
+            settled[key] = value
+    names = [key.dotted for key in keys(ResolvedSuite) if key.group is None and key.name != "file"]
+    given = {name: next(filter(None, (layer.origin(name) for layer in layers)), DEFAULT) for name in names}
+    provenance = {**given, **origins}
+    return LoadedSuite(ResolvedSuite.model_validate(settled), provenance, own.config.skip, own.config.only)
+
+
+def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    both = {
+        key: _merged(below[key], value)
+        for key, value in above.items()
+        if isinstance(value, dict) and isinstance(below.get(key), dict)
+    }
+    return {**below, **above, **both}
+
+
+R = TypeVar("R", bound=Record)
+
+
+def with_value(record: R, path: tuple[str, ...], value: object) -> R:
+    """A copy with another value in a field, which is named by its path through the groups."""
+    name, *inner = path
+    return record.replace(**{name: with_value(getattr(record, name), tuple(inner), value) if inner else value})
 
 
 def combinations(suite: SuiteFile) -> Iterator[SuiteFile]:

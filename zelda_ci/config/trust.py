@@ -11,15 +11,14 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from zelda_ci.config.document import load_document
+from zelda_ci.config.document import DEFAULT, Layer, Model, Origin, load_document
 from zelda_ci.config.files import find_root, suite_files
-from zelda_ci.config.merge import DEFAULT, Layer, LoadedSuite, Model, Origin, SuiteFile, resolve, with_value
 from zelda_ci.config.messages import ordered
 from zelda_ci.config.project import InvalidConfigError, LoadedProject, folder_problems
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig, SuiteConfig, keys
 from zelda_ci.config.source import Source
-from zelda_ci.config.suite_file import with_usual
-from zelda_ci.domain.keys import HEAD, Decider, KeyDecision
+from zelda_ci.config.suite_file import LoadedSuite, SuiteFile, resolve, with_usual, with_value
+from zelda_ci.domain.base import HEAD, Decider, KeyDecision
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.errors import ConfigError
 
@@ -72,21 +71,19 @@ def places(loaded: LoadedProject, top: Path) -> Mapping[str, str]:
 def settle(head: LoadedProject, top: Path, base: Path, folder: Path, commit: str) -> SettledProject:
     """Take the base's settings where these count for the pull request's project, in whose repository `top` is.
 
-    The files of the base commit lie in `base`, and those of the project in its `folder`.
-
-    Raises:
-        ConfigError: The settings of the base are invalid, or do not fit the files of the pull request.
+    The files of the base commit lie in `base`, and those of the project in its `folder`. Raises ConfigError where the
+    settings of the base are invalid, or do not fit the files of the pull request.
     """
     root, paths = find_root(folder), places(head, top)
     layer = _base_layer(root / CONFIG_FILE, CONFIG_FILE, ProjectConfig)
     own = {it: _base_layer(base / it, it, SuiteConfig) for it in {*paths.values()} if (base / it).exists()}
     if problems := (*layer.problems, *(problem for suite in own.values() for problem in suite.problems)):
-        raise ConfigError(
+        message = (
             f"On a pull request, security settings are taken from the base commit {commit[:7]}. Its configuration "
-            "is invalid:\n" + "\n".join(map(str, ordered(problems))),
-            hint="Nothing was run. Correct it on the base branch first.",
-            code="BASE_CONFIGURATION_INVALID",
         )
+        lines = "\n".join(["is invalid:", *map(str, ordered(problems))])
+        hint = "Nothing was run. Correct it on the base branch first."
+        raise ConfigError(message + lines, hint=hint, code="BASE_CONFIGURATION_INVALID")
     changes, results_dir = list[KeyChange](), layer.config.results_dir
     if results_dir != head.config.results_dir:
         place = head.layer.origin("resultsDir") or layer.origin("resultsDir") or DEFAULT

@@ -14,8 +14,7 @@ from pydantic import SerializeAsAny, ValidationError, ValidationInfo, WithJsonSc
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.details import EfficiencyDetails, FulfillmentDetails, ToolUsageDetails
-from zelda_ci.domain.test_run import CorrectnessDetails
+from zelda_ci.domain.details import CorrectnessDetails, EfficiencyDetails, FulfillmentDetails, ToolUsageDetails
 from zelda_ci.redact import SafeText
 
 # Results may come from strangers; a larger number cannot be meant, and would upset the arithmetic.
@@ -102,7 +101,7 @@ TURNS = NumberFormat(numbers.average, numbers.average, _counted(numbers.average,
 TESTS = NumberFormat(numbers.average, numbers.whole, numbers.average, brief_relative=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class MeasureSpec:
     """One number: how it is read, judged, named and written."""
 
@@ -110,12 +109,12 @@ class MeasureSpec:
     """Its name in a sentence."""
     column: str
     """Its name where a column has little room; empty where it has no column."""
-    listed: str | None = None
-    """Its column in a list of stored runs, if it has one there."""
-    unit: NumberFormat = POINTS
     scale: Scale
+    unit: NumberFormat = POINTS
     read: Callable[[Any], float | None] | None = None
     """Reads the value in the metric's details, None where it was not computed; absent for the score."""
+    listed: str | None = None
+    """Its column in a list of stored runs, if it has one there."""
     limit: tuple[float, float] | None = None
     """Minimum and tolerance of the gate as the documentation shows them; scores alone have them, points of 100."""
 
@@ -197,41 +196,26 @@ METRICS: Mapping[Metric, MetricSpec] = {
         judged=False,
         details=EfficiencyDetails,
         measures={
+            # Cost, turns and time go into it, so it moves as they do.
             Measure.EFFICIENCY: MeasureSpec(
-                label="efficiency",
-                column="Efficiency",
-                # Cost, turns and time go into it, so it moves as they do.
-                scale=Scale("higher", 10.0, varies=True, of_the_hour=True),
-                limit=(50, 10),
+                "efficiency", "Efficiency", Scale("higher", 10.0, varies=True, of_the_hour=True), limit=(50, 10)
             ),
+            # Two sessions with the same task differ by a fifth easily; below a cent nobody cares.
             Measure.COST: MeasureSpec(
-                label="session cost",
-                column="Session cost",
-                unit=USD,
-                # Two sessions with the same task differ by a fifth easily; below a cent nobody cares.
-                scale=Scale("lower", 0.01, 0.2, varies=True),
-                read=lambda details: details.cost_usd,
+                "session cost", "Session cost", Scale("lower", 0.01, 0.2, varies=True), USD, lambda it: it.cost_usd
             ),
             Measure.TOKENS: MeasureSpec(
-                label="tokens",
-                column="Tokens",
-                unit=COUNT,
-                scale=Scale("lower", 1000.0, 0.2, varies=True),
-                read=lambda details: details.usage.total,
+                "tokens", "Tokens", Scale("lower", 1000.0, 0.2, varies=True), COUNT, lambda it: it.usage.total
             ),
             Measure.TURNS: MeasureSpec(
-                label="turns",
-                column="Turns",
-                unit=TURNS,
-                scale=Scale("lower", 1.0, 0.2, varies=True),
-                read=lambda details: details.turns,
+                "turns", "Turns", Scale("lower", 1.0, 0.2, varies=True), TURNS, lambda it: it.turns
             ),
             Measure.DURATION: MeasureSpec(
-                label="session time",
-                column="Session time",
-                unit=SECONDS,
-                scale=Scale("lower", 10.0, 0.3, varies=True, of_the_hour=True),
-                read=lambda details: details.wall_seconds,
+                "session time",
+                "Session time",
+                Scale("lower", 10.0, 0.3, varies=True, of_the_hour=True),
+                SECONDS,
+                lambda it: it.wall_seconds,
             ),
         },
     ),
@@ -240,13 +224,10 @@ METRICS: Mapping[Metric, MetricSpec] = {
         judged=True,
         details=FulfillmentDetails,
         measures={
+            # Less than one criterion of the twenty that a large suite has.
             Measure.REQUIREMENT_FULFILLMENT: MeasureSpec(
-                label="requirement fulfillment",
-                column="Fulfillment",
-                listed="Fulfil %",
-                scale=Scale("higher", 5.0),  # less than one criterion of the twenty that a large suite has
-                limit=(80, 5),
-            )
+                "requirement fulfillment", "Fulfillment", Scale("higher", 5.0), listed="Fulfil %", limit=(80, 5)
+            ),
         },
     ),
     Metric.TOOL_USAGE: MetricSpec(
@@ -254,13 +235,10 @@ METRICS: Mapping[Metric, MetricSpec] = {
         judged=True,
         details=ToolUsageDetails,
         measures={
+            # One finding of the ten that a project with some rules and skills has.
             Measure.TOOL_USAGE: MeasureSpec(
-                label="tool usage",
-                column="Tool usage",
-                listed="Tools %",
-                scale=Scale("higher", 10.0),  # one finding of the ten that a project with some rules and skills has
-                limit=(60, 10),
-            )
+                "tool usage", "Tool usage", Scale("higher", 10.0), listed="Tools %", limit=(60, 10)
+            ),
         },
     ),
     Metric.FUNCTIONAL_CORRECTNESS: MetricSpec(
@@ -268,28 +246,18 @@ METRICS: Mapping[Metric, MetricSpec] = {
         judged=False,
         details=CorrectnessDetails,
         measures={
+            # Tests of one change share a cause; one flaky test in twenty is not a regression of the steering files.
             Measure.FUNCTIONAL_CORRECTNESS: MeasureSpec(
-                label="functional correctness",
-                column="Correctness",
-                listed="Correct %",
-                # Tests of one change share a cause; one flaky test in twenty is not a regression of the steering files.
-                scale=Scale("higher", 5.0),
-                limit=(100, 0),
+                "functional correctness", "Correctness", Scale("higher", 5.0), listed="Correct %", limit=(100, 0)
             ),
+            # A session that writes tests writes more or fewer each time; that half of all are gone has a cause, and
+            # tests that are no longer there cannot fail.
             Measure.TESTS: MeasureSpec(
-                label="tests run",
-                column="",
-                unit=TESTS,
-                # A session that writes tests writes more or fewer each time; that half of all are gone has a cause,
-                # and tests that are no longer there cannot fail.
-                scale=Scale("higher", 3.0, 0.5),
-                read=lambda details: details.tests.ran if details.tests and details.tests.recognised else None,
+                "tests run", "", Scale("higher", 3.0, 0.5), TESTS, lambda it: it.tests.ran if it.tests.runners else None
             ),
         },
     ),
 }
-
-
 MEASURES: Mapping[Measure, MeasureSpec] = {
     measure: spec.measures[measure] for measure in Measure for spec in METRICS.values() if measure in spec.measures
 }

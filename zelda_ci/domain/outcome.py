@@ -4,11 +4,16 @@ from enum import Enum
 from functools import total_ordering
 
 from zelda_ci.domain.base import Document, Record
-from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, EfficiencyDetails, FulfillmentDetails
+from zelda_ci.domain.details import (
+    CorrectnessDetails,
+    CriterionJudgement,
+    CriterionVerdict,
+    EfficiencyDetails,
+    FulfillmentDetails,
+)
 from zelda_ci.domain.measures import LISTED, Measure, Metric, values
 from zelda_ci.domain.run import BatchResult, RunOutline, RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.test_run import CorrectnessDetails
 
 FULL_SCORE = 100.0
 

@@ -1,26 +1,79 @@
-"""A finished run (one suite, one trial) and the batch of one invocation."""
+"""One run (one suite, one trial), what evaluators receive of it, its result; and the batch of one invocation."""
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import AwareDatetime, Field, field_validator
 
-from zelda_ci.domain.arms import BaseSide, SuiteArms
 from zelda_ci.domain.base import Document, Record
-from zelda_ci.domain.fingerprint import Fingerprint
+from zelda_ci.domain.details import CommandResult, CriterionJudgement
+from zelda_ci.domain.manifest import ToolsManifest, UnitUse
 from zelda_ci.domain.measures import EvalResult, Metric
-from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus
-from zelda_ci.domain.steering import UnitUse
+from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus, SessionTranscript
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.test_run import CommandResult
-from zelda_ci.domain.trials import Side
-from zelda_ci.domain.workspace import ChangeSummary, IsolationReport, TestedSource
+from zelda_ci.domain.trials import BaseSide, Side, SuiteArms
+from zelda_ci.domain.workspace import Changes, ChangeSummary, IsolationReport, TestedSource, Workspace
 from zelda_ci.redact import SafeText
+
+# Names of parts that a suite does not decide.
+STEERING, SUITE_FILES, EVALUATORS, REPLAYED = "steeringFiles", "suiteFiles", "evaluators", "replayed"
+NAMED_FILES = "namedFiles"
+PLATFORM = ("cli", "agentSdk", "models", "system", "isolationLevel")
+
+# How a file steers: by its own name or place, or as one of the project's own that a file which steers imports or runs.
+Steers = Literal["itself", "drawn"]
+
+
+# `outcome` is what pull request and suite decide: prompt, settings, judges, steering files. `tree` is the code of the
+# project, `platform` what changes without a commit: Claude Code, the models that answered, the system.
+class Fingerprint(Record):
+    """Digests of what one trial's outcome may depend on; trials with equal ones may be pooled."""
+
+    outcome: str
+    """Digest of everything apart from platform and project code."""
+    platform: str
+    """Claude Code's version, the models that answered, and the system, in words."""
+    tree: str
+    """Digest of the project's own code: neither steering files nor Zelda's."""
+    parts: dict[str, str] = {}
+    """Parts that `outcome` and `platform` were made of, by name: they say what differs."""
+
+    def differences(self, other: "Fingerprint") -> tuple[str, ...]:
+        """Names of the parts that differ, and `tree`."""
+        names = dict.fromkeys([*self.parts, *other.parts])
+        parts = [name for name in names if self.parts.get(name) != other.parts.get(name)]
+        return (*parts, *(["tree"] if self.tree != other.tree else []))
+
 
 _Record = TypeVar("_Record", bound=Record)
 _Trial = TypeVar("_Trial")
 _Other = TypeVar("_Other")
+
+
+@dataclass(frozen=True)
+class EvalContext:
+    """All that an evaluator may look at: data only, services go to its constructor."""
+
+    suite: ResolvedSuite
+    workspace: Workspace | None
+    """Absent where it is gone: the run was killed, or is judged again later."""
+    transcript: SessionTranscript
+    api: ApiUsage
+    changes: Changes | None
+    """Absent where they are not known."""
+    checks: tuple[SafeText, ...] = ()
+    """Output of build and tests, each as one finished text that a judge can read."""
+    commands: Mapping[str, CriterionJudgement] = field(default_factory=dict)
+    """Judgements on those checks that are commands, by the check's text."""
+    unready: SafeText | None = None
+    """Reason why build and tests cannot be run, though it is the session's work that they would judge."""
+    images: Path | None = None
+    manifest: ToolsManifest | None = None
+    """Items that the project offered, and which of them the session had; absent where nobody looked."""
 
 
 class Versions(Record):
@@ -220,3 +273,81 @@ def batch_of(runs: Sequence[RunResult]) -> BatchResult:
         runs=heads or tuple(runs),
         base_runs=tuple(run for run in runs if heads and run.side is Side.BASE),
     )
+
+
+# More than any repository has jobs to spare: GitHub starts 256 of a matrix at most.
+MAX_SHARDS = 256
+
+ShardNumber = Annotated[int, Field(ge=1, le=MAX_SHARDS)]
+
+
+class ShardOf(Record):
+    """One of several shards, `2/4`."""
+
+    number: ShardNumber
+    shards: ShardNumber
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.shards}"
+
+    @property
+    def file_stem(self) -> str:
+        """Name of its part, without an ending."""
+        return f"shard-{self.number}-of-{self.shards}"
+
+
+def shard_of(text: str) -> ShardOf:
+    """The shard that a text like `2/4` means; a ValueError says what is allowed."""
+    found = re.fullmatch(r"([1-9][0-9]{0,2})/([1-9][0-9]{0,2})", text.strip())
+    number, shards = (int(part) for part in found.groups()) if found else (0, 0)
+    if not 1 <= number <= shards <= MAX_SHARDS:
+        raise ValueError(f"allowed are a number and how many there are, such as 2/4, up to {MAX_SHARDS}")
+    return ShardOf(number=number, shards=shards)
+
+
+class PlannedSuite(Record):
+    """A suite of a plan, and which shard runs it."""
+
+    name: str
+    shard: ShardNumber
+    trials: int
+    """The fewest that will run."""
+    seconds: float
+    """Seconds that these are expected to take, one after the other."""
+    settings: str
+    """SHA-256 of the suite as it runs."""
+    stored: str = ""
+    """SHA-256 of the stored trials that count for it; empty without any."""
+
+
+class ShardPlan(Document):
+    """Plan of who runs what: the shards of one run have equal plans."""
+
+    zelda: str
+    """Version."""
+    commit: str | None = None
+    """Tested commit; absent outside git."""
+    shards: ShardNumber
+    budget_usd: float | None = None
+    """Budget of all shards together."""
+    suites: tuple[PlannedSuite, ...]
+    """Suites in the order in which they are reported."""
+
+    def suites_of(self, shard: int) -> tuple[PlannedSuite, ...]:
+        return tuple(suite for suite in self.suites if suite.shard == shard)
+
+    def names_of(self, shard: int) -> tuple[str, ...]:
+        return tuple(suite.name for suite in self.suites_of(shard))
+
+
+class ShardPart(Document):
+    """Part that a shard hands in beside its results: enough to know where it belongs."""
+
+    shard: ShardNumber
+    plan: ShardPlan
+    platform: str
+    """Platform on which it ran, such as `debian 13 x86_64`."""
+    earlier: tuple[RunResult, ...] = ()
+    """Trials of the shard's earlier attempts on GitHub, which count like its own."""
+    counted: dict[str, StoredTrials] = {}
+    """Stored trials by suite; outside of GitHub, where nobody else knows them."""

@@ -248,20 +248,9 @@ class Ended(_Happened):
     errors: tuple[SafeText, ...] = ()
 
 
+_Told = ToolReturned | UserSaid | Retried | Denied | HookRan | Noticed
 SessionRecord = Annotated[
-    Started
-    | ServersReported
-    | AssistantSaid
-    | ToolCalled
-    | ToolReturned
-    | UserSaid
-    | ResponseEnded
-    | Retried
-    | Denied
-    | HookRan
-    | Noticed
-    | Ended,
-    Field(discriminator="type"),
+    Started | ServersReported | AssistantSaid | ToolCalled | ResponseEnded | _Told | Ended, Field(discriminator="type")
 ]
 
 
@@ -313,7 +302,7 @@ class Turn(Record):
 
 
 # A tool's answer stands alone where its call is not known; otherwise it is part of the call.
-Entry = Annotated[Turn | ToolReturned | UserSaid | Retried | Denied | HookRan | Noticed, Field(discriminator="type")]
+Entry = Annotated[Turn | _Told, Field(discriminator="type")]
 
 
 class SessionTranscript(Document):

@@ -15,8 +15,7 @@ import re2
 from pydantic import BeforeValidator, ConfigDict, Field, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
-from zelda_ci.domain.base import Record, Setting, checked
-from zelda_ci.domain.keys import HEAD, KeySources, base, judging, lower
+from zelda_ci.domain.base import HEAD, KeySources, Record, Setting, base, checked, judging, lower
 from zelda_ci.domain.measures import METRICS, SCORES, Measure, Metric
 from zelda_ci.domain.trials import PoolSettings, TrialSetting
 

@@ -1,12 +1,15 @@
-"""Trials of suites: a number, or a plan that adds trials where they are needed."""
+"""Trials of suites: how many there are to be, what they may cost, and how far the two sides came."""
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, computed_field, model_validator
 from pydantic_core import PydanticCustomError
 
-from zelda_ci.domain.base import Setting, checked
+from zelda_ci.domain.base import Document, Record, Setting, checked
+from zelda_ci.domain.manifest import SteeringChange
+from zelda_ci.redact import SafeText
 
 MAX_TRIALS = 1000
 MAX_LOOKS = 10
@@ -97,3 +100,99 @@ class PoolSettings(Setting):
     """Age in days up to which stored trials are counted."""
     max_trials: Annotated[int, Field(ge=0, le=1000)] = 30
     """Stored trials of one state of a suite that are kept, the newest; 0 for none."""
+
+
+class TrialPrice(Record):
+    """Price of one trial of a suite, judge included, in US dollars."""
+
+    usual: float
+    most: float
+    """The dearest stored trial; the next one may cost more."""
+    trials: int
+    """Number of stored trials that the price rests on."""
+
+
+class SuiteForecast(Record):
+    """Number and price of the sessions that a suite may take."""
+
+    suite: str
+    fewest: int
+    most: int
+    price: TrialPrice | None = None
+    """Absent where no trial is stored."""
+    limit_usd: float | None = None
+    """Cost at which a session of the suite is ended, judge not included; absent without `maxCostUsd`."""
+
+
+class Forecast(Document):
+    """The plan of an invocation, before anything is spent."""
+
+    suites: tuple[SuiteForecast, ...]
+    budget_usd: float | None = None
+    replayed: bool = False
+    """True where the models' words come from a recording, so that nothing is spent."""
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def fewest(self) -> int:
+        return sum(suite.fewest for suite in self.suites)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def most(self) -> int:
+        return sum(suite.most for suite in self.suites)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def usual_usd(self) -> float:
+        """The fewest sessions at their usual price, as far as prices are known."""
+        return sum(suite.fewest * suite.price.usual for suite in self.suites if suite.price)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def most_usd(self) -> float:
+        """All sessions, each as dear as the dearest that is stored, as far as prices are known; no bound."""
+        return sum(suite.most * suite.price.most for suite in self.suites if suite.price)
+
+
+class SuiteArms(Record):
+    """Progress of the two sides of a suite, and why it ended; also an event."""
+
+    suite: str
+    head: int
+    """Trials of this invocation."""
+    base: int = 0
+    reason: DoneReason
+    unpaid: int = 0
+    """Trials that were wanted and not begun: the money was gone, or the invocation was ended."""
+    trials: TrialSetting
+    """The plan that they follow."""
+
+
+class BaseSide(Record):
+    """The commit whose files run beside those of the head."""
+
+    wanted: str
+    """The commit as the user named it."""
+    commit: str | None = None
+    """Hash of the commit; absent where it could not be read."""
+    problem: SafeText | None = None
+    """Reason why it could not be read."""
+    changed: tuple[SteeringChange, ...] = ()
+    """Files that steer and differ from those that are tested, where `run --against` looked for them."""
+
+
+@dataclass(frozen=True)
+class MoreTrials:
+    """A suite goes on to its next look."""
+
+    suite: str
+    head: int
+    base: int
+    made: int
+    """Trials of the head that were looked at."""
+    look: int
+    """The one to come, from 1."""
+    looks: int
+    missed: tuple[tuple[str, int, int], ...] = ()
+    """Criteria that the head did not always meet: name, failures, trials."""

@@ -33,7 +33,6 @@ log = logging.getLogger(__name__)
 
 # Called for each record at once, in order; it writes the journal and reports progress.
 Listen = Callable[[SessionRecord], None]
-
 # Without a handler of their own, the SDK's error logs would be printed; what they say is in the outcome.
 logging.getLogger("claude_agent_sdk").addHandler(logging.NullHandler())
 
@@ -67,12 +66,9 @@ async def run_session(
 ) -> SessionOutcome:
     """Run one session to its end, its deadline, its budget or cancellation; sessions may run side by side.
 
-    A session that ends badly is an outcome, not an exception. On cancellation the session is interrupted, its last
-    messages are recorded, every process of it is ended, and the cancellation goes on. `cli` takes the place of the one
-    that comes with the SDK.
-
-    Raises:
-        ExecutionError: It could not even be prepared (`CLI_MISSING`, `SESSION_START_FAILED`).
+    A session that ends badly is an outcome; `ExecutionError` says that it could not even be prepared. On cancellation
+    it is interrupted, its last messages are recorded, every process of it is ended, and the cancellation goes on. `cli`
+    takes the place of the one that comes with the SDK.
     """
     cli = cli or launch.find_cli()
     # In a thread, because the loop also serves the model proxy of other runs.
@@ -172,8 +168,7 @@ class SessionRunner:
         self._began = time.monotonic()
         self._translator = Translator(request, redact, self._clock)
         self.facts = self._translator.facts
-        self._attention, self._resting, self._over = anyio.Event(), anyio.Event(), anyio.Event()
-        self._input_done = anyio.Event()
+        self._attention, self._resting, self._over, self._input_done = (anyio.Event() for _ in range(4))
         # Cancelled from outside, the SDK would leave the CLI running: `_end` first brings the session to rest.
         self._conversation = anyio.CancelScope(shield=True)
         self._background = anyio.CancelScope()
@@ -213,8 +208,6 @@ class SessionRunner:
     def _clock(self) -> float:
         return time.monotonic() - self._began
 
-    # --- the conversation -----------------------------------------------------------------------------------------
-
     async def _converse(self, tasks: TaskGroup) -> None:
         with self._conversation:
             try:
@@ -241,10 +234,8 @@ class SessionRunner:
         await self._input_done.wait()
 
     async def _record_messages(self) -> None:
-        """Record every message, and in place of one that the SDK cannot read, the error.
-
-        An error after which messages still come was about one message; one that ends them is the CLI's or the line's.
-        """
+        """Record every message, and in place of one that the SDK cannot read, the error."""
+        # An error after which messages still come was about one message; one that ends them is the CLI's or the line's.
         failure: Exception | None = None
         while True:
             try:
@@ -288,13 +279,12 @@ class SessionRunner:
             code, why = "RECORDING_FAILED", f"{type(exc).__name__}: {exc}"
             if isinstance(exc, ZeldaError):
                 code, why = exc.code, exc.message
-            why = " ".join(why.split())
-            self._stop(SessionOutcome(code, f"The session was ended because it could not be recorded: {why}"))
+            reason = f"The session was ended because it could not be recorded: {' '.join(why.split())}"
+            self._stop(SessionOutcome(code, reason))
 
     async def _watch_servers(self) -> None:
         """Record the states of MCP servers until all have connected or failed: the CLI announces no changes."""
-        # The CLI may break while it is asked, which the conversation finds out by itself.
-        with suppress(Exception):
+        with suppress(Exception):  # the CLI may break while it is asked, which the conversation finds out by itself
             while await self._poll_servers():  # noqa: ASYNC110  # as above
                 await anyio.sleep(POLL_SECONDS)
 
@@ -305,8 +295,6 @@ class SessionRunner:
             self._servers = servers
             self._emit(ServersReported(at=round(self._clock(), 3), servers=servers))
         return any(server.status == "pending" for server in servers)
-
-    # --- the end --------------------------------------------------------------------------------------------------
 
     async def _stop_at(self, event: anyio.Event, outcome: SessionOutcome) -> None:
         await event.wait()
@@ -357,8 +345,7 @@ class SessionRunner:
 
     def _terminate(self) -> bool:
         """Have the supervisor end everything that the session started; false where it has not written its id yet."""
-        supervisor = self._read_status().supervisor
-        if supervisor is None:
+        if (supervisor := self._read_status().supervisor) is None:
             return False
         with suppress(ChildProcessError, ProcessLookupError):
             if sys.platform == "linux":

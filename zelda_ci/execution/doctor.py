@@ -35,10 +35,7 @@ _asking = threading.Lock()
 def refusals(files: Mapping[str, str], folder: str, redact: Redactor) -> tuple[RefusedSetting, ...]:
     """Return what Claude Code refuses of the settings and servers `files` that a session in `folder` reads, by texts.
 
-    It is asked once for the same contents.
-
-    Raises:
-        ExecutionError: It cannot be asked, or does not answer.
+    It is asked once for the same contents; `ExecutionError` says that it cannot be asked, or does not answer.
     """
     values = {file: parse_object(file, text) for file, text in sorted(files.items()) if text.strip()}
     if not values:
@@ -64,12 +61,12 @@ def _asked(files: tuple[tuple[str, str], ...], folder: str) -> tuple[str, str]:
             (top / file).parent.mkdir(parents=True, exist_ok=True)
             (top / file).write_text(text, encoding="utf-8")
         variables = {"HOME": str(home), "PATH": str(home), **dict.fromkeys(QUIET, "1")}
-        argv, where = [str(cli), "doctor"], top / folder
+        said, problem = process.Captured(1, b"", b""), "`claude doctor` did not answer as expected"
         try:
+            argv, where = [str(cli), "doctor"], top / folder
             said = process.answer(argv, timeout_seconds=SECONDS, cwd=where, environment=variables)
-            problem = "`claude doctor` did not answer as expected"
         except (OSError, TimeoutError) as exc:
-            said, problem = process.Captured(1, b"", b""), str(exc)
+            problem = str(exc)
     output = said.stdout.decode("utf-8", "replace")
     if said.exit_code or f"\n{SHOWN}" not in output:
         raise ExecutionError(f"Which settings Claude Code refuses is not known: {problem}.")
@@ -101,8 +98,10 @@ def _harmless(file: str, values: dict[str, Any] | None, text: str) -> str:
     """Return settings with the mark, and with nothing that could run or change how they are read."""
     if values is None or file.endswith(SERVERS_FILE):
         return text
-    helpers = {key: "true" for key in KEYS if isinstance(values.get(key), str)}
-    environment: dict[str, Any] = {"env": {}} if isinstance(values.get("env"), dict) else {}
+    harmless = values | {key: "true" for key in KEYS if isinstance(values.get(key), str)}
+    if isinstance(values.get("env"), dict):
+        harmless["env"] = {}
     # Another value may be what is refused.
-    mark = {MARK: CHOSEN} if values.get(MARK, DEFAULT) == DEFAULT else {}
-    return json.dumps({**values, **helpers, **environment, **mark})
+    if values.get(MARK, DEFAULT) == DEFAULT:
+        harmless[MARK] = CHOSEN
+    return json.dumps(harmless)

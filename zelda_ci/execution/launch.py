@@ -36,36 +36,22 @@ OWN = frozenset({TOKEN, "CLAUDE_AGENT_SDK_VERSION", "CLAUDE_CODE_ENTRYPOINT", "C
 # Tools that a session gets only where the suite names them in `allowedTools`.
 UNWANTED_TOOLS = (
     # They reach beyond the run's worktree, its lifetime or its conversation ...
-    "CronCreate",
-    "CronDelete",
-    "CronList",
-    "EnterWorktree",
-    "ExitWorktree",
-    "ScheduleWakeup",
-    "SendMessage",
+    "CronCreate", "CronDelete", "CronList", "EnterWorktree", "ExitWorktree", "ScheduleWakeup", "SendMessage",
     # ... or past the model proxy: the first asks Anthropic's servers directly, the second is answered by them.
-    "WebFetch",
-    "WebSearch",
-)
+    "WebFetch", "WebSearch",
+)  # fmt: skip
 
 # Variables that a session's settings never have. Claude Code's own guard keeps those of addresses, keys and proxies
 # from the project; these it does not know.
 UNSET = (
     # They change requests unseen ...
-    "ANTHROPIC_BETAS",
-    "CLAUDE_CODE_EXTRA_BODY",
-    "CLAUDE_CODE_EXTRA_METADATA",
+    "ANTHROPIC_BETAS", "CLAUDE_CODE_EXTRA_BODY", "CLAUDE_CODE_EXTRA_METADATA",
     # ... or run code, or load it, beside the shells that Zelda confines ...
-    "BASH_ENV",
-    "CLAUDE_CODE_ENABLE_PROXY_AUTH_HELPER",
-    "CLAUDE_CODE_SUBPROCESS_ENV_SCRUB",
-    "LD_AUDIT",
-    "LD_LIBRARY_PATH",
-    "LD_PRELOAD",
+    "BASH_ENV", "CLAUDE_CODE_ENABLE_PROXY_AUTH_HELPER", "CLAUDE_CODE_SUBPROCESS_ENV_SCRUB", "LD_AUDIT",
+    "LD_LIBRARY_PATH", "LD_PRELOAD",
     # ... or tell others what the session does.
-    "CLAUDE_CODE_ENABLE_TELEMETRY",
-    "CLAUDE_CODE_TEE_SDK_STDOUT",
-)
+    "CLAUDE_CODE_ENABLE_TELEMETRY", "CLAUDE_CODE_TEE_SDK_STDOUT",
+)  # fmt: skip
 
 # Settings beside the variables.
 GUARDS = {
@@ -74,10 +60,6 @@ GUARDS = {
     # A hook or server could otherwise talk to the model through the CLI's inbox, and no message of the stream tells.
     "crossSessionInbound": "refuse",
 }
-
-
-# Keeps an image that a tool returned as base64; returns it as it was kept, else in a few words why not.
-KeepImage = Callable[[str], SessionImage | str]
 
 
 @dataclass(frozen=True)
@@ -108,8 +90,8 @@ class SessionRequest:
     """The proxy as a socket, as the session sees it; given where the session has no network."""
     keep_context: Callable[[Mapping[str, Any]], None] | None = None
     """Takes what Claude Code says, before it ends, of the session's context."""
-    keep_image: KeepImage | None = None
-    """Without it, images that tools return are only named."""
+    keep_image: Callable[[str], SessionImage | str] | None = None
+    """Keeps an image that a tool returned as base64; returns it, or in a few words why not. Else it is only named."""
 
 
 def complete_environment(request: SessionRequest, *, sdk_version: str, as_root: bool) -> dict[str, str]:
@@ -136,11 +118,9 @@ def complete_environment(request: SessionRequest, *, sdk_version: str, as_root: 
 
 
 def settings(request: SessionRequest) -> str:
-    """Return settings as JSON that win over the project's, also over those that the session writes while it runs.
-
-    What the project sets and may not is pinned to what the session's environment says, or else to nothing. The token
-    is not: settings are seen on the command line, and Claude Code's own guard keeps the project from it.
-    """
+    """Return settings as JSON that win over the project's, also over those that the session writes while it runs."""
+    # What the project sets and may not is pinned to what the session's environment says, or else to nothing. Not the
+    # token: settings are seen on the command line, and Claude Code's own guard keeps the project from it.
     environment = request.workspace.confinement.environment
     pinned = {name: environment.get(name, "") for name in request.pins.variables if name not in OWN}
     variables = {**dict.fromkeys(UNSET, ""), **pinned, **_session_variables(request)}
@@ -148,18 +128,15 @@ def settings(request: SessionRequest) -> str:
 
 
 def trust(request: SessionRequest) -> str:
-    """Return the content of `.claude.json`: the worktree is trusted, as a developer's own, so its settings count.
-
-    Claude Code looks that up at the repository, too, that the nearest `.git` leads to, whoever wrote it.
-    """
+    """Return the content of `.claude.json`: the worktree is trusted, as a developer's own, so its settings count."""
+    # Claude Code looks that up at the repository, too, that the nearest `.git` leads to, whoever wrote it.
     workspace = request.workspace
     places = [workspace.root, workspace.git_dir]
-    for folder in (workspace.path, *workspace.path.parents):
-        if folder == workspace.path or folder.is_relative_to(workspace.root):
-            places.append(folder)
-            with suppress(OSError, ValueError):
-                for shared in untrusted.git_folders(folder)[1:]:
-                    places += (shared.resolve(), shared.resolve().parent)
+    for folder in (workspace.path, *(it for it in workspace.path.parents if it.is_relative_to(workspace.root))):
+        places.append(folder)
+        with suppress(OSError, ValueError):
+            for shared in untrusted.git_folders(folder)[1:]:
+                places += (shared.resolve(), shared.resolve().parent)
     # Claude Code may look its folder up with links followed, such as that of /tmp on macOS.
     folders = {each for place in places for each in (place, place.resolve())}
     return json.dumps({"projects": {str(folder): {"hasTrustDialogAccepted": True} for folder in folders}})
@@ -174,10 +151,8 @@ def disallowed_tools(request: SessionRequest) -> list[str]:
 
 
 def _session_variables(request: SessionRequest) -> Mapping[str, str]:
-    """Return the variables that Zelda relies on, whatever the project says.
-
-    Real behaviour stays: git instructions, background tasks, bundled skills and session files are left as they are.
-    """
+    """Return the variables that Zelda relies on, whatever the project says."""
+    # Real behaviour stays: git instructions, background tasks, bundled skills and session files are left as they are.
     execution = request.execution
     retry_seconds = min(RETRY_SECONDS, execution.timeout_seconds * RETRY_SHARE)
     # A short session must not be spent on waiting.
@@ -218,11 +193,9 @@ def find_cli(package: str = "claude_agent_sdk") -> Path:
     spec = find_spec(package)
     if spec and spec.origin and (cli := Path(spec.origin).with_name("_bundled") / "claude").is_file():
         return cli
-    raise ExecutionError(
-        "The Claude Code CLI is missing: the installed claude-agent-sdk package does not contain it.",
-        hint="Install Zelda where pip finds a platform wheel of claude-agent-sdk (Linux or macOS, x86-64 or ARM).",
-        code="CLI_MISSING",
-    )
+    message = "The Claude Code CLI is missing: the installed claude-agent-sdk package does not contain it."
+    hint = "Install Zelda where pip finds a platform wheel of claude-agent-sdk (Linux or macOS, x86-64 or ARM)."
+    raise ExecutionError(message, hint=hint, code="CLI_MISSING")
 
 
 @contextmanager
@@ -253,11 +226,9 @@ def prepared(
             inner = f"/bin/sh -c 'exec \"$@\"' sh {shlex.join(start)}"
             _write(stub, f'#!/bin/sh\nexec /usr/bin/env -i {inner} "$@"\n', mode=0o700)
         except OSError as exc:
-            raise ExecutionError(
-                f"The session could not be prepared in {base}: {exc.strerror}.",
-                hint="Check that the folder is writable and its disk is not full.",
-                code="SESSION_START_FAILED",
-            ) from exc
+            message = f"The session could not be prepared in {base}: {exc.strerror}."
+            hint = "Check that the folder is writable and its disk is not full."
+            raise ExecutionError(message, hint=hint, code="SESSION_START_FAILED") from exc
         yield stub, read_status
 
 

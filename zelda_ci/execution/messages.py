@@ -4,45 +4,18 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from zelda_ci.domain import kinds
-from zelda_ci.domain.session import (
-    SYNTHETIC_MODEL,
-    AssistantSaid,
-    Denied,
-    Ended,
-    HookRan,
-    McpServer,
-    McpServerState,
-    ModelUsage,
-    Noticed,
-    PluginError,
-    ResponseEnded,
-    Retried,
-    SessionImage,
-    SessionRecord,
-    Started,
-    ToolCalled,
-    ToolReturned,
-    UserSaid,
-)
+from zelda_ci.domain import kinds, session
+from zelda_ci.domain.session import McpServerState, Noticed, SessionImage, SessionRecord, Started
 from zelda_ci.execution.launch import SessionRequest
 from zelda_ci.execution.outcome import SessionFacts
 from zelda_ci.model_proxy.wire import dicts
 from zelda_ci.redact import Redactor, SafeText
 
 # System messages that only drive a user interface, or repeat what another message says.
-SILENT = frozenset(
-    {
-        "commands_changed",
-        "hook_progress",
-        "hook_started",
-        "task_progress",
-        "task_started",
-        "task_updated",
-        "thinking_tokens",
-        "ui_invalidate",
-    }
-)
+SILENT = frozenset({
+    "commands_changed", "hook_progress", "hook_started", "task_progress", "task_started", "task_updated",
+    "thinking_tokens", "ui_invalidate",
+})  # fmt: skip
 ENVELOPE = frozenset({"type", "subtype", "uuid", "session_id"})
 
 
@@ -61,9 +34,7 @@ class Translator:
         self._started: Started | None = None
         self._uncounted: dict[str, SafeText | None] = {}
         """Threads of the responses whose tokens were not recorded yet, by their messages."""
-        self._errors: dict[str, SafeText] = {}
-        self._denied: set[str] = set()
-        self._returned: set[str] = set()
+        self._errors, self._denied, self._returned = dict[str, SafeText](), set[str](), set[str]()
 
     def translate(self, message: Any) -> Iterator[SessionRecord]:
         """Yield the records of one message; none for those that say nothing worth keeping."""
@@ -77,7 +48,11 @@ class Translator:
             case "AssistantMessage":
                 yield from self._assistant(message)
             case "UserMessage":
-                yield from self._user(message)
+                thread, content = self._maybe(message.parent_tool_use_id), message.content
+                if isinstance(content, str):
+                    yield session.UserSaid(at=self._at, parent_tool_call_id=thread, text=self._redact(content))
+                for block in () if isinstance(content, str) else content:
+                    yield from self._block(block, thread)
             case "ResultMessage":
                 yield from self._result(message)
             case _ if hasattr(message, "data"):
@@ -97,7 +72,7 @@ class Translator:
         common["model"] = self._redact(message.model)
         # A later answer without an error means that the earlier one was overcome.
         self.facts.api_error = message.error
-        check = None if message.model == SYNTHETIC_MODEL else self._meter.transcript_check
+        check = None if message.model == session.SYNTHETIC_MODEL else self._meter.transcript_check
         if check:
             self.facts.has_response = True
             self._uncounted[str(message.message_id)] = thread
@@ -109,37 +84,30 @@ class Translator:
                     if check:
                         check.said(str(message.message_id), text, thinking=thinking)
                     if text:
-                        yield AssistantSaid(**common, text=self._redact(text), thinking=thinking)
+                        yield session.AssistantSaid(**common, text=self._redact(text), thinking=thinking)
                 case "ToolUseBlock" | "ServerToolUseBlock":
                     if check:
                         check.called(str(message.message_id), block.id, block.name, block.input)
                     arguments = block.input if isinstance(block.input, dict) else {"input": block.input}
                     call, name = self._redact(block.id), self._redact(block.name)
-                    yield ToolCalled(**common, id=call, name=name, input=self._redact.json(arguments))
+                    yield session.ToolCalled(**common, id=call, name=name, input=self._redact.json(arguments))
                 case _:
-                    yield from self._result_block(block, thread)
+                    yield from self._block(block, thread)
 
-    def _counts(self) -> Iterator[ResponseEnded]:
+    def _counts(self) -> Iterator[session.ResponseEnded]:
         """Yield the tokens of the responses that have ended: the meter has all of an answer before Claude Code."""
         for message_id, thread in list(self._uncounted.items()):
             if usage := self._meter.usage_of(message_id):
                 del self._uncounted[message_id]
                 message = self._redact(message_id)
-                yield ResponseEnded(at=self._at, parent_tool_call_id=thread, message_id=message, usage=usage)
+                yield session.ResponseEnded(at=self._at, parent_tool_call_id=thread, message_id=message, usage=usage)
 
-    def _user(self, message: Any) -> Iterator[SessionRecord]:
-        thread = self._maybe(message.parent_tool_use_id)
-        if isinstance(message.content, str):
-            yield UserSaid(at=self._at, parent_tool_call_id=thread, text=self._redact(message.content))
+    def _block(self, block: Any, thread: SafeText | None) -> Iterator[SessionRecord]:
+        """Yield the record of a block of a user's message, or of what a tool returned."""
+        kind, at = type(block).__name__, self._at
+        if kind == "TextBlock":
+            yield session.UserSaid(at=at, parent_tool_call_id=thread, text=self._redact(block.text))
             return
-        for block in message.content:
-            if type(block).__name__ == "TextBlock":
-                yield UserSaid(at=self._at, parent_tool_call_id=thread, text=self._redact(block.text))
-            else:
-                yield from self._result_block(block, thread)
-
-    def _result_block(self, block: Any, thread: SafeText | None) -> Iterator[SessionRecord]:
-        kind = type(block).__name__
         if kind not in {"ToolResultBlock", "ServerToolResultBlock"}:
             yield self.notice(kind, _note_text(vars(block)))
             return
@@ -151,15 +119,14 @@ class Translator:
             # A denial in the result has no reason; this error is the only place where it was given.
             self._errors[block.tool_use_id] = output
         self._returned.add(block.tool_use_id)
-        call, at = self._redact(block.tool_use_id), self._at
-        yield ToolReturned(
+        call = self._redact(block.tool_use_id)
+        yield session.ToolReturned(
             at=at, parent_tool_call_id=thread, id=call, output=output, is_error=is_error, images=tuple(images)
         )
 
     def _content(self, content: object) -> tuple[str, list[SessionImage]]:
         """Return the text of a tool result, and its images as far as they are kept; the text says of others why not."""
-        texts: list[str] = []
-        images: list[SessionImage] = []
+        texts, images = list[str](), list[SessionImage]()
         for block in content if isinstance(content, list) else filter(None, [content]):
             match block:
                 case str() as text:
@@ -194,7 +161,7 @@ class Translator:
             case "background_tasks_changed":
                 self.facts.background_tasks = tuple(str(task.get("task_id")) for task in dicts(data.get("tasks")))
             case "api_retry":
-                yield Retried(
+                yield session.Retried(
                     at=at,
                     attempt=int(data.get("attempt") or 0),
                     status=data.get("error_status"),
@@ -206,7 +173,7 @@ class Translator:
                 yield self._refused(data, text(data.get("message")))
             case "hook_response":
                 output = "".join(str(data.get(stream) or "") for stream in ("stdout", "stderr"))
-                yield HookRan(
+                yield session.HookRan(
                     at=at,
                     name=text(data.get("hook_name")),
                     event=text(data.get("hook_event")),
@@ -231,8 +198,10 @@ class Translator:
         text = self._text
 
         def names(key: str) -> tuple[SafeText, ...]:
-            return tuple(text(item.get("name") if isinstance(item, dict) else item) for item in _list(data.get(key)))
+            items = listed if isinstance(listed := data.get(key), list) else ()
+            return tuple(text(item.get("name") if isinstance(item, dict) else item) for item in items)
 
+        servers, plugins, errors = (dicts(data.get(key)) for key in ("mcp_servers", "plugins", "plugin_errors"))
         return Started(
             at=self._at,
             session_id=text(data.get("session_id")),
@@ -241,23 +210,21 @@ class Translator:
             permission_mode=text(data.get("permissionMode")),
             tools=names("tools"),
             mcp_servers=tuple(
-                McpServer(name=text(server.get("name")), status=text(server.get("status")))
-                for server in dicts(data.get("mcp_servers"))
+                session.McpServer(name=text(it.get("name")), status=text(it.get("status"))) for it in servers
             ),
             skills=names("skills"),
             agents=names("agents"),
             slash_commands=names("slash_commands"),
-            plugins=tuple(text(plugin.get("source") or plugin.get("name")) for plugin in dicts(data.get("plugins"))),
+            plugins=tuple(text(it.get("source") or it.get("name")) for it in plugins),
             plugin_errors=tuple(
-                PluginError(plugin=text(error.get("plugin")), message=text(error.get("message")))
-                for error in dicts(data.get("plugin_errors"))
+                session.PluginError(plugin=text(it.get("plugin")), message=text(it.get("message"))) for it in errors
             ),
         )
 
-    def _refused(self, data: dict[str, Any], reason: SafeText | None) -> Denied:
+    def _refused(self, data: dict[str, Any], reason: SafeText | None) -> session.Denied:
         """Return the record of a refused tool call, of a message or of the list in the result."""
         call = data.get("tool_use_id")
-        return Denied(
+        return session.Denied(
             at=self._at,
             tool=self._text(data.get("tool_name")),
             tool_call_id=self._text(call) if call else None,
@@ -272,7 +239,7 @@ class Translator:
                 yield self._refused(refused, self._errors.get(call))
         # One without any content comes as no message.
         self.facts.has_response |= message.stop_reason is not None
-        self.facts.ended = Ended(
+        self.facts.ended = session.Ended(
             at=self._at,
             subtype=self._redact(message.subtype),
             is_error=message.is_error,
@@ -283,7 +250,7 @@ class Translator:
             api_seconds=message.duration_api_ms / 1000,
             cost_usd=message.total_cost_usd,
             model_usage={
-                self._redact(name): ModelUsage(
+                self._redact(name): session.ModelUsage(
                     input_tokens=usage.get("inputTokens") or 0,
                     output_tokens=usage.get("outputTokens") or 0,
                     cache_read_tokens=usage.get("cacheReadInputTokens") or 0,
@@ -328,10 +295,6 @@ def _note_text(data: dict[str, Any]) -> str:
             return text
     fields = {key: value for key, value in data.items() if key not in ENVELOPE and value is not None}
     return _json(fields) if fields else ""
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _json(value: object) -> str:

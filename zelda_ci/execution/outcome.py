@@ -76,8 +76,7 @@ _ABORTED = SessionOutcome("INTERRUPTED", "The session was interrupted from outsi
 _LIMITS = {
     "error_max_turns": SessionOutcome("MAX_TURNS", "The session used all its turns (maxTurns)."),
     "error_max_budget_usd": SessionOutcome("BUDGET_EXCEEDED", "The session reached its cost limit."),
-    "aborted_tools": _ABORTED,
-    "aborted_streaming": _ABORTED,
+    **dict.fromkeys(("aborted_tools", "aborted_streaming"), _ABORTED),
 }
 
 NOT_CONFINED = "Claude Code was not started, because it could not be confined"

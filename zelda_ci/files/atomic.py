@@ -14,18 +14,12 @@ from typing import BinaryIO
 from zelda_ci.errors import StorageError
 from zelda_ci.files import untrusted
 
-# Pattern of files that a killed process may leave behind.
-TEMPORARY = ".*.tmp"
-
-# After so long its process has been killed.
-_LEFT_SECONDS = 3600
+# Pattern of files that a killed process may leave behind; after so long it has been killed.
+TEMPORARY, _LEFT_SECONDS = ".*.tmp", 3600
 
 
 def write_whole(target: Path, chunks: Iterable[bytes], *, durable: bool = True) -> None:
-    """Write a file and the folders above it, one chunk in memory at a time; readers see the old one or the new one.
-
-    A StorageError says that it could not be written, and is as it was before; `durable` is explained at `replacing`.
-    """
+    """Write a file and the folders above it, chunk by chunk; readers see the old one or the new one, in any case."""
     with storage_errors(target):
         make_folder(target.parent)
         with replacing(target, durable=durable) as file:
@@ -36,16 +30,9 @@ def write_whole(target: Path, chunks: Iterable[bytes], *, durable: bool = True) 
 def replacing(target: Path, *, durable: bool = True, mode: int | None = None) -> Iterator[BinaryIO]:
     """Open a new file that takes the place of `target` at the end of the block, and is gone if the block fails.
 
-    What a killed process has left of such a file is removed.
-
-    Args:
-        target: The file; its folder exists.
-        durable: Whether it must survive a loss of power; a killed process harms it in no case.
-        mode: Its permissions; by default what the umask allows, since results are read by other users too.
-
-    Raises:
-        StorageError: Its folder is, or lies behind, a link of a repository.
-        OSError: It could not be written; `target` is as it was.
+    Its folder exists, and what a killed process has left of such a file is removed. One that is `durable` survives a
+    loss of power; a killed process harms it in no case. The mode is by default what the umask allows, since results are
+    read by other users too. A `StorageError` says that its folder is, or lies behind, a link of a repository.
     """
     untrusted.refuse_links(target.parent)
     for left in target.parent.glob(f".{escape(target.name)}{TEMPORARY}"):
@@ -74,11 +61,7 @@ def replacing(target: Path, *, durable: bool = True, mode: int | None = None) ->
 
 
 def read_file(path: Path | str, max_bytes: int | None = None) -> bytes:
-    """Read a regular file of the results, of at most so many bytes; links are followed.
-
-    Raises:
-        StorageError: It cannot be read, or is larger.
-    """
+    """Read a regular file of the results, of at most so many bytes, or raise `StorageError`; links are followed."""
     try:
         return untrusted.read(path, max_bytes, follow_link=True)
     except OSError as problem:
@@ -124,12 +107,7 @@ def hand_over(descriptor: int, folder: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and those above it that are missing, each handed over; one that exists is left as it is.
-
-    Raises:
-        StorageError: A link of a repository is on the way.
-        OSError: It cannot be made, or something else is in its place.
-    """
+    """Make a folder and those above it that are missing, each handed over; a link on the way is a `StorageError`."""
     untrusted.refuse_links(path)
     for folder in reversed([each for each in (path, *path.parents) if not each.is_dir()]):
         try:

@@ -16,7 +16,6 @@ from zelda_ci.files import untrusted
 POLL_SECONDS = 0.02
 # For locks that are held for moments.
 TIMEOUT_SECONDS = 60.0
-
 # After so much waiting the user wants to know what for.
 NOTICE_SECONDS = 2.0
 
@@ -25,12 +24,8 @@ on_wait: ContextVar[Callable[[str], None]] = ContextVar("on_wait", default=lambd
 
 
 def try_lock(path: Path, *, shared: bool = False, mode: int = 0o600) -> int | None:
-    """Take the lock if nobody holds it: return the descriptor that holds it until it is closed, or None.
-
-    Raises:
-        LockError: Something else than a file of ours lies there.
-        OSError: The file cannot be made: its folder is gone, closed or full.
-    """
+    """Take the lock if nobody holds it: return the descriptor that holds it until it is closed, or None."""
+    # Only a file of ours is one; OSError says that its folder is gone, closed or full.
     while True:
         with ExitStack() as unless_held:
             descriptor = _opened(path, mode)
@@ -52,20 +47,15 @@ def lock_open(descriptor: int, *, shared: bool = False) -> None:
 
 
 def wait_for(path: Path, *, patience: float = TIMEOUT_SECONDS, mode: int = 0o600) -> int:
-    """Take the lock once it is free, and return its descriptor; a thread stops waiting when its task is cancelled.
-
-    Raises:
-        LockError: As `try_lock`; or another process has held it for longer than `patience` seconds.
-    """
+    """Take the lock once it is free, and return its descriptor; raises `LockError` once patience is at its end."""
+    # A thread stops waiting when its task is cancelled.
     began, is_announced = time.monotonic(), False
     while (descriptor := try_lock(path, mode=mode)) is None:
         waited = time.monotonic() - began
         if waited > patience:
-            raise LockError(
-                f"{path} has been locked by another process for more than {patience:.0f} s.",
-                hint=f"Wait until that is done, or end it, and start again; `fuser {path}` names it.",
-                code="LOCK_HELD",
-            )
+            message = f"{path} has been locked by another process for more than {patience:.0f} s."
+            hint = f"Wait until that is done, or end it, and start again; `fuser {path}` names it."
+            raise LockError(message, hint=hint, code="LOCK_HELD")
         if waited > NOTICE_SECONDS and not is_announced:
             is_announced = True
             sentence = f"waiting for another process, which holds {path}"

@@ -8,9 +8,9 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from zelda_ci import named_secrets
@@ -49,8 +49,7 @@ _FOREIGN = {".git", ".hg", ".zelda", "node_modules", ".venv", "venv", ".tox", "_
 _EXAMPLES = (".example", ".sample", ".template", ".dist")
 
 
-@dataclass(frozen=True)
-class FoundSecrets:
+class FoundSecrets(NamedTuple):
     """What was found; of too much, the first, and how many are left."""
 
     secrets: tuple[Secret, ...]
@@ -60,7 +59,10 @@ class FoundSecrets:
 def find_secrets(root: Path, environ: Mapping[str, str], passed_on: Iterable[str]) -> FoundSecrets:
     """Look in every place; git's configuration may lie above the project. Variables are passed on by suites."""
     named = [environ[name] for name in passed_on if name in environ]
-    texts = [*map(_env_values, _texts(_env_files(root))), *map(_git_values, _texts(_git_files(root, environ)))]
+    files = list[Path]()
+    with suppress(OSError):
+        files = sorted(root / entry.name for entry in islice(os.scandir(root), 10_000) if _is_env(entry.name))
+    texts = [*map(_env_values, _texts(files)), *map(_git_values, _texts(_git_files(root, environ)))]
     values = [*named, *(value for secrets in texts for value in secrets)]
     known = dict.fromkeys(secret for value in values for secret in _worth_masking(value))
     kept = tuple(_within(known, MAX_SPELLINGS))
@@ -129,11 +131,6 @@ def _git_values(text: str) -> Iterator[str]:
             with suppress(ValueError):
                 user, _, password = base64.b64decode(credential, validate=True).decode().partition(":")
                 yield password or user
-
-
-def _env_files(root: Path) -> Iterator[Path]:
-    with suppress(OSError):
-        yield from sorted(root / entry.name for entry in islice(os.scandir(root), 10_000) if _is_env(entry.name))
 
 
 def _is_env(name: str) -> bool:

@@ -10,9 +10,9 @@ import stat
 from collections import deque
 from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from zelda_ci.errors import StorageError
 
@@ -29,14 +29,9 @@ MAX_POINTER_BYTES = 4_000
 
 FILE = "a file"
 _KINDS = {
-    stat.S_IFDIR: "a folder",
-    stat.S_IFLNK: "a symbolic link",
-    stat.S_IFIFO: "a named pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-    stat.S_IFREG: FILE,
-}
+    stat.S_IFDIR: "a folder", stat.S_IFLNK: "a symbolic link", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFREG: FILE,
+}  # fmt: skip
 
 
 class NotRegularError(OSError):
@@ -55,11 +50,7 @@ class TooLargeError(OSError):
 
 
 def refuse_links(folder: Path) -> None:
-    """Refuse to write into a folder of a repository behind a symbolic link: whoever wrote it chose where it leads.
-
-    Raises:
-        StorageError: The folder, which need not exist, or one above it in its repository is a link.
-    """
+    """Raise `StorageError` for a folder of a repository behind a link: whoever wrote that chose where it leads."""
     path = Path(os.path.abspath(folder))  # noqa: PTH100 - resolve() would follow the links
     # The outermost: a link may lead into another repository.
     *_, top = path, *repositories(path)
@@ -89,10 +80,8 @@ def git_folders(top: Path) -> list[Path]:
 
 
 def read(name: Name, max_bytes: int | None = None, *, folder: int | None = None, follow_link: bool = False) -> bytes:
-    """Return the whole content of a regular file; arguments and errors as for `open_regular`.
-
-    Only files that no session could reach are read without a limit. A link is followed where the user named the file.
-    """
+    """Return the content of a regular file; without a limit where no session could reach it."""
+    # A link is followed where the user named the file.
     with open(open_regular(name, folder=folder, follow_link=follow_link), "rb") as file:
         if max_bytes is None:
             return file.read()
@@ -105,7 +94,7 @@ def read(name: Name, max_bytes: int | None = None, *, folder: int | None = None,
 
 
 def read_head(name: Name, max_bytes: int) -> bytes:
-    """Return the first bytes of a regular file, however large it is; errors as for `read`."""
+    """Return the first bytes of a regular file, however large it is."""
     with open(open_regular(name), "rb") as file:
         return file.read(max_bytes)
 
@@ -115,15 +104,8 @@ def open_regular(
 ) -> int:
     """Open a regular file; returns a descriptor, to be closed by the caller. Usable as an `opener`.
 
-    Args:
-        name: Its path; with `folder` its name there.
-        flags: How it is opened, for instance `os.O_WRONLY | os.O_CREAT`.
-        mode: Of a file that is made, less the umask.
-        folder: Descriptor of the folder in which it lies.
-        follow_link: Whether a link as the last part of the path is followed.
-
-    Raises:
-        OSError: As the module says.
+    The name is its path, or with a `folder`, which is a descriptor, its name there; `mode`, less the umask, is that of
+    a file that is made. A link is followed on demand where it is the last part of the path.
     """
     with _possible_names():
         try:
@@ -138,7 +120,7 @@ def open_regular(
 
 
 def open_folder(name: Name, *, folder: int | None = None) -> int:
-    """Open a real folder; returns a descriptor, to be closed by the caller. Raises OSError for anything else."""
+    """Open a real folder; returns a descriptor, to be closed by the caller."""
     with _possible_names():
         return os.open(name, _FOLDER, dir_fd=folder)
 
@@ -163,16 +145,15 @@ def entered(top: Path | int, parts: Iterable[str | bytes] = ()) -> Iterator[int]
 MAX_DEPTH = 100
 
 
-@dataclass(frozen=True)
-class FileTree:
+class FileTree(NamedTuple):
     """What lies below a folder."""
 
-    files: tuple[str, ...] = ()
+    files: list[str]
     """Regular files by path, with forward slashes: first those that are not deep, each level sorted. Bytes that are no
     UTF-8 are surrogates in a path, as Python has them."""
-    others: tuple[str, ...] = ()
+    others: list[str]
     """What is neither a regular file nor a folder, by path."""
-    is_whole: bool = True
+    is_whole: bool
     """False where there is more than was looked at, or a folder could not be entered."""
 
 
@@ -204,7 +185,7 @@ def tree(top: Path, max_entries: int, *, leave_out: Container[str] = ()) -> File
                 waiting.append(path)
             else:
                 is_whole = False
-    return FileTree(tuple(files), tuple(others), is_whole)
+    return FileTree(files, others, is_whole)
 
 
 def read_below(top: Path, path: str, max_bytes: int) -> bytes:
@@ -217,7 +198,6 @@ def read_below(top: Path, path: str, max_bytes: int) -> bytes:
 
 
 def is_regular(status: os.stat_result) -> bool:
-    """Tell whether it is the status of a regular file."""
     return stat.S_ISREG(status.st_mode)
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.context import EvalContext
+from zelda_ci.domain.details import CommandResult
 from zelda_ci.domain.measures import EvalResult, Metric
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.suite import Command
-from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.workspace import CommandPhase, Workspace
 from zelda_ci.errors import ZeldaError
 from zelda_ci.judge.base import Judge

@@ -9,12 +9,12 @@ from typing import Any
 
 import re2
 
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import Citation, CriterionJudgement, CriterionVerdict
 from zelda_ci.domain.kinds import TURNS_TO, ItemKind
 from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.numbers import format_count, some_of
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import HookRan, Turn
 from zelda_ci.domain.suite import ResolvedSuite, Sequel, SuiteCheck, expression_of
 from zelda_ci.files import globs

@@ -3,9 +3,9 @@
 from collections import Counter
 from typing import Literal
 
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import EfficiencyDetails
 from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import ApiUsage, Denied, ModelUsage, Retried, SessionStatus, SessionTranscript, Usage
 from zelda_ci.domain.suite import EfficiencyTargets, ResolvedSuite
 from zelda_ci.metrics.base import Outcome, Scored, Services, Unscored

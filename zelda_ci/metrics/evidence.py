@@ -17,8 +17,8 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BeforeValidator, ConfigDict, Field, field_validator
 
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import CHECKS, TASK, Citation
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import SessionImage, SessionTranscript, ToolCall, Turn
 from zelda_ci.judge.base import CHARS_PER_TOKEN
 from zelda_ci.judge.characters import spelled

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from zelda_ci.domain.context import EvalContext
+from zelda_ci.domain.details import CommandResult, CorrectnessDetails, CoverageSummary, TestSummary
 from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails, CoverageSummary, TestSummary
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import ConfigError
 from zelda_ci.metrics.base import CommandRequest, Outcome, Scored, Services, Unscored

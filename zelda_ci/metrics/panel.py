@@ -20,8 +20,8 @@ from typing import Annotated, Any, ClassVar, Generic, NamedTuple, TypeVar
 from pydantic import BaseModel, BeforeValidator
 
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import Citation, CriterionVerdict, JudgeIdentity
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import (
     ANSWER_CUT,

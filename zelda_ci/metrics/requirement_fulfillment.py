@@ -6,9 +6,9 @@ from typing import Annotated, Any, ClassVar, Literal
 import anyio.to_thread
 from pydantic import BaseModel
 
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails
 from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.metrics.base import JudgeServices, Outcome, Scored, Unscored
 from zelda_ci.metrics.checks import decide
 from zelda_ci.metrics.evidence import CitedPlace, Citing, Criterion, look_up

@@ -10,12 +10,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import RuleJudgement, RuleVerdict, ToolRemark, ToolUsageDetails, ToolUse
 from zelda_ci.domain.kinds import CALLED, FOLLOWED, KINDS, ItemKind, Shown, skill
 from zelda_ci.domain.manifest import ManifestEntry, ManifestItem, ToolsManifest
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.numbers import format_count
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import SessionTranscript, UserSaid
 from zelda_ci.judge.base import CHARS_PER_TOKEN
 from zelda_ci.judge.characters import spelled

@@ -1,8 +1,4 @@
-"""Which part of a change made a suite worse, and what a part is worth: sessions of files with parts taken back or out.
-
-The search learns from each round what to take back next; what a skill, a rule or a section is worth is said by variants
-of the tested files without it, side by side with these.
-"""
+"""Which part of a change made a suite worse, and what a part is worth: sessions with parts taken back or out."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,21 +13,19 @@ from typing import Literal
 from zelda_ci.compare.attribution import Arm, Search
 from zelda_ci.compare.inference import of_pass_rates
 from zelda_ci.compare.sides import RunMetrics
-from zelda_ci.domain.arms import SuiteArms
 from zelda_ci.domain.attribution import Attribution, ChangeUnit, CriterionWorth, PassCount, Round, unit_words
 from zelda_ci.domain.comparison import Comparison, Delta, SuiteComparison, TrialStatistics, Verdict
 from zelda_ci.domain.measures import Measure
 from zelda_ci.domain.run import RunResult, StoredTrials
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.trials import TrialPlan
+from zelda_ci.domain.trials import SuiteArms, TrialPlan
 from zelda_ci.errors import ConfigError
 from zelda_ci.events import Emit
 from zelda_ci.overrides import Given, Overrides
-from zelda_ci.pipeline.changed_files import printable, read_changes
 from zelda_ci.pipeline.comparing import kept_comparison
+from zelda_ci.pipeline.fingerprints import evidence, printable, project_files, read_changes
 from zelda_ci.pipeline.invocation import Prepared, RunOrder
 from zelda_ci.pipeline.planning import Budget, PlannedRun, label_of
-from zelda_ci.pipeline.selecting import evidence, project_files
 from zelda_ci.redact import Redactor
 from zelda_ci.selection.choice import choose
 from zelda_ci.storage.references import LATEST, find_runs
@@ -43,9 +37,9 @@ from zelda_ci.workspace.units import ChangeUnits, Variant
 
 # Numbers of which it can be the length alone, and that no session has twice.
 RESOURCES = (Measure.COST, Measure.TOKENS, Measure.TURNS)
-Sides = tuple[tuple[RunResult, ...], tuple[RunResult, ...]]
-"""Trials of base and head."""
 SOUGHT = (*RESOURCES, Measure.FUNCTIONAL_CORRECTNESS)
+# Trials of base and head.
+Sides = tuple[tuple[RunResult, ...], tuple[RunResult, ...]]
 
 
 @dataclass(frozen=True)
@@ -82,33 +76,26 @@ def _sides(suite: SuiteComparison, result: Callable[[str], RunResult]) -> Sides:
 
 @dataclass(frozen=True)
 class Asked:
-    """A stored comparison or run about which somebody asks."""
+    """A stored comparison or run about which somebody asks: first of all what got worse first."""
 
     worse: tuple[Regressed, ...]
-    """What it can be about, the first of which is meant."""
-    base: str | None = None
+    base: str | None
     """The commit that was compared with."""
-    left_usd: float | None = None
+    left_usd: float | None
     """What the comparison has left of its budget; absent without one."""
 
 
 def asked_about(results_dir: Path, reference: str, criterion: int | None) -> Asked:
-    """What got worse in a stored comparison, or the criterion with a number in it, if it ever failed.
-
-    Raises:
-        StorageError: There is no such run.
-    """
+    """What got worse in a stored comparison, or the criterion with a number in it, if it ever failed."""
     history = ResultStore(results_dir)
     runs = [history.result(run_id) for run_id in find_runs(history, reference)]
-    suites, made = {run.suite for run in runs}, kept_comparison(results_dir, runs[0].batch_id)
-    sides: dict[str, Sides] = {name: ((), tuple(run for run in runs if run.suite == name)) for name in suites}
+    names, made = {run.suite for run in runs}, kept_comparison(results_dir, runs[0].batch_id)
     if made is None:
-        return Asked(tuple(_failing(sides, criterion)))
-    batch, comparison = made[0], made[1].comparison
-    chosen = [it for it in comparison.suites if reference == LATEST or it.suite in suites]
-    worse = [*regressions(chosen, history.result)]
-    if criterion:
-        worse = [*_failing({it.suite: _sides(it, history.result) for it in chosen}, criterion)]
+        alone: dict[str, Sides] = {name: ((), tuple(run for run in runs if run.suite == name)) for name in names}
+        return Asked(tuple(_failing(alone, criterion)), None, None)
+    batch, suites = made[0], [it for it in made[1].comparison.suites if reference == LATEST or it.suite in names]
+    sides = {suite.suite: _sides(suite, history.result) for suite in suites if criterion}
+    worse = _failing(sides, criterion) if criterion else regressions(suites, history.result)
     left = None if batch.budget_usd is None else batch.budget_usd - batch.cost_usd
     return Asked(tuple(worse), batch.base.commit if batch.base else None, left)
 
@@ -135,11 +122,10 @@ def outcome(run: RunResult, subject: str, measure: Measure | None) -> float | No
 
 @dataclass(frozen=True)
 class Change:
-    """The units of a change, and how sessions without some of them are made."""
+    """The units of a change, and how sessions without some of them are made, from the base's repository of objects."""
 
     found: ChangeUnits
     objects: Path
-    """Repository with those of the base."""
 
     @property
     def units(self) -> tuple[ChangeUnit, ...]:
@@ -156,11 +142,7 @@ class Change:
 
 
 async def felt_change(prepared: Prepared, suite: str, trials: Sequence[RunResult]) -> Change:
-    """The units that differ between base and head; what a suite cannot feel, by what its trials used, is one of them.
-
-    Raises:
-        WorkspaceError: One of the sides cannot be had.
-    """
+    """The units that differ between base and head; all that a suite cannot feel, by its trials, is one of them."""
     (head, git), (base, _) = await prepared.workspaces.tested(), await prepared.base_workspaces.tested()
     project = project_files(prepared.loaded, head.prefix.as_posix())
     chosen = [it for it in prepared.chosen if it.resolved.name == suite]
@@ -186,10 +168,8 @@ class Investigation:
         # Where nobody ran the base, who asks takes for granted that it met the criterion.
         self._search = Search(len(change.units), base=self._base or [100.0], head=self._head, lengths=lengths)
         self._without = cache(change.without)
-        self._waiting: dict[int, Arm] = {}
+        self._waiting, self._rounds = dict[int, Arm](), list[Round]()
         self._seen: list[tuple[Arm, float | None]] = []
-        self._rounds: list[Round] = []
-        self._confirmation: list[tuple[Arm, float]] = []
         self._made, self._cost, self.budget = 0, 0.0, Budget()
 
     def next(self) -> Sequence[PlannedRun]:
@@ -199,13 +179,10 @@ class Investigation:
         arms, name = list(self._search.next_arms()), self._suite.name
         while arms and not self.budget.fits(Counter({name: len(arms)}), Counter()):
             arms.pop()
-        planned = []
-        for arm in arms:
-            self._made += 1
-            self._waiting[self._made] = arm
-            label, variant = label_of(name, self._made), self._without(arm)
-            planned.append(PlannedRun(self._suite, self._made, label, variant=variant))
-        return planned
+        self._waiting = dict(enumerate(arms, self._made + 1))
+        self._made += len(arms)
+        planned = ((number, label_of(name, number), arm) for number, arm in self._waiting.items())
+        return [PlannedRun(self._suite, number, label, variant=self._without(arm)) for number, label, arm in planned]
 
     def take(self, planned: PlannedRun, result: RunResult | None) -> None:
         """Note what a session showed."""
@@ -222,38 +199,33 @@ class Investigation:
         """Learn from the round; whether it said anything."""
         seen, self._seen = self._seen, []
         known = [(arm, value) for arm, value in seen if value is not None]
-        confirming = self._search.confirming
-        self._confirmation += [(arm, value) for arm, value in known if arm == {confirming}]
         self._search.observe([arm for arm, _ in seen], [value for _, value in seen])
-        if self._search.confirming != confirming:
-            self._confirmation = []
         for arm in dict.fromkeys(arm for arm, _ in known):
             self._rounds.append(self._round(arm, [value for other, value in known if other == arm]))
         if known:
             self._emit(self.attribution)
         return bool(known)
 
-    def _round(self, arm: Arm, values: Sequence[float]) -> Round:
+    def _round(self, arm: Iterable[int], values: Sequence[float]) -> Round:
         """Sessions of which those passed that were like the base's."""
-        if self._worse.measure in RESOURCES:
-            limit = sqrt(geometric_mean(self._base) * geometric_mean(self._head))
-            passed = sum(value < limit for value in values)
-        else:
-            passed = sum(value == 100 for value in values)
+        is_resource = self._worse.measure in RESOURCES
+        limit = sqrt(geometric_mean(self._base) * geometric_mean(self._head)) if is_resource else 100
+        passed = sum(value < limit if is_resource else value == limit for value in values)
         return Round(reverted=tuple(sorted(arm)), passed=passed, sessions=len(values))
 
     @property
     def attribution(self) -> Attribution:
         """What is known by now."""
-        verdict, confirmed = self._search.verdict, self._confirmation
+        search, confirming = self._search, self._search.confirming
+        confirmed = None if confirming is None else self._round([confirming], search.confirmations)
         return Attribution(
             suite=self._redact(self._worse.suite),
             subject=self._redact(self._worse.subject),
             units=self._change.units,
-            suspicions=self._search.suspicions(),
+            suspicions=search.suspicions(),
             rounds=tuple(self._rounds),
-            confirmation=self._round(confirmed[0][0], [it for _, it in confirmed]) if confirmed else None,
-            verdict=verdict,
+            confirmation=confirmed if search.confirmations else None,
+            verdict=search.verdict,
             cost_usd=self._cost,
         )
 

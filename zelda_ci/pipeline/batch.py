@@ -13,13 +13,10 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
-from zelda_ci.domain.arms import BaseSide
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.outcome import Outcome, run_outcome
-from zelda_ci.domain.run import BatchResult, RunResult
-from zelda_ci.domain.session import SessionTranscript
-from zelda_ci.domain.trials import Side, TrialPlan, plan_of
+from zelda_ci.domain.run import BatchResult, EvalContext, RunResult
+from zelda_ci.domain.trials import BaseSide, Side
 from zelda_ci.domain.workspace import WorkspaceSource
 from zelda_ci.errors import EXIT_INTERRUPTED, StorageError, WorkspaceError
 from zelda_ci.events import RunsPlanned, Warned
@@ -27,20 +24,28 @@ from zelda_ci.files import locks
 from zelda_ci.metrics.base import run_evaluator
 from zelda_ci.pipeline.attribution import Investigation
 from zelda_ci.pipeline.checking import Checker, about_contents, about_the_tree, check_fair
-from zelda_ci.pipeline.evaluation import with_results
+from zelda_ci.pipeline.evaluation import Tools, with_results
 from zelda_ci.pipeline.fingerprints import steering_between
 from zelda_ci.pipeline.planning import Budget, Rounds, forecast, known_prices
 from zelda_ci.pipeline.run import SuiteRun
-from zelda_ci.pipeline.tools import Tools
 from zelda_ci.redact import SafeText
-from zelda_ci.storage.fold import transcript_of
+from zelda_ci.storage.codec import transcript_of
 from zelda_ci.storage.result_store import RunFolder
 from zelda_ci.workspace import folder
 
 # How long what runs have made is removed after a second signal; what is left then, the next start sweeps.
 CLEANING_SECONDS = 30.0
-
 POLL_SECONDS = 0.1
+
+# What the API says to a run and would say to every other, by code of the failure.
+REFUSALS = {
+    "AUTHENTICATION_FAILED": "the API refused the key",
+    "BILLING_FAILED": "the account could not pay",
+    "MODEL_NOT_FOUND": "the API knew no such model",
+    "JUDGE_AUTHENTICATION_FAILED": "the API refused the judge's key",
+    "JUDGE_BILLING_FAILED": "the judge's account could not pay",
+    "JUDGE_MODEL_NOT_FOUND": "the API knew no such judge's model",
+}
 
 
 def ending_signals() -> list[signal.Signals]:
@@ -71,8 +76,7 @@ def _quit() -> None:
 class Batch:
     """The runs of one invocation, `jobs` at a time; once it is stopped, what runs ends and nothing more begins.
 
-    The `checker` tries what they need before the first of them; without one, nothing is tried. A `search` says which
-    runs are made in place of those that the order asks for.
+    Without a `checker`, nothing is tried before the first. A `search` says which runs are made in place of the order's.
     """
 
     def __init__(self, tools: Tools, checker: Checker | None, search: Investigation | None = None) -> None:
@@ -154,9 +158,8 @@ class Batch:
     async def _found_base(self, tested: WorkspaceSource) -> BaseSide | None:
         """The base, where one is asked for and anything runs beside it."""
         wanted, is_needed = self._order.against, self._order.needs_base
-        # Who names a base means it; elsewhere fixed numbers of trials are compared with stored ones.
-        plans = [plan_of(suite.trials) for suite in (*self._suites, *self._prepared.elsewhere)]
-        if wanted is None or self._search or not (is_needed or any(isinstance(plan, TrialPlan) for plan in plans)):
+        suites = (*self._suites, *self._prepared.elsewhere)
+        if wanted is None or self._search or not self._order.compares(suites):
             return None
         try:
             found = await self._prepared.base_workspaces.inspect()
@@ -173,13 +176,9 @@ class Batch:
 
     async def _recover(self, remains: RunFolder, run: RunResult) -> None:
         """Store what a killed run has captured."""
-        tools = self._tools
-
-        def transcribe() -> SessionTranscript:
-            return transcript_of(run, tools.redact(run.config.prompt), [*remains.records()])
-
+        tools, prompt = self._tools, self._tools.redact(run.config.prompt)
         try:
-            transcript = await anyio.to_thread.run_sync(transcribe)
+            transcript = await anyio.to_thread.run_sync(lambda: transcript_of(run, prompt, [*remains.records()]))
             # A run that was over, and only found no room for its files, has been evaluated already.
             if not run.evaluations:
                 evaluators = tools.evaluators(run.config) if transcript.entries else ()
@@ -195,9 +194,8 @@ class Batch:
     def _schedule(self) -> None:
         """Say how it goes, once it is known whether there is a base."""
         order, suites, stored = self._order, self._suites, self._order.stored
-        sides = int(self._base is not None and any(each.stored for each in stored.values()))
-        if self._base and self._base.commit:
-            sides = 2
+        has_stored = self._base is not None and any(each.stored for each in stored.values())
+        sides = 2 if self._base and self._base.commit else int(has_stored)
         self._rounds: Rounds | Investigation
         self._forecast, self._budget = None, Budget()
         # Who replays spends nothing, whatever the recorded sessions did cost.
@@ -224,12 +222,9 @@ class Batch:
         elif planned:
             self._emit(RunsPlanned(expected, self._order.jobs))
         for each in planned:
-            tools = self._tools
-            if each.side is Side.BASE:
-                tools = replace(tools, workspaces=prepared.base_workspaces)
-            elif each.variant:
-                tools = replace(tools, workspaces=prepared.workspaces_with(each.variant))
-            run = SuiteRun(each, self._id, tools)
+            files = prepared.base_workspaces if each.side is Side.BASE else self._tools.workspaces
+            files = prepared.workspaces_with(each.variant) if each.variant else files
+            run = SuiteRun(each, self._id, replace(self._tools, workspaces=files))
             self._runs.append(run)
             under_way.start_soon(self._perform, run, under_way)
 
@@ -273,17 +268,6 @@ class Batch:
             notes=self._notes,
             failing_before=self._failing,
         )
-
-
-# What the API says to a run and would say to every other, by code of the failure.
-REFUSALS = {
-    "AUTHENTICATION_FAILED": "the API refused the key",
-    "BILLING_FAILED": "the account could not pay",
-    "MODEL_NOT_FOUND": "the API knew no such model",
-    "JUDGE_AUTHENTICATION_FAILED": "the API refused the judge's key",
-    "JUDGE_BILLING_FAILED": "the judge's account could not pay",
-    "JUDGE_MODEL_NOT_FOUND": "the API knew no such judge's model",
-}
 
 
 def refused(result: RunResult) -> str | None:

@@ -10,11 +10,10 @@ from zelda_ci.compare.comparison import compare, compare_trials
 from zelda_ci.compare.gate import failures, gate, recorded_settings
 from zelda_ci.compare.pool import TrialPool, is_valid, pool_of
 from zelda_ci.compare.schedule import of_stored
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState
-from zelda_ci.domain.comparison import SAME_FILES, Comparison, GateResult
+from zelda_ci.domain.comparison import SAME_FILES, BaselineOrigin, BaselineState, Comparison, GateResult
+from zelda_ci.domain.manifest import SteeringChange
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult, StoredComparison, StoredTrials, batch_of
-from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.domain.suite import GateSettings
 from zelda_ci.domain.trials import PoolSettings
 from zelda_ci.errors import StorageError
@@ -45,10 +44,7 @@ def compare_sides(
     """Compare, and judge by the gates of suites as they are configured now; others have the one recorded with them.
 
     `allow_mixed` shows deltas even where the sides differ in more than the steering files; `pair_suites` compares the
-    only suites of two sides even if they are different ones.
-
-    Raises:
-        StorageError: A side has no run.
+    only suites of two sides even if they are different ones. A side without runs is a `StorageError`.
     """
     for side in (baseline, candidate):
         if not side.runs:
@@ -99,20 +95,16 @@ def compare_arms(batch: BatchResult, stored: Mapping[str, StoredTrials]) -> Comp
 
 def _judged(batch: BatchResult, comparison: Comparison, known: Iterable[RunResult]) -> Compared:
     evaluated = {run.suite for run in batch.runs if run_outcome(run) < Outcome.INCOMPLETE}
-    broken = {run.suite for run in batch.runs} - evaluated
-    found = gate(batch, recorded_settings(batch.runs), comparison, known)
-    return Compared(comparison, found, tuple(sorted(broken)))
+    broken = sorted({run.suite for run in batch.runs} - evaluated)
+    return Compared(comparison, gate(batch, recorded_settings(batch.runs), comparison, known), tuple(broken))
 
 
 def keep_comparison(results_dir: Path, batch: BatchResult, stored: Mapping[str, StoredTrials]) -> None:
     """Store what the comparison of two arms rests on."""
-
-    def ids(side: str) -> tuple[str, ...]:
-        return tuple(run.run_id for arms in batch.arms for run in getattr(stored.get(arms.suite), side, ()))
-
+    counted, sides = [stored[arms.suite] for arms in batch.arms if arms.suite in stored], ("head", "base", "stored")
+    head, base, known = (tuple(run.run_id for it in counted for run in getattr(it, side)) for side in sides)
     without_runs = batch.replace(runs=(), base_runs=())
-    kept = StoredComparison(batch=without_runs, head=ids("head"), base=ids("base"), stored=ids("stored"))
-    ResultStore(results_dir).keep_comparison(kept)
+    ResultStore(results_dir).keep_comparison(StoredComparison(batch=without_runs, head=head, base=base, stored=known))
 
 
 def kept_comparison(results_dir: Path, batch_id: str) -> tuple[BatchResult, Compared] | None:
@@ -171,13 +163,7 @@ STATES_READ = 5
 def stored_pool(
     history: ResultStore, settings: Mapping[str, PoolSettings], now: datetime, variant: str | None = None
 ) -> TrialPool:
-    """The stored runs of some suites as a pool: on a laptop they are nobody else's. `settings` are by suite.
-
-    Those of a variant of the tested files are left out, but for the given one.
-
-    Raises:
-        StorageError: The runs cannot be listed. One that cannot be read is left out.
-    """
+    """The `newest_results` of suites as a pool, by their settings: on a laptop they are nobody else's."""
     numbers = {name: STATES_READ * limits.max_trials for name, limits in settings.items()}
     found = newest_results(history, numbers, variant)
     found = [run for run in found if run_outcome(run) is not Outcome.INCOMPLETE]
@@ -185,12 +171,9 @@ def stored_pool(
 
 
 def newest_results(history: ResultStore, numbers: Mapping[str, int], variant: str | None = None) -> list[RunResult]:
-    """The newest stored results of suites, so many of each; one that cannot be read is left out.
+    """The newest stored results of suites, so many of each, without those of other variants of the tested files.
 
-    Those of a variant of the tested files are left out as well, but for the given one.
-
-    Raises:
-        StorageError: The runs cannot be listed.
+    One that cannot be read is left out; that none can be listed is a `StorageError`.
     """
     left, found = dict(numbers), list[RunResult]()
     for run in history.overview().runs:

@@ -1,8 +1,7 @@
-"""What a project's steering takes of a session's context, by what Claude Code gives a fresh session; no model is asked.
+"""What a project's steering takes of a session's context, and what of it does not work; no model is asked.
 
 Each session sends its first request to the proxy, which keeps it and refuses it: there stand the listings as they were
 cut, and the tools. Which CLAUDE.md files and rules are loaded says Claude Code itself. All texts are counted alike.
-What does not work as the files that steer have it, the scan of them says.
 """
 
 import json
@@ -10,7 +9,7 @@ import re
 import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from posixpath import dirname, join, normpath
@@ -19,7 +18,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from zelda_ci.domain.context_size import ContextFinding, ContextItem, ContextListing, ContextReport
+from zelda_ci.domain.check import ContextFinding, ContextItem, ContextListing, ContextReport
 from zelda_ci.domain.kinds import CALLED, FOLLOWED, KINDS, ItemKind, Shown
 from zelda_ci.domain.manifest import ManifestItem, ToolsManifest
 from zelda_ci.domain.numbers import whole
@@ -27,14 +26,12 @@ from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import ExecutionError
 from zelda_ci.events import Checking, Emit, Warned
 from zelda_ci.execution import claude_code
-from zelda_ci.execution.manifest.findings import MAX_DESCRIPTION_LENGTH
 from zelda_ci.execution.manifest.folders import SAME_NAME
-from zelda_ci.execution.manifest.front_matter import COMMENT, MarkdownDocument, parse
+from zelda_ci.execution.manifest.front_matter import COMMENT, MarkdownDocument, mentioned, parse
 from zelda_ci.execution.manifest.loading import listed_as
-from zelda_ci.execution.manifest.memory import IMPORTED_BY, mentioned
 from zelda_ci.execution.manifest.pins import find_pins
-from zelda_ci.execution.manifest.scan import scan
-from zelda_ci.execution.manifest.tree import Tree, Unfit
+from zelda_ci.execution.manifest.scan import IMPORTED_BY, scan
+from zelda_ci.execution.manifest.tree import MAX_DESCRIPTION_LENGTH, Tree, Unfit
 from zelda_ci.files import globs
 from zelda_ci.model_proxy.policy import Allowed
 from zelda_ci.model_proxy.pricing import estimate_request, estimate_text
@@ -43,7 +40,7 @@ from zelda_ci.model_proxy.wire import Call, Headers
 from zelda_ci.pipeline.fingerprints import TreeDigests, tree_digests
 from zelda_ci.pipeline.invocation import Prepared
 from zelda_ci.pipeline.linting import word_runs
-from zelda_ci.pipeline.tools import session_request
+from zelda_ci.pipeline.run import session_request
 from zelda_ci.redact import Redactor
 from zelda_ci.workspace.workspaces import Workspaces
 
@@ -89,11 +86,7 @@ class Opened:
 
 
 async def context_report(prepared: Prepared, proxy: ModelProxy, emit: Emit) -> ContextReport:
-    """List the tested files, and the base where one is wanted; where the steering files are the same, only once.
-
-    Raises:
-        ZeldaError: There is no such commit, no workspace, no Claude Code, or it did not start.
-    """
+    """List the tested files, and the base where one is wanted; where the steering files are the same, only once."""
     sides = {"head": prepared.workspaces, **({"base": prepared.base_workspaces} if prepared.order.against else {})}
     async with proxy, AsyncExitStack() as stack:
         emit(Checking("the files that steer"))
@@ -162,7 +155,7 @@ async def _given(side: Opened, prepared: Prepared, proxy: ModelProxy, name: str)
     pins = await anyio.to_thread.run_sync(lambda: find_pins(workspace, redact, mods=suite.isolation.mods))
     allowed = Allowed(messages=False)
     async with proxy.session(run_label=name, budget_usd=None, placeholders={}, allowed=allowed) as meter:
-        request = session_request(suite, workspace, meter, pins, keep_context=usage.update)
+        request = replace(session_request(suite, workspace, meter, pins), keep_context=usage.update)
         outcome = await claude_code.run_session(request, lambda _: None, redact)
     told, first, memory = meter.context, meter.context.first, usage.get("memoryFiles") or ()
     if first is None or not usage:
@@ -252,14 +245,7 @@ async def _counted_by_api(texts: set[str], firsts: Iterable[Call], model: str, p
 def steering_problems(
     found: ToolsManifest, top: Path, files: Collection[str], redact: Redactor
 ) -> tuple[ContextFinding, ...]:
-    """What does not work as it is written, each with its line and the fix, by place.
-
-    Args:
-        found: What was found in a tree.
-        top: The top of the tree.
-        files: All of its files, by their paths from there.
-        redact: For words of the files.
-    """
+    """What does not work as it is written, by place; `files` are all of the tree's, by their paths from its `top`."""
     finder = _ProblemFinder(Tree(top), files)
     problems = {*finder.repeated(found.items), *(problem for item in found.items for problem in finder.of(item))}
     return tuple(

@@ -1,52 +1,126 @@
-"""Evaluating a run: first what needs no judge, then the judges; also once more for a stored run."""
+"""Evaluating a run, and what that works with: first without a judge, then by the judges; also a stored run again."""
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.to_thread
 
 from zelda_ci import metrics
-from zelda_ci.domain.context import EvalContext
-from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, FulfillmentDetails
+from zelda_ci.domain.details import (
+    CommandResult,
+    CorrectnessDetails,
+    CriterionJudgement,
+    CriterionVerdict,
+    FulfillmentDetails,
+)
 from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.numbers import some_of
-from zelda_ci.domain.run import BatchResult, JudgeUsage, RunResult
+from zelda_ci.domain.run import BatchResult, EvalContext, JudgeUsage, RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.test_run import CorrectnessDetails
-from zelda_ci.domain.workspace import Changes, SettingFinding
+from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.domain.workspace import Changes, SettingFinding, Workspace
 from zelda_ci.errors import JudgeError, ProxyError, ZeldaError
 from zelda_ci.events import Emit, Phase, PhaseStarted, Warned
 from zelda_ci.execution.manifest.loading import resolve_loaded
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.judge.base import Judge, JudgePanel, models_of
 from zelda_ci.judge.rendering import mark_of, new_nonce
-from zelda_ci.metrics.base import CommandRequest, Evaluator, JudgeServices, run_evaluator
+from zelda_ci.metrics.base import CommandRequest, Evaluator, JudgeServices, Ran, Services, run_evaluator
 from zelda_ci.metrics.checks import commands_of_checks, judgement
 from zelda_ci.metrics.functional_correctness import check_usable, ending
 from zelda_ci.model_proxy import pricing
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.overrides import Overrides, apply
-from zelda_ci.pipeline import checking
 from zelda_ci.pipeline.fingerprints import judged_again
-from zelda_ci.pipeline.tools import Tools
+from zelda_ci.pipeline.invocation import Prepared
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.selection.felt import with_felt
-from zelda_ci.storage.images import IMAGES
-from zelda_ci.storage.result_store import RunFolder, RunState
+from zelda_ci.storage.result_store import IMAGES, ResultStore, RunFolder, RunState, log_name
+from zelda_ci.workspace.clean_checkout import CheckedOut
+from zelda_ci.workspace.reports import Watch
 from zelda_ci.workspace.workspaces import Workspaces
 
 if TYPE_CHECKING:
     from zelda_ci.judge.anthropic_judge import AnthropicJudge
 
 MAX_NAMED = 50
+# Asks each judge of suites for one token.
+CheckJudges = Callable[[Sequence[ResolvedSuite], ModelProxy, Emit], Awaitable[None]]
 # What running code leaves behind in every session says nothing.
 CACHES = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
+
+
+class WorkspaceCommandRunner:
+    """Runs commands in workspaces and emits their phases; what they print is kept where there is a store.
+
+    Raises `WorkspaceError` where no process could be started, and `StorageError` where its output could not be kept: a
+    result that rests on it would have no evidence.
+    """
+
+    def __init__(self, workspaces: Workspaces, store: ResultStore | None, emit: Emit) -> None:
+        self._workspaces, self._store, self._emit = workspaces, store, emit
+
+    async def run(self, workspace: Workspace, order: CommandRequest) -> Ran:
+        """Run a command that decides, and collect the reports it wrote."""
+        self._emit(PhaseStarted(workspace.run_id, Phase(order.step)))
+        watch = await anyio.to_thread.run_sync(Watch, workspace, order.reports, abandon_on_cancel=True)
+        result = await self._command(workspace, order)
+        return Ran(result, *await anyio.to_thread.run_sync(watch.written, abandon_on_cancel=True))
+
+    async def set_up(self, workspace: Workspace, suite: ResolvedSuite, log: str = "setup") -> CommandResult:
+        """Run a suite's setup command where nothing has run yet."""
+        order = CommandRequest("setup", suite.setup_command or (), suite.command_timeout_seconds, log=log)
+        return await self._command(workspace, order)
+
+    async def set_up_again(self, checked: CheckedOut, suite: ResolvedSuite) -> CommandResult:
+        """Run setup in a fresh checkout, and bring that to the session's files; the first that failed counts."""
+        done = await self.set_up(checked.workspace, suite, "setup-again")
+        if done.exit_code == 0 and checked.update:
+            limit = suite.command_timeout_seconds
+            updated = await self._workspaces.run_command(checked.workspace, checked.update, limit, phase="zelda")
+            return done if updated.exit_code == 0 else updated
+        return done
+
+    async def _command(self, workspace: Workspace, order: CommandRequest) -> CommandResult:
+        """Run a command; its output becomes a file, also where Zelda is interrupted."""
+
+        def keep(done: CommandResult) -> None:
+            if self._store:
+                self._store.run(workspace.run_id).keep(log_name(order.log or order.step), done.output.encode())
+
+        command, limit = order.command, order.timeout_seconds
+        return await self._workspaces.run_command(
+            workspace, command, limit, phase=order.step, buffer=order.buffer, keep=keep
+        )
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What the runs of one side work with."""
+
+    prepared: Prepared
+    workspaces: Workspaces
+    proxy: ModelProxy
+    judge_proxy: ModelProxy
+    emit: Emit
+
+    @property
+    def redact(self) -> Redactor:
+        return self.prepared.redact
+
+    @property
+    def commands(self) -> WorkspaceCommandRunner:
+        return WorkspaceCommandRunner(self.workspaces, self.prepared.store, self.emit)
+
+    def evaluators(self, suite: ResolvedSuite) -> Sequence[Evaluator]:
+        """Those that need no judge."""
+        return metrics.unjudged(suite.metrics, Services(self.commands, self.redact))
 
 
 def anthropic_judge() -> "type[AnthropicJudge]":
@@ -74,52 +148,46 @@ class JudgeRun:
         nonce = new_nonce()
         places = {"nonce": nonce, "mark": mark_of(nonce)}
         if workspace:
-            folders = {"workspace": workspace.path, "home": workspace.home, "tmp": workspace.tmp}
-            places |= {name: str(folder) for name, folder in folders.items()}
+            places |= {"workspace": str(workspace.path), "home": str(workspace.home), "tmp": str(workspace.tmp)}
         session = self.proxy.session(run_label=f"{self.label}@judge", budget_usd=None, placeholders=places)
+        refusal = JudgeError("The suite asks no judge.")
+
+        def make(model: str) -> Judge:
+            if (meter := self._meter) is None:
+                raise refusal
+            return anthropic_judge()(
+                base_url=meter.base_url,
+                token=meter.token,
+                model=model,
+                settings=suite.judge,
+                redact=redact,
+                price=pricing.cost_usd,
+                notify=self.notices.append,
+                time_limit=meter.wait.time_limit,
+                forms=metrics.forms(suite.metrics),
+            )
+
+        async def evaluate(evaluator: Evaluator) -> None:
+            self.results.append(await run_evaluator(evaluator, self.context, redact))
+
         async with AsyncExitStack() as stack:
-            make = partial(_refuse, JudgeError("The suite asks no judge."))
             try:
                 if metrics.ask_judge(suite):
                     self._meter = await stack.enter_async_context(session)
-                    make = partial(self._judge, self._meter)
             except ProxyError as problem:
                 # A replay without a recorded judge matters only to those who ask it.
-                make = partial(_refuse, JudgeError(problem.message, hint=problem.hint, code=problem.code))
+                refusal = JudgeError(problem.message, hint=problem.hint, code=problem.code)
             judge = JudgePanel(models_of(suite), suite.judge.context_tokens, make)
-
-            async def evaluate(evaluator: Evaluator) -> None:
-                self.results.append(await run_evaluator(evaluator, self.context, redact))
-
             async with anyio.create_task_group() as group:
                 for evaluator in metrics.judged(suite.metrics, JudgeServices(judge, nonce, redact)):
                     group.start_soon(evaluate, evaluator)
-
-    def _judge(self, meter: Meter, model: str) -> Judge:
-        suite = self.context.suite
-        return anthropic_judge()(
-            base_url=meter.base_url,
-            token=meter.token,
-            model=model,
-            settings=suite.judge,
-            redact=self.proxy.redact,
-            price=pricing.cost_usd,
-            notify=self.notices.append,
-            time_limit=meter.wait.time_limit,
-            forms=metrics.forms(suite.metrics),
-        )
 
     @property
     def usage(self) -> JudgeUsage | None:
         """What was used so far; nothing where no judge was asked."""
         api = self._meter.usage() if self._meter else None
-        if api is None or not api.requests:
-            return None
-        return JudgeUsage(**dict(api), notices=tuple(map(self.proxy.redact, self.notices)))
-
-
-def _refuse(why: JudgeError, _: str) -> Judge:
-    raise why
+        notices = tuple(map(self.proxy.redact, self.notices))
+        return JudgeUsage(**dict(api), notices=notices) if api and api.requests else None
 
 
 async def evaluate(label: str, context: EvalContext, tools: Tools, state: RunState) -> None:
@@ -229,47 +297,40 @@ def checks(run: RunResult, redact: Redactor) -> tuple[SafeText, ...]:
             "them": report.ignored.kept,
         }
         lines += [redact(f"{about}: {some_of(names, MAX_NAMED)}.") for about, names in lists.items() if names]
-    result = run.evaluations.get(Metric.FUNCTIONAL_CORRECTNESS)
-    details = result.details if result else None
-    if result and (result.score is not None or isinstance(details, CorrectnessDetails)):
+    result, details = run.evaluations.get(Metric.FUNCTIONAL_CORRECTNESS), run.details(CorrectnessDetails)
+    if result and (result.score is not None or details):
         lines.append(result.reasoning)
-    if isinstance(details, CorrectnessDetails):
-        for name, done in (("buildCommand", details.build), ("testCommand", details.test)):
-            if done:
-                how = "ran into its time limit" if done.timed_out else f"ended with exit code {done.exit_code}"
-                lines.append(redact(f"{name} `{done.command}` {how}. The end of what it printed:\n{done.output}"))
+    done_by = {"buildCommand": details.build, "testCommand": details.test} if details else {}
+    for name, done in done_by.items():
+        if done:
+            how = "ran into its time limit" if done.timed_out else f"ended with exit code {done.exit_code}"
+            lines.append(redact(f"{name} `{done.command}` {how}. The end of what it printed:\n{done.output}"))
     return tuple(lines)
 
 
 async def rejudge(
-    runs: Sequence[RunFolder], proxy: ModelProxy, overrides: Overrides, emit: Emit, *, check: bool
+    runs: Sequence[RunFolder], proxy: ModelProxy, overrides: Overrides, emit: Emit, *, check: CheckJudges | None
 ) -> BatchResult:
     """Judge stored runs again, one after the other; where that is wanted, once each judge has answered.
 
-    Returns:
-        What this judging came to: as stored, but with failures where they replaced nothing.
-
-    Raises:
-        ZeldaError: A judge does not answer, an override cannot be used, or a run cannot be read or written.
+    What it returns has failures even where they replaced nothing that is stored.
     """
     started_at = datetime.now(UTC)
     async with proxy:
         if check:
-            suites = [apply(run.result().config, overrides) for run in runs]
-            await checking.check_judges(suites, proxy, emit)
+            await check([apply(run.result().config, overrides) for run in runs], proxy, emit)
         results = [await _rejudge(run, proxy, emit, overrides) for run in runs]
-    return BatchResult(
-        batch_id=results[0].batch_id, started_at=started_at, finished_at=datetime.now(UTC), runs=tuple(results)
-    )
+    now = datetime.now(UTC)
+    return BatchResult(batch_id=results[0].batch_id, started_at=started_at, finished_at=now, runs=tuple(results))
 
 
 async def judge_idle(
-    contexts: Sequence[EvalContext], workspaces: Workspaces, proxy: ModelProxy, emit: Emit
+    contexts: Sequence[EvalContext], workspaces: Workspaces, proxy: ModelProxy, emit: Emit, *, check: CheckJudges
 ) -> dict[str, tuple[CriterionJudgement, ...]]:
     """By suite, how judges decide its criteria on the tested files as they are; a failure is warned of."""
     found = dict[str, tuple[CriterionJudgement, ...]]()
     async with proxy:
-        await checking.check_judges([context.suite for context in contexts], proxy, emit)
+        await check([context.suite for context in contexts], proxy, emit)
         for context in contexts:
             suite = context.suite
             async with workspaces.open(f"lint-{secrets.token_hex(6)}", suite) as workspace:
@@ -284,10 +345,7 @@ async def judge_idle(
 
 
 async def _rejudge(stored: RunFolder, proxy: ModelProxy, emit: Emit, overrides: Overrides) -> RunResult:
-    """Judge a run by its configuration and the overrides; the new verdicts take the place of the old ones.
-
-    A verdict that could not be had again does not replace one that is there.
-    """
+    """Judge a run by its configuration and the overrides; a verdict that could not be had again replaces none."""
     before, redact = stored.result(), proxy.redact
     run = before.replace(config=apply(before.config, overrides))
     transcript, offered = stored.transcript(), stored.manifest()

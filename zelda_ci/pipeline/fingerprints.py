@@ -1,51 +1,69 @@
-"""The fingerprint of a run: digests of what it found and what it ran with, and on what it ran."""
+"""What trials can feel of files: fingerprints of runs, what differs between commits, and which suites that concerns.
+
+Files are read by git, nothing is checked out.
+"""
 
 import json
+import os
 import platform
+import posixpath
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import anyio
 import anyio.to_thread
 
 from zelda_ci import metrics
-from zelda_ci.domain import fingerprint as names
+from zelda_ci.config.project import LoadedProject
+from zelda_ci.config.schema import CONFIG_FILE
+from zelda_ci.config.suite_file import LoadedSuite
+from zelda_ci.domain import run as names
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.fingerprint import PLATFORM, Fingerprint, Steers
-from zelda_ci.domain.kinds import ItemKind
-from zelda_ci.domain.manifest import ToolsManifest
-from zelda_ci.domain.run import RunResult, StoredTrials
-from zelda_ci.domain.steering import SteeringChange
+from zelda_ci.domain.kinds import ItemKind, may_steer
+from zelda_ci.domain.manifest import SteeringChange, ToolsManifest
+from zelda_ci.domain.run import PLATFORM, Fingerprint, RunResult, Steers, StoredTrials
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Workspace
-from zelda_ci.errors import WorkspaceError
+from zelda_ci.errors import ConfigError, StorageError, WorkspaceError
 from zelda_ci.execution.manifest.scan import scan
+from zelda_ci.execution.manifest.tree import MAX_FILE_BYTES
 from zelda_ci.files import globs
-from zelda_ci.pipeline.changed_files import printable, read_steering
-from zelda_ci.pipeline.comparing import stored_pool
-from zelda_ci.pipeline.invocation import Prepared
+from zelda_ci.pipeline.comparing import newest_results, stored_pool
+from zelda_ci.pipeline.invocation import Prepared, RunOrder
 from zelda_ci.redact import Redactor
-from zelda_ci.selection.choice import line_changes
-from zelda_ci.selection.effects import is_meant, own_places
-from zelda_ci.workspace.git import TreeFile
+from zelda_ci.selection import effects
+from zelda_ci.selection.choice import SuiteChoice, SuiteEvidence, choose, line_changes
+from zelda_ci.selection.effects import ChangeSet, FileChange, FileText, ProjectFiles
+from zelda_ci.selection.reach import RECIPES, Graph, RepositoryFiles, described
+from zelda_ci.storage.result_store import ResultStore
+from zelda_ci.workspace.git import LINK, SUBMODULE, Git, TreeFile, for_status, prepare, read_commit, tree_files
+from zelda_ci.workspace.objects import Objects
 from zelda_ci.workspace.store import TestedFiles
 from zelda_ci.workspace.workspaces import Workspaces
 
 # What says how often a suite runs, what it is called, and what is made of its results; every other field of a suite
 # counts, so that one that is added later cannot be forgotten.
 WITHOUT_EFFECT = frozenset({"name", "file", "description", "tags", "trials", "gate", "pool"})
-
 # Of lists, those whose order says nothing.
 SETS = frozenset({
     "execution.extra_models", "execution.request_keys", "execution.allowed_tools", "execution.disallowed_tools",
     "execution.env", "isolation.read_paths",
 })  # fmt: skip
 DIGITS = 16
-
+# A repository of skills may have thousands; what all of them lead to is no longer looked for then.
+MAX_FILES = 20_000
+# Of each suite; what it did before these says little of what it does today.
+MAX_TRIALS = 30
+# Commits that stored trials were run on; those of others are not looked at.
+MAX_COMMITS = 20
 Lines = Mapping[str, Sequence[str]]
 # The variable that names the image in which Zelda runs: ours sets it, and so may somebody.
 IMAGE = "ZELDA_IMAGE"
@@ -80,9 +98,9 @@ def fingerprint(
 ) -> Fingerprint:
     """The fingerprint of a trial: of a suite as it runs, the tree it finds, and a platform by `PLATFORM`'s names."""
     # In its commands, and in `gate.paths`.
-    places = own_places(suite, tree.folder)
+    places = effects.own_places(suite, tree.folder)
     own = {it.path for it in tree.files if not places.isdisjoint(globs.upwards(it.path))}
-    named = [it for it in tree.files if it.path in own or is_meant(it.path, suite, tree.folder)]
+    named = [it for it in tree.files if it.path in own or effects.is_meant(it.path, suite, tree.folder)]
     found = {
         **_settings(suite),
         names.STEERING: tree.steering,
@@ -90,7 +108,7 @@ def fingerprint(
         names.NAMED_FILES: _of_files(named) if named else "",
         names.REPLAYED: str(replayed).lower(),
     }
-    return _combined({**found, **{name: platform.get(name) or "" for name in PLATFORM}}, tree.code)
+    return _combined(found | {name: platform.get(name) or "" for name in PLATFORM}, tree.code)
 
 
 def judged_again(earlier: Fingerprint, suite: ResolvedSuite) -> Fingerprint:
@@ -148,9 +166,8 @@ async def expected_fingerprints(
     prepared: Prepared, suites: Iterable[ResolvedSuite], workspaces: Workspaces
 ) -> dict[str, Fingerprint]:
     """What runs of the suites will have, by name, as far as it is known before a session: no models, and no CLI."""
-    found, redact = {}, prepared.redact
+    found, redact, trees = {}, prepared.redact, dict[str, TreeDigests]()
     known = {"agentSdk": version("claude-agent-sdk"), "system": system_name(prepared.environ)}
-    trees: dict[str, TreeDigests] = {}
     for suite in suites:
         # What of a suite changes what its workspace holds.
         key = f"{suite.commands_see_suites} {suite.isolation.model_dump_json()}"
@@ -164,11 +181,7 @@ async def expected_fingerprints(
 async def tree_digests(
     workspaces: Workspaces, workspace: Workspace, offered: ToolsManifest | None, redact: Redactor
 ) -> TreeDigests:
-    """What a session finds, before anything has run; what CLAUDE.md files import steers, too.
-
-    Raises:
-        WorkspaceError: The tree could not be listed.
-    """
+    """What a session finds, before anything has run; what CLAUDE.md files import steers, too."""
     tested = workspaces.tested_files(workspace)
     # By the rules of Claude Code itself, which see what is not committed, too.
     items = offered.items if offered else ()
@@ -198,9 +211,7 @@ async def steering_between(prepared: Prepared) -> tuple[SteeringChange, ...]:
 async def stored_of_both(prepared: Prepared) -> dict[str, StoredTrials]:
     """By suite, the trials of head and base that one developer has stored; a replay counts none.
 
-    Raises:
-        ZeldaError: There is no such commit, both sides have the same files, there can be no workspace, or the runs
-            cannot be listed.
+    Raises `ZeldaError` where a side cannot be had, both have the same files, or the runs cannot be listed.
     """
     head, base, suites, order = prepared.workspaces, prepared.base_workspaces, prepared.suites, prepared.order
     # Between the same files every difference is noise.
@@ -220,3 +231,192 @@ async def stored_of_both(prepared: Prepared) -> dict[str, StoredTrials]:
     wanted = [suite for suite in suites if any(name == suite.name for name, _ in pool.groups)]
     heads, bases = [await expected_fingerprints(prepared, wanted, side) for side in (head, base)]
     return {name: pool.of_laptop(name, bases[name], head, settings[name]) for name, head in heads.items()}
+
+
+async def read_changes(git: Git, before: str, after: str, folder: str, dirty: Iterable[str] = ()) -> ChangeSet:
+    """What differs between two commits that a repository has, and what the files of the second that steer draw in.
+
+    `folder` is the project's, from the top. Of files in `dirty`, nothing is known but that they differ, too.
+    """
+    listings = [await git.attempt("ls-tree", "-r", "-z", "--full-tree", commit) for commit in (before, after)]
+    if any(it.exit_code or it.truncated for it in listings):
+        return ChangeSet(problem=f"what changed since {before[:7]} could not be read")
+    olds, news = [{file.path: file for file in tree_files(it.stdout)} for it in listings]
+    raw = [(printable(path), olds.get(path), news.get(path)) for path in sorted({*olds, *news})]
+    raw, texts = [each for each in raw if each[1] != each[2]], _Texts(git)
+    await texts.load(it for path, *sides in raw if may_steer(path) for it in sides if it and _has_text(it))
+    changes = []
+    for path, old, new in raw:
+        was, now = [texts.of(side) if side else "" for side in (old, new)]
+        is_known = new and was is not None and now is not None
+        line = effects.first_difference((was or "").splitlines(), (now or "").splitlines()) if is_known else None
+        changes.append(FileChange(path, _side(path, old, texts), _side(path, new, texts), line))
+    dirty = [*dict.fromkeys(dirty)]
+    changes += [FileChange(path, FileText(kind="other"), FileText(kind="other")) for path in dirty]
+    if not changes:
+        return ChangeSet()
+    # What is gone was drawn in by those who still name it.
+    gone = [*(path for path, _, new in raw if new is None), *dirty]
+    reached = await _reach(texts, {printable(path): file for path, file in news.items()}, folder, gone)
+    return reached if reached.problem else replace(reached, files=tuple(changes))
+
+
+async def read_steering(
+    tested: TestedFiles, imported: Collection[str]
+) -> tuple[dict[str, Steers] | None, dict[TreeFile, str | None]]:
+    """How files of a tree steer, by path, and the texts of those that have one; `imported` are CLAUDE.md's imports."""
+    known, texts = {printable(file.path): file for file in tested.files}, _Texts(tested.git)
+    steers: dict[str, Steers] | None = None
+    reached, project = await _reach(texts, known, tested.folder), ProjectFiles(tested.folder)
+    if reached.problem is None:
+        steers = {file.path: "drawn" for file in tested.files if file.path in imported}
+        for path, file in known.items():
+            side = _side(path, file, texts)
+            if how := side and effects.how_it_steers(path, side, reached, project):
+                steers[file.path] = how
+    steering = [file for file in tested.files if file.path in (steers or ())]
+    await texts.load(filter(_has_text, steering))
+    return steers, {file: texts.of(file) for file in steering}
+
+
+def printable(path: str) -> str:
+    """As paths are spelled where they are compared: names need not be text."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+async def _reach(texts: "_Texts", files: Mapping[str, TreeFile], folder: str, gone: Iterable[str] = ()) -> ChangeSet:
+    """What files that steer lead to, or would if it were not gone."""
+    links = [path for path, file in files.items() if file.mode == LINK]
+    runners = [path for path in files if posixpath.basename(path) in RECIPES]
+    await texts.load(files[path] for path in (*links, *runners))
+    targets, recipes = [{path: texts.of(files[path]) or "" for path in paths} for paths in (links, runners)]
+    graph = Graph(RepositoryFiles(dict.fromkeys((*gone, *files)), targets, folder), recipes)
+    seen, places = set[str](), {path for path in files if graph.steers(path) and _has_text(files[path])}
+    needed = {path for path in places if path.endswith((".md", ".json"))}
+    # First all that is felt; then what is merely named, for who reads that.
+    for lead in (graph.followed, graph.named):
+        while waiting := {it for it in places if it in files and graph.tree.is_file(it)} - seen:
+            seen |= waiting
+            if len(seen) > MAX_FILES:
+                return ChangeSet(problem=f"more than {MAX_FILES:,} files steer, or are named by those that do")
+            await texts.load(files[path] for path in waiting)
+            found = {path: texts.of(files[path]) for path in sorted(waiting)}
+            if lost := [path for path, text in found.items() if text is None and path in needed]:
+                return ChangeSet(problem=f"{lost[0]} could not be read")
+            for path, text in found.items():
+                if text:
+                    graph.look_into(path, text)
+            places = {place for path in found for place in lead(path)}
+        places = {place for path in seen for place in graph.named(path)}
+    return ChangeSet((), *graph.found())
+
+
+def _has_text(file: TreeFile) -> bool:
+    return file.mode not in (LINK, SUBMODULE)
+
+
+def _side(path: str, file: TreeFile | None, texts: "_Texts") -> FileText | None:
+    if file is None:
+        return None
+    if not _has_text(file):
+        return FileText(kind="link" if file.mode == LINK else "submodule")
+    text = texts.of(file) if may_steer(path) else ""
+    return FileText(kind="other") if text is None else described(path, text)
+
+
+class _Texts:
+    """The texts of files as the scan reads them, whatever ends their lines; without what it would not read."""
+
+    def __init__(self, git: Git) -> None:
+        self._git, self._known = git, dict[str, str | None]()
+
+    def of(self, file: TreeFile) -> str | None:
+        return self._known.get(file.content)
+
+    async def load(self, files: Iterable[TreeFile]) -> None:
+        """Read those that are there and not too large."""
+        names = {file.content for file in files if file.mode != SUBMODULE} - self._known.keys()
+        self._known |= dict.fromkeys(names)
+        async with Objects(self._git) as objects:
+            found = await objects.read(names, MAX_FILE_BYTES)
+        for name, data in found.items():
+            if b"\0" not in data:
+                text = data.decode("utf-8", "replace").removeprefix("\ufeff")
+                self._known[name] = text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def project_files(loaded: LoadedProject, folder: str) -> ProjectFiles:
+    """Where a project has its files; `folder` is its own in the repository."""
+    # Spelled as the changes are, which are printed: names need not be text.
+    folder = "" if folder == "." else printable(folder)
+    return ProjectFiles(folder, posixpath.join(folder, CONFIG_FILE), posixpath.join(folder, loaded.config.test_dir))
+
+
+def evidence(
+    suites: Iterable[LoadedSuite], folder: str, trials: Sequence[RunResult], environ: Mapping[str, str]
+) -> list[SuiteEvidence]:
+    """Each suite with its files and its trials, and what it would run on today; of a project with this folder."""
+    platform, known = {"agentSdk": version("claude-agent-sdk"), "system": system_name(environ)}, []
+    for suite in suites:
+        it, prompt = suite.resolved, suite.provenance.get("prompt")
+        files = effects.own_places(it, folder, (it.file, *([prompt.file] if prompt and prompt.file else [])))
+        today = {**platform, names.EVALUATORS: digest(metrics.versions(it.metrics))}
+        known.append(SuiteEvidence(it, files, tuple(run for run in trials if run.suite == it.name), today))
+    return known
+
+
+async def changed_since(
+    ref: str,
+    loaded: LoadedProject,
+    suites: Sequence[LoadedSuite],
+    environ: Mapping[str, str],
+    redact: Redactor,
+    order: RunOrder,
+) -> tuple[SuiteChoice, ...]:
+    """Which suites the change since a commit can concern, by the trials that are stored here.
+
+    What counts is where the line of the tested commit left the branch, tag or commit `ref`. Raises `ConfigError` where
+    there is no repository or no such commit, and `WorkspaceError` where git fails.
+    """
+    with TemporaryDirectory(prefix="zelda-changes-") as name:
+        git = prepare(Path(name), environ, redact).within(loaded.root)
+        where = await git.attempt("rev-parse", "--show-prefix", "--show-toplevel")
+        if where.exit_code != 0:
+            message = f"{loaded.root} is in no git repository, so nobody knows what changed since {ascii(ref)[1:-1]}."
+            raise ConfigError(message, hint="Leave --changed-since out to run all suites.", code="NO_REPOSITORY")
+        prefix, top = map(os.fsdecode, where.stdout.split(b"\n")[:2])
+        project, ends = project_files(loaded, prefix.rstrip("/")), list[str]()
+        for revision in (ref, order.commit.ref if order.commit else "HEAD"):
+            commit = await read_commit(loaded.root, environ, revision)
+            if commit is None:
+                message = f"There is no commit {revision!a} in this repository."
+                hint = "Give a branch, a tag, a commit or HEAD~1; `git fetch` brings what only the server has."
+                raise ConfigError(message, hint=hint, code="UNKNOWN_COMMIT")
+            ends.append(commit.sha)
+        status, git = for_status(git, environ), git.within(Path(top))
+        base = await git.attempt("merge-base", *ends)
+        before, head = base.stdout.decode().strip() if base.exit_code == 0 else ends[0], ends[1]
+        # Files that are not as they were committed: suites and configuration are read as they lie there.
+        listing = (await status.attempt("status", "--porcelain", "-z", "-uall", "--no-renames")).stdout.split(b"\0")
+        paths = (printable(os.fsdecode(entry[3:])) for entry in listing if entry)
+        own = (project.config, f"{project.test_dir}/")
+        dirty = [path for path in paths if order.working_tree or path == own[0] or path.startswith(own[1])]
+        changes = await read_changes(git, before, head, project.folder, dirty)
+        trials = list[RunResult]()
+        with suppress(StorageError):
+            trials = newest_results(ResultStore(loaded.results_dir), {it.resolved.name: MAX_TRIALS for it in suites})
+        known = evidence(suites, project.folder, trials, environ)
+        # Trials tell of the commit that is compared with, if none of what they felt has changed up to it. What was not
+        # committed, nobody knows later.
+        lasting, later = list[SuiteEvidence](), dict[str, ChangeSet]()
+        for suite in known:
+            kept = []
+            for run in suite.trials:
+                tested = run.source.commit if run.source and run.source.parent is None else None
+                if tested and tested not in later and len(later) < MAX_COMMITS:
+                    later[tested] = await read_changes(git, tested, before, project.folder)
+                since, one = later.get(tested or ""), replace(suite, trials=(run,))
+                if since and not choose(since, [one], project, min_trials=1)[0].runs:
+                    kept.append(run)
+            lasting.append(replace(suite, trials=tuple(kept)))
+        return choose(changes, lasting, project)

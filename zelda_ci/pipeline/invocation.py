@@ -2,32 +2,34 @@
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Self
 
 from zelda_ci.compare.shards import trial_seconds
+from zelda_ci.config.document import DEFAULT, Origin
 from zelda_ci.config.environment import EnvironmentSettings, accepted_isolation
-from zelda_ci.config.merge import DEFAULT, LoadedSuite, Origin
 from zelda_ci.config.own_files import OwnFiles
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import select
+from zelda_ci.config.suite_file import LoadedSuite
 from zelda_ci.domain.run import StoredTrials
 from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
+from zelda_ci.domain.trials import TrialPlan, plan_of
 from zelda_ci.domain.workspace import SettingFinding
 from zelda_ci.errors import ConfigError, ExecutionError, StorageError
 from zelda_ci.execution import launch
 from zelda_ci.files.secret_files import FoundSecrets, find_secrets
 from zelda_ci.overrides import Overrides, apply, read
 from zelda_ci.redact import Redactor
-from zelda_ci.sandbox import daemons, levels
+from zelda_ci.sandbox import levels
 from zelda_ci.sandbox.confine import Isolation
 from zelda_ci.sandbox.readable_paths import NARROW, PrivateFolders, refusals
 from zelda_ci.storage.result_store import ResultStore
-from zelda_ci.survey import project_kind
+from zelda_ci.survey import folder
 from zelda_ci.workspace.environment import search_path
 from zelda_ci.workspace.source import BaseOrder
 from zelda_ci.workspace.units import Variant
@@ -83,6 +85,11 @@ class RunOrder:
     elsewhere: Sequence[str] = ()
     """Suites that other machines run, and that are compared together with these."""
 
+    def compares(self, suites: Iterable[ResolvedSuite]) -> bool:
+        """Whether a base runs beside suites: who names one means it, elsewhere fixed numbers have stored trials."""
+        has_plan = any(isinstance(plan_of(suite.trials), TrialPlan) for suite in suites)
+        return self.against is not None and (self.needs_base or has_plan)
+
 
 class Prepared:
     """An order on one project, with what it needs. All of it raises `ConfigError` where the order cannot be used."""
@@ -92,9 +99,8 @@ class Prepared:
         self.environ, self.replayed = settings.environ, order.replay is not None
         self._is_unsafe = order.unsafe or settings.unsafe
         self.store = ResultStore(loaded.results_dir)
-        self.given = order.overrides.above(given_by(settings))
+        self.given = order.overrides.above(read("variable", settings.environ.get))
         self.known_secrets: dict[frozenset[str], FoundSecrets] = {}
-        self._variants: dict[Variant, Workspaces] = {}
 
     def ordering(self, order: RunOrder) -> Self:
         """The same with another order."""
@@ -142,7 +148,7 @@ class Prepared:
             levels.probe(self.environ, cli),
             unsafe=self._is_unsafe,
             programs=[cli] if cli else [],
-            sockets=daemons.container_sockets(self.environ),
+            sockets=levels.container_sockets(self.environ),
         )
         for suite in self.suites:
             isolation.of(suite)
@@ -188,11 +194,10 @@ class Prepared:
         """Where the files of the base are run, beside the tested ones."""
         return self._whole if self.order.variant else self._workspaces_of(self.order.against)
 
-    def workspaces_with(self, variant: Variant) -> Workspaces:
+    @cached_property
+    def workspaces_with(self) -> Callable[[Variant], Workspaces]:
         """Where the tested files are run with something changed."""
-        if variant not in self._variants:
-            self._variants[variant] = self.workspaces.varied(variant)
-        return self._variants[variant]
+        return cache(self.workspaces.varied)
 
     def _workspaces_of(self, commit: BaseOrder | None, *, working_tree: bool = False) -> Workspaces:
         return Workspaces(
@@ -222,16 +227,10 @@ class Prepared:
                 )
 
 
-def given_by(settings: EnvironmentSettings) -> Overrides:
-    """What variables of the environment set above the suites."""
-    return read("variable", settings.environ.get)
-
-
 def settled(root: Path, suites: Sequence[LoadedSuite], environ: Mapping[str, str]) -> list[LoadedSuite]:
     """The suites as they run here, with the setup that the project's lock file suggests where they name none.
 
-    Raises:
-        ConfigError: A suite names a folder of this machine that no run may read, or that is not there.
+    Raises `ConfigError` where one names a folder of this machine that no run may read, or that is not there.
     """
     private, problems = PrivateFolders.of(root, root, environ), []
     for suite in suites:
@@ -242,7 +241,7 @@ def settled(root: Path, suites: Sequence[LoadedSuite], environ: Mapping[str, str
         raise ConfigError("\n".join(dict.fromkeys(problems)), hint=NARROW, code="READ_PATH_REFUSED")
     if all(suite.provenance.get(SETUP, DEFAULT) != DEFAULT for suite in suites):
         return list(suites)
-    *_, kinds = project_kind.look(Path(os.path.realpath(root)))
+    *_, kinds = folder.look(Path(os.path.realpath(root)))
     path = search_path(environ.get("PATH", os.defpath), root)
     # Without a lock file nobody knows what would be installed: that is for people to decide.
     usable = (kind for kind in kinds if kind.setup and kind.lock and shutil.which(kind.program, path=path))

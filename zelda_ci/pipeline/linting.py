@@ -15,11 +15,10 @@ from zelda_ci.config.init import scalar, seen_from
 from zelda_ci.config.messages import Rejected, nearest
 from zelda_ci.config.source import TOP, Steps, read
 from zelda_ci.domain.check import LintFinding, LintReport
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, EfficiencyDetails, FulfillmentDetails
 from zelda_ci.domain.kinds import KINDS, ItemKind, server
 from zelda_ci.domain.manifest import ToolsManifest
-from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.run import EvalContext, RunResult
 from zelda_ci.domain.session import ApiUsage, SessionTranscript
 from zelda_ci.domain.suite import ResolvedSuite, SuiteCheck
 from zelda_ci.domain.workspace import Changes

@@ -1,7 +1,4 @@
-"""Which trials run next, and what they cost by those that are stored.
-
-A fixed number, or two arms side by side until every suite is decided or the money is gone.
-"""
+"""Which trials run next, a fixed number or side by side, and what they cost by those that are stored."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,11 +10,21 @@ from statistics import median
 from zelda_ci.compare import schedule
 from zelda_ci.compare.schedule import SuiteTrials, Wanted
 from zelda_ci.compare.sides import RunMetrics
-from zelda_ci.domain.arms import Forecast, MoreTrials, SuiteArms, SuiteForecast, TrialPrice
 from zelda_ci.domain.outcome import at_a_glance
 from zelda_ci.domain.run import RunResult, StoredTrials
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.trials import DoneReason, Side, TrialPlan, plan_of, trials_alone
+from zelda_ci.domain.trials import (
+    DoneReason,
+    Forecast,
+    MoreTrials,
+    Side,
+    SuiteArms,
+    SuiteForecast,
+    TrialPlan,
+    TrialPrice,
+    plan_of,
+    trials_alone,
+)
 from zelda_ci.errors import StorageError
 from zelda_ci.events import Emit
 from zelda_ci.storage.result_store import ResultStore
@@ -129,15 +136,12 @@ def forecast(
     budget_usd: float | None = None,
     stored: Mapping[str, StoredTrials] | None = None,
 ) -> Forecast:
-    """The plan: of each suite the fewest and the most sessions, and what they cost by the known prices.
+    """The plan: of each suite the fewest and the most sessions beside stored ones, and what they cost by known prices.
 
-    As many `sides` run as often as it takes to compare them: both, the head alone, or none. Stored trials, by suite,
-    need not be run again.
+    As many `sides` run as often as it takes to compare them: both, the head alone, or none.
     """
-    if sides:
-        rows = schedule.trials_to_come(states(suites, stored or {}, has_base=sides > 1))
-    else:
-        rows = {suite.name: (trials_alone(suite.trials),) * 2 for suite in suites}
+    rows = {suite.name: (trials_alone(suite.trials),) * 2 for suite in suites}
+    rows |= schedule.trials_to_come(states(suites, stored or {}, has_base=sides > 1)) if sides else {}
     limits = {suite.name: suite.execution.max_cost_usd for suite in suites}
     found = (
         SuiteForecast(suite=name, fewest=fewest, most=most, price=known.get(name), limit_usd=limits[name])
@@ -146,7 +150,7 @@ def forecast(
     return Forecast(suites=tuple(found), budget_usd=budget(suites, budget_usd))
 
 
-def budget(suites: Iterable[ResolvedSuite], given: float | None) -> float | None:
+def budget(suites: Iterable[ResolvedSuite], given: float | None = None) -> float | None:
     """Of the whole invocation: what was asked for, which may be nothing at all; else the smallest of the suites."""
     plans = (plan_of(suite.trials) for suite in suites)
     named = [plan.budget_usd for plan in plans if isinstance(plan, TrialPlan) and plan.budget_usd is not None]
@@ -193,9 +197,8 @@ class Rounds:
     """The trials that run next, asked for whenever one is over.
 
     Where nothing is compared (`sides` is 0), each suite has a fixed number. Otherwise the schedule is asked about each
-    suite whose round is over, whatever the others do: suites are decided by themselves. A suite whose next look the
-    budget does not allow gets no further trial. Suites that another machine runs (`elsewhere`) are compared together
-    with these: each has its share of the error.
+    suite whose round is over, whatever the others do. One whose next look the budget does not allow gets no further
+    trial. Suites that another machine runs (`elsewhere`) are compared with these: each has its share of the error.
     """
 
     def __init__(
@@ -210,8 +213,7 @@ class Rounds:
     ) -> None:
         own, self._elsewhere = (states(each, stored, has_base=sides > 1) for each in (suites, elsewhere))
         self._arms = {suite.name: _Arms(suite, state) for suite, state in zip(suites, own, strict=True)}
-        self._has_looked_over_all = False
-        self._emit, self._budget, self._is_compared = emit, budget, sides > 0
+        self._emit, self._budget, self._is_compared, self._has_looked_over_all = emit, budget, sides > 0, False
         self._fixed: Sequence[PlannedRun] = [
             PlannedRun(suite, trial, label_of(suite.name, trial) if trials_alone(suite.trials) > 1 else suite.name)
             for suite in suites
@@ -281,22 +283,15 @@ class Rounds:
 
     def _start(self, arms: _Arms, wanted: Sequence[Wanted]) -> None:
         """Note that the trials of a suite begin, and say so where it has had some."""
-        looks, head = [trial.look for trial in wanted if trial.suite == arms.suite.name], arms.state.head
-        arms.under_way = len(looks)
+        name, head = arms.suite.name, arms.state.head
+        trials = [trial for trial in wanted if trial.suite == name]
+        arms.under_way = len(trials)
         if arms.made or arms.reason:
-            arms.goes_on = True
-            sides = Counter(trial.side for trial in wanted if trial.suite == arms.suite.name)
+            arms.goes_on, sides = True, Counter(trial.side for trial in trials)
             judged = Counter(name for trial in head for name in trial.outcomes)
-            more = MoreTrials(
-                suite=arms.suite.name,
-                head=sides[Side.HEAD],
-                base=sides[Side.BASE],
-                made=len(head),
-                look=looks[0],
-                looks=len(arms.state.looks),
-                missed=tuple((name, count, judged[name]) for name, count in arms.missed.most_common()),
-            )
-            self._emit(more)
+            missed = tuple((name, count, judged[name]) for name, count in arms.missed.most_common())
+            looks = trials[0].look, len(arms.state.looks)
+            self._emit(MoreTrials(name, sides[Side.HEAD], sides[Side.BASE], len(head), *looks, missed))
 
     def _run(self, trial: Wanted) -> PlannedRun:
         arms, label = self._arms[trial.suite], label_of(trial.suite, trial.number, trial.side)
@@ -317,10 +312,7 @@ class Rounds:
             self._emit(arms.summary(reason))
 
     def ends(self) -> tuple[SuiteArms, ...]:
-        """How far each suite came; one that nothing ended was interrupted.
-
-        Where nothing is compared, only suites of which not all was begun: of the others everybody knows.
-        """
+        """How far each suite came; where nothing is compared, only those of which not all was begun."""
         compared = self._arms if self._is_compared else {}
         reasons = {name: arms.reason or DoneReason.INTERRUPTED for name, arms in compared.items()}
         reasons |= dict.fromkeys(self._budget.skipped, self._budget.reason)

@@ -4,25 +4,27 @@ import platform
 import uuid
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from time import monotonic
 
 import anyio
 import anyio.to_thread
+import orjson
 
 from zelda_ci import __version__
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.manifest import ToolsManifest
-from zelda_ci.domain.run import Failure, RunResult, Versions
+from zelda_ci.domain.run import EvalContext, Failure, RunResult, Versions
 from zelda_ci.domain.session import SessionRecord, SessionStatus
+from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import Side
 from zelda_ci.domain.workspace import Changes, IsolationReport, SettingFinding, Workspace
 from zelda_ci.errors import ExecutionError, ZeldaError
 from zelda_ci.events import Phase, PhaseStarted, RunFinished, RunStarted, SessionProgressed, Warned
 from zelda_ci.execution import claude_code
 from zelda_ci.execution.doctor import refusals
-from zelda_ci.execution.launch import SessionRequest
+from zelda_ci.execution.launch import Pins, SessionRequest
 from zelda_ci.execution.manifest.loading import note_listings, resolve_loaded
 from zelda_ci.execution.manifest.pins import find_pins
 from zelda_ci.execution.manifest.scan import memory_lines, scan
@@ -31,12 +33,11 @@ from zelda_ci.metrics.functional_correctness import check_usable, ending
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.policy import Allowed
 from zelda_ci.model_proxy.rate_limits import MAX_WAIT_SECONDS, RateLimitWait
-from zelda_ci.pipeline.evaluation import evaluate, update_isolation
+from zelda_ci.pipeline.evaluation import Tools, evaluate, update_isolation
 from zelda_ci.pipeline.fingerprints import TreeDigests, fingerprint_of, tree_digests
 from zelda_ci.pipeline.planning import PlannedRun
-from zelda_ci.pipeline.tools import Tools
-from zelda_ci.storage.images import IMAGES, ImageFolder
-from zelda_ci.storage.result_store import RunState
+from zelda_ci.storage import codec
+from zelda_ci.storage.result_store import IMAGES, MANIFEST, STEERING, ImageFolder, RunState
 
 VERSIONS = Versions(zelda=__version__, agent_sdk=version("claude-agent-sdk"), python=platform.python_version())
 
@@ -50,6 +51,13 @@ INTERRUPTED = "The run was stopped before it was over (Ctrl+C, or a signal)."
 
 # Only there can what a session starts look into the processes that hold its token, Zelda's own included.
 FORGEABLE = "At level none a hostile session can forge what is recorded of it."
+
+
+def session_request(suite: ResolvedSuite, place: Workspace, meter: Meter, pins: Pins) -> SessionRequest:
+    """The request of a suite's session in a workspace."""
+    # Where the sandbox has no network, its own name of the proxy's socket.
+    socket = place.confinement.socket if suite.isolation.network.session == "none" else None
+    return SessionRequest(str(uuid.uuid4()), suite.prompt, place, suite.execution, meter, pins, socket)
 
 
 class SuiteRun:
@@ -90,11 +98,10 @@ class SuiteRun:
                 await self._store()
 
     def _begin(self) -> RunState:
-        now = datetime.now(UTC)
-        folder = self.tools.prepared.store.begin(self.suite.name, now)
+        now, prepared = datetime.now(UTC), self.tools.prepared
+        folder = prepared.store.begin(self.suite.name, now)
         self.run_id = folder.run_id
-        of_head = self.tools.prepared.order.variant if self.planned.side is Side.HEAD else None
-        variant = self.planned.variant or of_head
+        variant = self.planned.variant or (prepared.order.variant if self.planned.side is Side.HEAD else None)
         provisional = RunResult(
             run_id=folder.run_id,
             batch_id=self.batch_id,
@@ -109,7 +116,7 @@ class SuiteRun:
             finished_at=now,
             versions=VERSIONS,
             config=self.suite.redacted(self.redact),
-            replayed=self.tools.prepared.replayed,
+            replayed=prepared.replayed,
         )
         folder.announce(provisional)
         return RunState(folder, provisional, self.redact)
@@ -124,22 +131,22 @@ class SuiteRun:
         self.state.update(isolation=report)
         try:
             self.offered = await anyio.to_thread.run_sync(scan, workspace.root, workspace.path, self.redact, refusals)
-        except OSError as exc:
-            # That costs one metric.
+        except OSError as exc:  # that costs one metric
             self.emit(Warned(f"what the project offers the session is not known: {exc}", self.run_id))
         else:
             # No session of the run has what Claude Code refuses of the project's settings files.
             whole, found = self.redact("the whole file"), self.offered.refused
             refused = (SettingFinding(file=it.file, setting=it.key or whole, effect=it.effect) for it in found)
             update_isolation(self.state, refused)
-            await anyio.to_thread.run_sync(self.state.folder.keep_manifest, self.offered)
+            await anyio.to_thread.run_sync(self.state.folder.keep, MANIFEST, codec.encode(self.offered, indent=2))
         self.tree = await tree_digests(self.tools.workspaces, workspace, self.offered, self.redact)
-        await anyio.to_thread.run_sync(self.state.folder.keep_steering, self.tree.lines)
+        await anyio.to_thread.run_sync(self.state.folder.keep, STEERING, orjson.dumps(self.tree.lines))
 
     async def _work(self, workspace: Workspace) -> None:
         try:
             try:
-                await self._set_up(workspace)
+                if self.suite.setup_command is not None:
+                    await self._set_up(workspace)
                 with self._phase(Phase.SESSION):
                     await self._run_session(workspace)
             except ZeldaError as exc:
@@ -179,18 +186,8 @@ class SuiteRun:
 
             meter.ends_at_call = suite.kind == "routing"
             meter.context.expected = await anyio.to_thread.run_sync(memory_lines, workspace, redact)
-            # Where the sandbox has no network, its own name of the proxy's socket.
-            socket = workspace.confinement.socket if suite.isolation.network.session == "none" else None
-            request = SessionRequest(
-                session_id=str(uuid.uuid4()),
-                prompt=suite.prompt,
-                workspace=workspace,
-                execution=suite.execution,
-                meter=meter,
-                pins=pins,
-                socket=socket,
-                keep_image=ImageFolder(state.folder.path, redact).keep if suite.judge.images else None,
-            )
+            keep_image = ImageFolder(state.folder.path, redact).keep if suite.judge.images else None
+            request = replace(session_request(suite, workspace, meter, pins), keep_image=keep_image)
             try:
                 self._end_session(await claude_code.run_session(request, on_record, redact), meter)
             finally:
@@ -201,7 +198,7 @@ class SuiteRun:
         if self.offered:
             # What Claude Code withheld from the model, no session could use.
             self.offered = note_listings(self.offered, tuple(meter.context.listings), meter.context.tools, redact)
-            await anyio.to_thread.run_sync(state.folder.keep_manifest, self.offered)
+            await anyio.to_thread.run_sync(self.state.folder.keep, MANIFEST, codec.encode(self.offered, indent=2))
         # A session that was ended for what it took of the machine looks like a crash of the CLI otherwise.
         if limit := tools.workspaces.limit(workspace):
             self.emit(Warned(f"the session reached a bound: {limit}", self.run_id))
@@ -230,8 +227,6 @@ class SuiteRun:
         self.state.update(status=status, failure=failure)
 
     async def _set_up(self, workspace: Workspace) -> None:
-        if self.suite.setup_command is None:
-            return
         with self._phase(Phase.SETUP):
             done = await self.tools.commands.set_up(workspace, self.suite)
         self.state.update(setup=done.in_brief(self.redact))

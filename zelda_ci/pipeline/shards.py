@@ -1,14 +1,13 @@
 """A run that several machines share: the plan of who runs what, the part that each hands in, and all parts as one run.
 
-A part is an archive with the results of a shard and the files of its runs. Whoever reads one trusts nothing in it: it
-may have been made by anybody who can store a file beside it.
+A part is an archive with a shard's results and the files of its runs, which anybody may have made: nobody trusts it.
 """
 
 import hashlib
 import os
 import re
 import shutil
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -17,21 +16,11 @@ from pathlib import Path
 from typing import IO, Final
 
 from zelda_ci import __version__
-from zelda_ci.compare.shards import (
-    budget_of,
-    deal,
-    difference,
-    digest_of,
-    digest_of_trials,
-    expected_to_take,
-    loads_of,
-    longest_suite,
-)
+from zelda_ci.compare import shards as dealing
 from zelda_ci.domain.numbers import some_of
-from zelda_ci.domain.run import BatchResult, RunResult, StoredTrials
-from zelda_ci.domain.shards import PlannedSuite, ShardOf, ShardPart, ShardPlan
+from zelda_ci.domain.run import BatchResult, PlannedSuite, RunResult, ShardOf, ShardPart, ShardPlan, StoredTrials
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.trials import Side, TrialPlan, plan_of
+from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ArtifactError, StorageError
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import storage_errors, write_whole
@@ -39,23 +28,15 @@ from zelda_ci.github.archives import MemberReader, packed
 from zelda_ci.pipeline import planning
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.storage import codec, result_store
-from zelda_ci.storage.images import FILE_NAME, IMAGES, image_files
-from zelda_ci.storage.result_store import RUNS
+from zelda_ci.storage.result_store import FILE_NAME, IMAGES, RUNS, image_files
 
-PART = "zelda-shard.json"
-RESULTS = "zelda-results.json"
-FOLDER = "shards"
-
+PART, RESULTS, FOLDER = "zelda-shard.json", "zelda-results.json", "shards"
 LOGS = map(result_store.log_name, ("setup", "setup-again", "build", "test"))
 FILES = (result_store.TRANSCRIPT, result_store.PATCH, result_store.MANIFEST, result_store.STEERING, *LOGS)
 
-MAX_ARCHIVE_BYTES = 512 << 20
-MAX_MEMBER_BYTES = 256 << 20
-MAX_MEMBERS = 50_000
+MAX_ARCHIVE_BYTES, MAX_MEMBER_BYTES, MAX_MEMBERS = 512 << 20, 256 << 20, 50_000
 LIMITS: Final = {"max_member_bytes": MAX_MEMBER_BYTES, "max_total_bytes": 2 * MAX_MEMBER_BYTES}
-
 MAX_NAMED = 10
-
 # What is taken from an archive for the folder of a run.
 _MEMBER = re.compile(rf"{RUNS}/(?P<run>[^/]+)/(?P<name>{'|'.join(map(re.escape, FILES))}|{IMAGES}/{FILE_NAME.pattern})")
 
@@ -71,49 +52,38 @@ def make_plan(
 ) -> ShardPlan:
     """Plan who runs what; the same facts make the same plan.
 
-    The suites are all that run, as results hold them; the seconds are those of a trial of each, as far as known. There
-    may be fewer shards where that is the most of them, so that none has nothing to do.
+    The suites are all that run, as results hold them; the seconds those of a trial of each, as far as known. Where the
+    shards are the most, there are no more than have something to do.
     """
-    # What runs as often as it takes to compare both sides, as `Batch` does it.
-    is_compared = order.needs_base or any(isinstance(plan_of(suite.trials), TrialPlan) for suite in suites)
-    sides = 2 if order.against and is_compared else 0
-    budget = None if order.replay else order.budget_usd
+    sides, budget = 2 if order.compares(suites) else 0, None if order.replay else order.budget_usd
     forecast = planning.forecast(suites, {}, sides=sides, budget_usd=budget, stored=order.stored)
-    fewest = {row.suite: row.fewest for row in forecast.suites}
-    trials = {suite.name: fewest.get(suite.name, 0) for suite in suites}
-    expected = expected_to_take(seconds, trials)
-    if at_most:
-        shards = min(shards, max(1, sum(count > 0 for count in trials.values())))
-    dealt = deal(expected, shards)
-    return ShardPlan(
-        zelda=__version__,
-        commit=commit,
-        shards=shards,
-        budget_usd=forecast.budget_usd,
-        suites=tuple(
-            PlannedSuite(
-                name=suite.name,
-                shard=dealt[suite.name],
-                trials=trials[suite.name],
-                seconds=expected[suite.name],
-                settings=digest_of(suite),
-                stored=digest_of_trials(order.stored.get(suite.name, StoredTrials()).all),
-            )
-            for suite in suites
-        ),
+    trials = dict.fromkeys((suite.name for suite in suites), 0) | {row.suite: row.fewest for row in forecast.suites}
+    expected = dealing.expected_to_take(seconds, trials)
+    shards = min(shards, max(1, sum(count > 0 for count in trials.values()))) if at_most else shards
+    dealt = dealing.deal(expected, shards)
+    planned = (
+        PlannedSuite(
+            name=suite.name,
+            shard=dealt[suite.name],
+            trials=trials[suite.name],
+            seconds=expected[suite.name],
+            settings=dealing.digest_of(suite),
+            stored=dealing.digest_of_trials(order.stored.get(suite.name, StoredTrials()).all),
+        )
+        for suite in suites
     )
+    money = forecast.budget_usd
+    return ShardPlan(zelda=__version__, commit=commit, shards=shards, budget_usd=money, suites=tuple(planned))
 
 
 def describe(plan: ShardPlan) -> list[str]:
     """The plan for people: a sentence for each shard, and a warning where one suite bounds the whole."""
-    loads, lines = loads_of(plan), []
+    loads, lines = dealing.loads_of(plan), []
     for number, load in enumerate(loads, start=1):
-        budget = budget_of(plan, number)
+        budget, what = dealing.budget_of(plan, number), f"{_names(plan, number)}, about {load:.0f} s of sessions"
         at_most = "" if budget is None else f", at most ${budget:.2f}"
-        lines.append(
-            f"Shard {number} of {plan.shards}: {_names(plan, number)}, about {load:.0f} s of sessions{at_most}."
-        )
-    if longest := longest_suite(plan):
+        lines.append(f"Shard {number} of {plan.shards}: {what}{at_most}.")
+    if longest := dealing.longest_suite(plan):
         lines.append(
             f"{longest.name} alone takes about {longest.seconds:.0f} s of {sum(loads):.0f} s, and a suite is never "
             "split: more shards make the run no shorter. Give that shard more jobs, or split the suite."
@@ -127,20 +97,17 @@ def _names(plan: ShardPlan, shard: int) -> str:
 
 def order_of(order: RunOrder, plan: ShardPlan, shard: int) -> RunOrder:
     """What a shard runs, of what was ordered as a whole."""
-    own = plan.names_of(shard)
-    others = [suite.name for suite in plan.suites if suite.shard != shard]
-    return replace(order, names=own, tags=(), elsewhere=others, budget_usd=budget_of(plan, shard))
+    others, budget = [it.name for it in plan.suites if it.shard != shard], dealing.budget_of(plan, shard)
+    return replace(order, names=plan.names_of(shard), tags=(), elsewhere=others, budget_usd=budget)
 
 
 @dataclass(frozen=True)
 class PartFile:
-    """A part that was read, nothing of it believed yet but its form."""
+    """A part that was read, nothing of it believed yet but its form; messages call it by its name."""
 
     name: str
-    """Its name in messages."""
     archive: MemberReader
     said: ShardPart
-    """What it says of itself."""
     batch: BatchResult
 
     @property
@@ -170,19 +137,14 @@ def part_members(
 
 def write_part(part: ShardPart, batch: BatchResult, results_dir: Path) -> Path:
     """Write a part as a file; returns where it is."""
-    stem = ShardOf(number=part.shard, shards=part.plan.shards).file_stem
-    target = results_dir / FOLDER / f"zelda-{stem}.zip"
+    target = results_dir / FOLDER / f"zelda-{ShardOf(number=part.shard, shards=part.plan.shards).file_stem}.zip"
     with packed(part_members(part, batch, results_dir, with_files=True)) as archive:
         write_whole(target, iter(partial(archive.read, 1 << 20), b""), durable=False)
     return target
 
 
 def read_part(file: IO[bytes], name: str) -> PartFile:
-    """Read what a part says of itself, and its results; the file stays open for the files of its runs.
-
-    Raises:
-        StorageError: It is no part, or damaged.
-    """
+    """Read what a part says of itself, and its results; the file stays open for the files of its runs."""
     with _damages(name):
         archive = MemberReader(file, max_members=MAX_MEMBERS)
         found = archive.read({PART, RESULTS}, **LIMITS)
@@ -225,8 +187,7 @@ RUN_AGAIN = "Run that shard again (on GitHub: Re-run failed jobs), then merge ag
 def check_parts(parts: Sequence[PartFile], pinned: ShardPlan | None = None) -> tuple[PartFile, ...]:
     """One part of each shard, in their order, by the plan that was made for all, or the one that most of them have.
 
-    Raises:
-        StorageError: A part is missing, doubled or foreign, or not what its shard was to run. All of it is named.
+    Raises `StorageError` with every part that is missing, doubled or foreign, or not what its shard was to run.
     """
     if not parts and pinned is None:
         hint = "Name the folder with the files zelda-shard-*.zip."
@@ -234,7 +195,7 @@ def check_parts(parts: Sequence[PartFile], pinned: ShardPlan | None = None) -> t
     plans = [part.said.plan for part in parts]
     plan = pinned or max(plans, key=plans.count)
     others = [part for part in parts if part.said.plan != plan]
-    problems = [f"{part.name} is of another plan. {difference(plan, part.said.plan)}" for part in others]
+    problems = [f"{part.name} is of another plan. {dealing.difference(plan, part.said.plan)}" for part in others]
     chosen = []
     for number in range(1, plan.shards + 1) if plan.suites or not pinned else ():
         found = [part for part in parts if part.said.plan == plan and part.said.shard == number]
@@ -248,11 +209,10 @@ def check_parts(parts: Sequence[PartFile], pinned: ShardPlan | None = None) -> t
             problems += [f"{found[0].name}: {why}" for why in _objections(found[0], plan)]
             chosen += found
     # One machine may have had the base, and another not: what they ran is not one comparison.
-    bases: dict[str, list[str]] = {}
+    bases = defaultdict[str, list[str]](list)
     for part in chosen:
         if part.batch.base or part.batch.runs:
-            commit = part.batch.base.commit if part.batch.base else None
-            bases.setdefault(commit[:12] if commit else "none", []).append(part.name)
+            bases[((part.batch.base and part.batch.base.commit) or "none")[:12]].append(part.name)
     if len(bases) > 1:
         said = "; ".join(f"{commit} in {', '.join(names)}" for commit, names in bases.items())
         problems.append(f"The shards ran beside different bases: {said}. Run those again that had none.")
@@ -274,7 +234,9 @@ def _objections(part: PartFile, plan: ShardPlan) -> Iterator[str]:
         return
     if len({(run.suite, run.side, run.trial) for run in part.runs}) != len(part.runs):
         yield "it holds a trial twice"
-    if wrong := [run.run_id for run in (*part.runs, *earlier) if digest_of(run.config) != own[run.suite].settings]:
+    if wrong := [
+        run.run_id for run in (*part.runs, *earlier) if dealing.digest_of(run.config) != own[run.suite].settings
+    ]:
         yield f"{wrong[0]} ran with other settings than planned"
     commits = {Side.HEAD: plan.commit, Side.BASE: batch.base.commit if batch.base else None}
     # What could not even be copied knows no commit.
@@ -287,14 +249,9 @@ def _objections(part: PartFile, plan: ShardPlan) -> Iterator[str]:
 
 
 def import_parts(parts: Sequence[PartFile], results_dir: Path) -> BatchResult:
-    """The results of checked parts as those of one invocation, stored as if they were made here, in the plan's order.
-
-    Raises:
-        StorageError: There was no room or no permission, a part is damaged, or runs have the name of others.
-    """
+    """The results of checked parts as those of one invocation, in the plan's order, stored as if made here."""
     plan, batches = parts[0].said.plan, [part.batch for part in parts]
-    places = {suite.name: place for place, suite in enumerate(plan.suites)}
-    name = merged_id(batches)
+    places, name = {suite.name: place for place, suite in enumerate(plan.suites)}, merged_id(batches)
     own = (run.replace(batch_id=name) for part in parts for run in part.runs)
     runs = sorted(own, key=lambda run: (places[run.suite], run.trial))
     batch = BatchResult(
@@ -329,10 +286,9 @@ def merged_id(batches: Sequence[BatchResult]) -> str:
 
 def _store_runs(part: PartFile, batch_id: str, results_dir: Path) -> None:
     """Store the runs of a part with their files, as those of the merged batch."""
-    members: dict[str, dict[str, str]] = {}
-    for path in part.archive.names:
-        if found := _MEMBER.fullmatch(path):
-            members.setdefault(found["run"], {})[path] = found["name"]
+    members = defaultdict[str, dict[str, str]](dict)
+    for found in filter(None, map(_MEMBER.fullmatch, part.archive.names)):
+        members[found["run"]][found[0]] = found["name"]
     for run in part.runs:
         folder, result = results_dir / RUNS / run.run_id, codec.encode(run.replace(batch_id=batch_id), indent=2)
         # One at a time: two that merge the same parts make the same drafts.
@@ -348,7 +304,7 @@ def _store_runs(part: PartFile, batch_id: str, results_dir: Path) -> None:
                 write_whole(folder / result_store.RESULT, [result], durable=False)
                 continue
             # It appears whole: half of a run would be taken for one that is under way for ever.
-            draft, names = results_dir / FOLDER / f"{run.run_id}.draft", members.get(run.run_id, {})
+            draft, names = results_dir / FOLDER / f"{run.run_id}.draft", members[run.run_id]
             with _damages(part.name):
                 files = {names[path]: data for path, data in part.archive.read(names, **LIMITS).items()}
             with storage_errors(draft):

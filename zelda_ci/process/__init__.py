@@ -11,7 +11,7 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import anyio
 from anyio.abc import Process
@@ -22,15 +22,13 @@ from zelda_ci.redact import Redactor, SafeText, joined
 Sink = Callable[[bytes], bool]
 
 CHUNK = 1 << 16
-
 # Characters dropped on each side of a gap: longer than any secret that the gap could have cut in two.
 SEAM = 8192
-
 # From SIGTERM to SIGKILL: longer than the supervisor needs to end a whole run.
 TERM_GRACE_SECONDS = 10.0
-
 # How long output may still come after the end, from a grandchild that kept the pipe open.
 DRAIN_SECONDS = 1.0
+NOTHING: Mapping[str, str] = {}
 
 # Status of a start, as a supervisor writes it into a file: its own process id, the word that the program has begun, the
 # program's exit code, each once it is known. An exit code cannot tell: a program may end with any number, 125 included,
@@ -43,10 +41,8 @@ class OutputBuffer:
     """Head and tail of a stream of any length: all of it up to `max_bytes` and twice the seam."""
 
     def __init__(self, max_bytes: int) -> None:
-        self.total = 0
-        self._room = max_bytes // 2 + SEAM
-        self._head = bytearray()
-        self._tail = bytearray()
+        self.total, self._room = 0, max_bytes // 2 + SEAM
+        self._head, self._tail = bytearray(), bytearray()
 
     def feed(self, chunk: bytes) -> bool:
         """Take all, keep the ends."""
@@ -65,10 +61,8 @@ class OutputBuffer:
         return (head + tail,) if self.total <= 2 * self._room else (head, tail)
 
     def text(self, redact: Redactor, max_bytes: int) -> tuple[SafeText, bool]:
-        """Return the masked text of the stream, and whether something of its middle is left out.
-
-        At a gap, the edges go: they may hold half of a secret, which no mask knows.
-        """
+        """Return the masked text of the stream, and whether something of its middle is left out."""
+        # At a gap, the edges go: they may hold half of a secret, which no mask knows.
         kept, half = b"".join(self.pieces()), max_bytes // 2 + SEAM
         if self.total <= min(2 * half, len(kept)):
             return redact(kept.decode("utf-8", "replace")), False
@@ -89,44 +83,21 @@ class Captured:
 
 
 def answer(
-    argv: Sequence[str],
-    *,
-    timeout_seconds: float,
-    cwd: Path | None = None,
-    environment: Mapping[str, str] | None = None,
+    argv: Sequence[str], *, timeout_seconds: float, cwd: Path | None = None, environment: Mapping[str, str] = NOTHING
 ) -> Captured:
-    """Run a short program of ours without input, outside any event loop, and return what it printed.
-
-    Raises:
-        OSError: It could not be started.
-        TimeoutError: It did not end in time; it is dead then.
-    """
+    """Run a short program of ours without input, outside any event loop; raises `TimeoutError` once it was killed."""
+    options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True}
     try:
-        outcome = subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=timeout_seconds,
-            check=False,
-            cwd=cwd,
-            env=dict(environment or {}),
-        )
+        outcome = subprocess.run(argv, cwd=cwd, env={**environment}, timeout=timeout_seconds, check=False, **options)
     except subprocess.TimeoutExpired as error:
         raise TimeoutError(f"{argv[0]} did not end in {timeout_seconds:.0f} s") from error
     return Captured(outcome.returncode, outcome.stdout, outcome.stderr)
 
 
 async def run(
-    argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str], timeout_seconds: float, sink: Sink
+    argv: Sequence[str], cwd: Path, environment: Mapping[str, str], timeout_seconds: float, sink: Sink
 ) -> int | None:
-    """Run a program without input to its end or its deadline, with both of its streams into one sink.
-
-    Returns:
-        The exit code, negative where a signal ended it; None where the deadline did.
-
-    Raises:
-        OSError: It could not be started.
-    """
+    """Run a program without input, with both streams into one sink; returns its exit code, or None at the deadline."""
     async with _started(argv, cwd, environment, stderr=subprocess.STDOUT) as child:
         with anyio.move_on_after(timeout_seconds) as deadline:
             await _drain(child, sink)
@@ -147,11 +118,8 @@ async def capture(
     """Run a program of ours and return all that it wrote, each stream up to `max_bytes`.
 
     Its standard output goes into the file `to` instead, where one is given. It keeps the descriptors `inherit` open,
-    such as a lock that must stay held while it runs even if Zelda is killed.
-
-    Raises:
-        OSError: It could not be started, or the file not be written.
-        TimeoutError: It did not end in time; it is dead then.
+    such as a lock that must stay held while it runs even if Zelda is killed. Raises as `answer`, and `OSError` where
+    the file cannot be written.
     """
     sizes, streams = [0, 0], (io.BytesIO(), io.BytesIO())
     with ExitStack() as stack:
@@ -177,11 +145,7 @@ async def capture(
 
 @asynccontextmanager
 async def conversing(argv: Sequence[str], *, cwd: Path, environment: Mapping[str, str]) -> AsyncIterator[Process]:
-    """Start a program of ours that answers as long as it is asked, and end it on leaving.
-
-    Raises:
-        OSError: It could not be started.
-    """
+    """Start a program of ours that answers as long as it is asked, and end it on leaving; raises `OSError`."""
     started = anyio.open_process(argv, cwd=cwd, env=environment, stderr=subprocess.DEVNULL, start_new_session=True)
     async with await started as child:
         yield child
@@ -199,17 +163,9 @@ async def _started(
 ) -> AsyncIterator[subprocess.Popen[bytes]]:
     """Start a child that is ended on leaving: asked first, then its whole process group killed."""
     # In a session of its own, so that a Ctrl+C at the terminal is ours alone to answer.
-    with subprocess.Popen(  # noqa: ASYNC220  # takes a millisecond, and asyncio's own waits for grandchildren's pipes
-        argv,
-        cwd=cwd,
-        env=dict(environment or {}),
-        stdin=stdin,
-        stdout=subprocess.PIPE,
-        stderr=stderr,
-        pass_fds=inherit,
-        start_new_session=True,
-        bufsize=0,
-    ) as child:
+    options: dict[str, Any] = {"pass_fds": inherit, "start_new_session": True, "bufsize": 0, "stdout": subprocess.PIPE}
+    # It takes a millisecond, and asyncio's own waits for grandchildren's pipes.
+    with subprocess.Popen(argv, cwd=cwd, env={**environment}, stdin=stdin, stderr=stderr, **options) as child:  # noqa: ASYNC220
         try:
             yield child
         finally:
@@ -231,17 +187,16 @@ def _terminate(child: subprocess.Popen[bytes]) -> None:
 
 async def _drain(child: subprocess.Popen[bytes], *sinks: Sink) -> None:
     """Read standard output and error to their end, each into its sink, then wait for the child."""
-    failures: list[OSError] = []
+    failures = list[OSError]()
 
     async def read(pipe: int, sink: Sink) -> None:
         try:
-            while True:
+            is_wanted = True
+            while is_wanted:
                 await anyio.wait_readable(pipe)
-                chunk = os.read(pipe, CHUNK)
-                if not chunk:
+                if not (chunk := os.read(pipe, CHUNK)):
                     return
-                if not sink(chunk):
-                    break
+                is_wanted = sink(chunk)
         except OSError as error:
             failures.append(error)
         _terminate(child)
@@ -283,11 +238,7 @@ class Launch:
 
 @contextmanager
 def followed(file: Path) -> Iterator[Callable[[], Launch]]:
-    """Hold the file for the next start open, and yield its reader: an unconfined command can remove the file only.
-
-    Raises:
-        OSError: The earlier one cannot be removed, or there is no room.
-    """
+    """Hold the file for the next start open, and yield its reader: an unconfined command can remove the file only."""
     file.unlink(missing_ok=True)
     with file.open("x+b", buffering=0) as opened:
 

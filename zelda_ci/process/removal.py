@@ -23,10 +23,7 @@ OPEN = ("-type", "d", "!", "-perm", "-700", "-execdir", "chmod", "u+rwx", "{}", 
 
 
 async def discard(path: Path, trash: Path) -> None:
-    """Move a file or folder out of the way, then delete it. What cannot be deleted stays in the trash, with a warning.
-
-    Both must lie on the same file system. A missing path is fine.
-    """
+    """Move a file or folder, if it is there, to a trash on its file system, and delete that; warn of what stays."""
     try:
         if untrusted.kind_of(trash) not in {None, "a folder"}:
             trash.unlink()  # noqa: ASYNC240 - a moment
@@ -42,11 +39,9 @@ async def discard(path: Path, trash: Path) -> None:
 
 
 async def empty(trash: Path) -> None:
-    """Delete all that lies in the trash, for a bounded time.
-
-    `rm` and `find` follow no link and go to any depth, and no other thread of Python waits for each of many thousand
-    files. But they would enter a mount, so an entry with one stays.
-    """
+    """Delete all that lies in the trash, for a bounded time."""
+    # `rm` and `find` follow no link and go to any depth, and no other thread of Python waits for each of many thousand
+    # files. But they would enter a mount, so an entry with one stays.
     environment = {"PATH": os.defpath, "LC_ALL": "C"}
     try:
         if untrusted.kind_of(trash) != "a folder":  # a link would lead elsewhere

@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 
 from zelda_ci.domain.attribution import Attribution
-from zelda_ci.domain.ci import BaselineOrigin
-from zelda_ci.domain.comparison import Comparison, GateResult
-from zelda_ci.domain.context_size import ContextReport
+from zelda_ci.domain.check import ContextReport
+from zelda_ci.domain.comparison import BaselineOrigin, Comparison, GateResult
+from zelda_ci.domain.manifest import SteeringChange
 from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import BatchResult
-from zelda_ci.domain.steering import SteeringChange
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,11 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from zelda_ci.domain.suite import MODEL_CREDENTIALS, Command, IsolationLevel, IsolationSettings, ResolvedSuite
-from zelda_ci.domain.variables import MARKER
-from zelda_ci.domain.workspace import PHASES, CommandPhase, Confinement
+from zelda_ci.domain.workspace import MARKER, PHASES, CommandPhase, Confinement
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.sandbox import bubblewrap, closed_folders, daemons, kernel, levels, programs, readable_paths
-from zelda_ci.sandbox.bubblewrap import SandboxMounts
+from zelda_ci.sandbox import kernel, levels, programs, readable_paths
 from zelda_ci.sandbox.levels import Offered
+from zelda_ci.sandbox.programs import SandboxMounts
 from zelda_ci.sandbox.readable_paths import PrivateFolders
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 
@@ -37,39 +36,34 @@ SOCKETS = "/run"
 
 @dataclass(frozen=True)
 class Needs:
-    """What a run's confinement depends on beside its folder."""
+    """What a run's confinement depends on beside its folder.
+
+    `programs` of Zelda's own run inside, the CLI above all, and the run's repository borrows from `objects`. `uid` is
+    the run's own user, at the level of that name; `given` are variables whose values the suite gives, which say nothing
+    of where the machine's toolchains are; and `socket` is the outside path of the model proxy's.
+    """
 
     level: IsolationLevel
     settings: IsolationSettings
     private: PrivateFolders
-    """The folders that stay out of sight."""
     programs: Sequence[Path] = ()
-    """Programs of Zelda's own that run inside, the CLI above all."""
     objects: Sequence[Path] = ()
-    """Object folders from which the run's repository borrows."""
     uid: int | None = None
-    """The run's own user, at the level of that name."""
     given: frozenset[str] = frozenset()
-    """Variables whose values the suite gives: these say nothing of where the machine's toolchains are."""
     socket: Path | None = None
-    """Outside path of the model proxy's socket."""
 
     def reaches(self, path: Path) -> bool:
         """Whether the run's user gets to what it may read at a path."""
-        return self.level != "uid" or closed_folders.is_within_reach(path, self.private.base)
+        return self.level != "uid" or readable_paths.is_within_reach(path, self.private.base)
 
 
 def confine(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) -> Confinement:
-    """How every process of a run is started: under a supervisor, and with no more rights than the level leaves.
-
-    Raises:
-        OSError: The run's folder cannot be written.
-    """
+    """How every process of a run is started: under a supervisor, and with no more rights than the level leaves."""
     supervisor = tuple(programs.supervisor(os.getpid()))
     session_variables = {"BUN_OPTIONS": programs.unreadable()} if sys.platform == "linux" else {}
     if needs.level == "none":
         return Confinement(supervisor, environment, session_variables=session_variables)
-    for name in bubblewrap.PRIVATE:
+    for name in programs.PRIVATE:
         (run.private / name).mkdir(parents=True, exist_ok=True)
     prefix, shell = _shells(run, environment, needs)
     # What comes from the tested tree or the suite decides neither what is read nor who confines.
@@ -103,7 +97,7 @@ def confine(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) 
         session_variables={**session_variables, "ZELDA_CONFINED": "1"},
         shell_prefix=prefix,
         shell=shell,
-        socket=bubblewrap.INNER_SOCKET if maker and needs.socket else needs.socket,
+        socket=programs.INNER_SOCKET if maker and needs.socket else needs.socket,
         uid=needs.uid,
     )
 
@@ -129,14 +123,14 @@ def _start(phase: CommandPhase, needs: Needs, mounts: SandboxMounts, maker: str 
         policy |= {"uid": needs.uid, "hidden": [] if is_used else [SOCKETS]}
     if (abi := kernel.version()) >= kernel.MIN_LANDLOCK_ABI:
         # The system's, which are the run's own ones; or as a guest, beside others.
-        places = [place for place in bubblewrap.TEMPORARY if maker or not needs.private.is_private(place)]
+        places = [place for place in programs.TEMPORARY if maker or not needs.private.is_private(place)]
         writable = [*mounts.writable, *(places if own else ())]
         policy["landlock"] = kernel.policy(abi, mounts.readable, writable, internet=sockets, terminals=own)
     if maker is None:
         return programs.inside(policy, anybody=needs.uid is not None)
     # The proxy's socket is the session's alone.
     visible = mounts if phase == "session" else replace(mounts, socket=None)
-    options = bubblewrap.bubblewrap_options(visible, internet=internet)
+    options = programs.bubblewrap_options(visible, internet=internet)
     if maker == levels.OWN:
         return programs.inside(policy, world=options)
     return [maker, *options, "--", *programs.inside(policy)]
@@ -171,26 +165,20 @@ def _shells(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) 
 
 @dataclass(frozen=True)
 class Isolation:
-    """What is there to confine runs with."""
+    """What is there to confine runs with: the offer, programs that run inside, daemons' sockets to keep closed."""
 
     offered: Offered
     unsafe: bool = False
     """Whether a run may have no isolation at all."""
     programs: Sequence[Path] = ()
-    """Programs of Zelda's own that run inside, the CLI above all."""
     sockets: Sequence[Path] = ()
-    """Of daemons that would give a run the machine."""
 
     def of(self, suite: ResolvedSuite) -> IsolationLevel:
-        """The level of a suite's runs.
-
-        Raises:
-            ConfigError: It cannot be had.
-        """
+        """The level of a suite's runs; a `ConfigError` where it cannot be had."""
         settings = suite.isolation
         level = levels.choose_level(self.offered, settings.level, settings.require, unsafe=self.unsafe)
         if not self.unsafe:
-            daemons.refuse_reachable(level, self.sockets)
+            levels.refuse_reachable(level, self.sockets)
         return level
 
 
@@ -204,20 +192,12 @@ NO_PIPEFAIL = (
 
 
 def arguments(command: Command, suite: ResolvedSuite, environment: Mapping[str, str]) -> list[str]:
-    """The program to start and its arguments.
-
-    Raises:
-        WorkspaceError: The shell that the suite asks for is not there (`SHELL_MISSING`).
-    """
+    """The program to start and its arguments; an error where the suite's shell is not there (`SHELL_MISSING`)."""
     return [*_shell(suite, environment), command] if isinstance(command, str) else list(command)
 
 
 def notes(suite: ResolvedSuite, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """What to know of the shell of a suite's commands.
-
-    Raises:
-        WorkspaceError: As in `arguments`.
-    """
+    """What to know of the shell of a suite's commands; an error as in `arguments`."""
     commands = (suite.setup_command, *suite.deciding_commands)
     shell = _shell(suite, environment) if any(isinstance(command, str) for command in commands) else ["bash"]
     return () if suite.shell or PurePath(shell[0]).name == "bash" else (NO_PIPEFAIL,)

@@ -1,10 +1,16 @@
-"""How strictly this machine can confine a run: found out by trying, and chosen before anything is spent."""
+"""How strictly this machine can confine a run: found out by trying, and chosen before anything is spent.
+
+Whoever reaches the socket of a container daemon can start a container with the machine's disk in it, as root; GitHub's
+runner mounts /var/run/docker.sock into every container action. Namespaces leave it out. Other levels cannot close a
+socket that has a path, so there its own permissions must.
+"""
 
 import os
 import platform
 import shutil
+import stat
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -13,7 +19,8 @@ from pathlib import Path
 from zelda_ci import process
 from zelda_ci.domain.suite import IsolationLevel
 from zelda_ci.errors import ConfigError
-from zelda_ci.sandbox import bubblewrap, closed_folders, kernel, programs
+from zelda_ci.sandbox import kernel, programs
+from zelda_ci.sandbox.readable_paths import barrier, unreachable
 
 # From the weakest to the strongest.
 STRENGTH: Sequence[IsolationLevel] = ("none", "landlock", "uid", "full")
@@ -42,6 +49,16 @@ NEEDED = {0: "CHOWN", 1: "DAC_OVERRIDE", 3: "FOWNER", 5: "KILL", 6: "SETGID", 7:
 # Instead of bubblewrap's path.
 OWN = "own"
 
+# Of daemons.
+USUAL = (
+    *("/var/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock", "/run/crio/crio.sock"),
+    *("/run/k3s/containerd/containerd.sock", "/run/buildkit/buildkitd.sock", "/var/snap/lxd/common/lxd/unix.socket"),
+    *("/var/lib/incus/unix.socket", "/var/lib/lxd/unix.socket"),
+)
+OF_A_USER = ("docker.sock", "podman/podman.sock", "buildkit/buildkitd.sock")
+ADDRESSES = ("DOCKER_HOST", "CONTAINER_HOST", "BUILDKIT_HOST")
+WITHOUT_NAMESPACES: Sequence[IsolationLevel] = ("uid", "landlock")
+
 
 @dataclass(frozen=True)
 class Offered:
@@ -64,16 +81,10 @@ def probe(environ: Mapping[str, str], cli: Path | None = None) -> Offered:
 
 
 def choose_level(offered: Offered, setting: str, require: IsolationLevel | None, *, unsafe: bool) -> IsolationLevel:
-    """The level of a run.
+    """The level of a run; a `ConfigError` where what is asked for cannot be had (`ISOLATION_UNAVAILABLE`).
 
-    Args:
-        offered: What this machine offers.
-        setting: A level, or "auto" for the best.
-        require: The least that is acceptable.
-        unsafe: Whether somebody said that no isolation at all is acceptable.
-
-    Raises:
-        ConfigError: That cannot be had (`ISOLATION_UNAVAILABLE`).
+    The setting is a level, or "auto" for the best; `require` is the least that is acceptable, and `unsafe` whether
+    somebody said that no isolation at all is.
     """
     level = next((name for name in STRENGTH if name == setting), offered.level)
     hints: Sequence[str] = offered.reasons
@@ -95,6 +106,29 @@ def choose_level(offered: Offered, setting: str, require: IsolationLevel | None,
     raise ConfigError(problem, hint=hint, code="ISOLATION_UNAVAILABLE")
 
 
+def container_sockets(environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """Where sockets of container daemons may be on this machine."""
+    own = environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}"
+    home = [f"{environ['HOME']}/.docker/run/docker.sock"] if environ.get("HOME") else []
+    addresses = [environ[name] for name in ADDRESSES if name in environ]
+    named = [address.removeprefix("unix://") for address in addresses if address.startswith("unix://")]
+    return tuple(map(Path, (*USUAL, *(f"{own}/{name}" for name in OF_A_USER), *home, *named)))
+
+
+def refuse_reachable(level: IsolationLevel, sockets: Iterable[Path]) -> None:
+    """Raise a `ConfigError` where a run at this level could reach one (`ISOLATION_UNAVAILABLE`)."""
+    for path in sockets if level in WITHOUT_NAMESPACES else ():
+        with suppress(OSError):
+            mode = path.stat().st_mode
+            # At uid, the run's user is nobody else, and in no group.
+            is_open = mode & stat.S_IWOTH and barrier(path) is None if level == "uid" else os.access(path, os.W_OK)
+            if stat.S_ISSOCK(mode) and is_open:
+                reached = f"session and commands could reach {path}, and with it the whole machine."
+                hint = "Use the level full, close the socket to the user who runs Zelda, or give --unsafe (or "
+                hint += "ZELDA_UNSAFE=1) if you trust the code."
+                raise ConfigError(f"At isolation level {level}, {reached}", hint=hint, code="ISOLATION_UNAVAILABLE")
+
+
 def remark(level: IsolationLevel, offered: Offered) -> str | None:
     """What raises a weak level, the command first, and what it leaves open; nothing where it is a strong one."""
     if level not in LEFT_OPEN:
@@ -113,8 +147,7 @@ def _probed(path: str, cli: Path | None) -> Offered:
     if sys.platform != "linux" or platform.machine() not in kernel.ARCHITECTURES:
         there = f"{sys.platform} {platform.machine()}"
         return Offered(frozenset({"none"}), (f"There is isolation on Linux on x86-64 and ARM, not on {there}.",))
-    found, reasons, remedy = set[IsolationLevel](["none"]), list[str](), None
-    abi = kernel.version()
+    found, reasons, remedy, abi = set[IsolationLevel](["none"]), list[str](), None, kernel.version()
     if abi >= kernel.SCOPED:
         found.add("landlock")
     elif abi < kernel.MIN_LANDLOCK_ABI:
@@ -139,7 +172,7 @@ def _probed(path: str, cli: Path | None) -> Offered:
 def namespace_maker(path: str) -> str | None:
     """What makes namespaces here: bubblewrap, which some systems allow more, or Zelda itself (`OWN`); tried."""
     bwrap = shutil.which("bwrap", path=path) or shutil.which("bwrap", path=os.defpath)
-    if bwrap and _tried([bwrap, *bubblewrap.TRIAL, "--", "true"]) is None:
+    if bwrap and _tried([bwrap, *programs.TRIAL, "--", "true"]) is None:
         return bwrap
     return None if _refused() else OWN
 
@@ -147,30 +180,26 @@ def namespace_maker(path: str) -> str | None:
 @cache
 def _refused() -> str | None:
     """Which step towards namespaces the kernel refuses Zelda itself, and why."""
-    problem = _tried([*programs.inside({}, world=bubblewrap.TRIAL), "true"])
+    problem = _tried([*programs.inside({}, world=programs.TRIAL), "true"])
     return problem and problem.rpartition("could not be confined: ")[2]
 
 
 def _remedy(refused: str) -> str | None:
     label = _content("/proc/self/attr/apparmor/current") or _content("/proc/self/attr/current")
-    options = [
-        *(["seccomp"] if "\nSeccomp:\t2\n" in _content("/proc/self/status") else []),
-        *(["apparmor"] if label.strip("\0\n") not in {"", "unconfined"} else []),
-        *(["systempaths"] if " /proc/" in _content("/proc/self/mountinfo") else []),
-    ]
+    hindrances = {
+        "seccomp": "\nSeccomp:\t2\n" in _content("/proc/self/status"),
+        "apparmor": label.strip("\0\n") not in {"", "unconfined"},
+        "systempaths": " /proc/" in _content("/proc/self/mountinfo"),
+    }
+    options = [name for name, is_there in hindrances.items() if is_there]
     settings = {name: _content(f"/proc/sys/{name.replace('.', '/')}").strip() for name in FORBIDDING}
     return remedy(refused, settings, options, is_root=os.geteuid() == 0)
 
 
 def remedy(refused: str, settings: Mapping[str, str], options: Sequence[str], *, is_root: bool) -> str | None:
-    """The one command that lets namespaces be made, as far as it can be known.
+    """The one command that lets namespaces be made, by the step that the kernel refused, as far as it can be known.
 
-    Args:
-        refused: The step that the kernel refused, with its reason.
-        settings: Of the kernel.
-        options: Security options of a container that stand in the way, by what is seen of them: a filter of system
-            calls, a profile of AppArmor, hidden parts of /proc.
-        is_root: Whether it is root who would give the command.
+    `options` are a container's that stand in the way: a filter of system calls, a profile of AppArmor, hidden /proc.
     """
     forbidding = [name for name, (bad, _) in FORBIDDING.items() if settings.get(name) == bad]
     if "No space left" in refused:
@@ -199,7 +228,7 @@ def _user_problem(cli: Path | None, *, try_it: bool) -> str | None:
     if missing := [name for number, name in NEEDED.items() if not held >> number & 1]:
         return f"Root cannot let runs be another user's without the capabilities {', '.join(missing)}."
     files = [Path(programs.python(anybody=True)[0]), programs.START, *([cli] if cli else [])]
-    if closed := next(filter(None, map(closed_folders.unreachable, files)), None):
+    if closed := next(filter(None, map(unreachable, files)), None):
         return f"Runs cannot be another user's here: {closed}"
     if not try_it:
         return None

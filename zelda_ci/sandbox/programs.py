@@ -1,4 +1,4 @@
-"""The small programs that every process of a run goes through, and the Python that runs them."""
+"""The small programs that every process of a run goes through, the Python that runs them, and bubblewrap's options."""
 
 import base64
 import binascii
@@ -6,21 +6,42 @@ import marshal
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zelda_ci.sandbox.closed_folders import is_open
+from zelda_ci.sandbox.readable_paths import is_open
 
 LAUNCHER = Path(__file__).with_name("launcher")
 START, UNREADABLE = LAUNCHER / "start.py", LAUNCHER / "unreadable.js"
 OTHERS = ("/usr/bin/python3", "/usr/local/bin/python3")
 
+# Where the system's folders are merged into /usr, these are links.
+SYSTEM_LINKS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+
+NAMESPACES = ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
+# Some of these ask who is root outside, and for no capability: what is written there would run outside.
+SEALED = tuple(
+    word
+    for name in ("sys", "sysrq-trigger", "irq", "bus", "fs")
+    for word in ("--ro-bind" if name == "sys" else "--ro-bind-try", f"/proc/{name}", f"/proc/{name}")
+)
+# A new session, because a terminal accepts input that a program types into it (TIOCSTI).
+SYSTEM = (
+    *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
+    *("--proc", "/proc", *SEALED, "--dev", "/dev"),
+)
+# All that can fail where a system forbids namespaces.
+TRIAL = (*NAMESPACES, "--unshare-net", "--ro-bind", "/", "/", *SYSTEM, "--remount-ro", "/dev")
+INNER_SOCKET = Path("/run/zelda/api.sock")
+PRIVATE = {"tmp": Path("/tmp"), "var-tmp": Path("/var/tmp"), "shm": Path("/dev/shm")}  # noqa: S108  # a mount of our own
+TEMPORARY = tuple(PRIVATE.values())
+
 
 def python(*, anybody: bool = False) -> list[str]:
     """The interpreter itself, not a virtual environment's link to it, without anything but the standard library.
 
-    Args:
-        anybody: Another where this one lies in a closed folder, such as root's home.
+    For `anybody` it is another one where this one lies in a closed folder, such as root's home.
     """
     base = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
     # A copy of it runs where the original lies in a folder that is closed to this user, too.
@@ -31,12 +52,9 @@ def python(*, anybody: bool = False) -> list[str]:
 
 
 def inside(policy: Mapping[str, Any], *, anybody: bool = False, world: Sequence[str] = ()) -> list[str]:
-    """What starts a program that first gives up rights.
+    """What starts a program that first gives up the rights of a policy; `anybody` as in `python`.
 
-    Args:
-        policy: Which rights.
-        anybody: As in `python`.
-        world: Options for namespaces of its own, where bubblewrap does not make them.
+    `world` are options for namespaces of its own, where bubblewrap does not make them.
     """
     # As one argument, which may not be longer than 128 KiB, and in a form that is read fast.
     packed = binascii.b2a_base64(marshal.dumps(dict(policy), 2), newline=False).decode()
@@ -52,3 +70,37 @@ def unreadable() -> str:
 def supervisor(parent: int) -> list[str]:
     """What starts a program whose descendants all end with it, and with the parent."""
     return [*python(), str(START), "supervisor", "--parent", str(parent)]
+
+
+@dataclass(frozen=True)
+class SandboxMounts:
+    """What a run sees of the machine's files.
+
+    `private` holds what becomes /tmp, /var/tmp and /dev/shm: on disk, where it counts as the run's. The model proxy's
+    `socket` becomes `INNER_SOCKET`.
+    """
+
+    readable: Sequence[Path]
+    writable: Sequence[Path]
+    private: Path
+    socket: Path | None = None
+
+
+def bubblewrap_options(mounts: SandboxMounts, *, internet: bool) -> list[str]:
+    """Options for a program that runs behind these mounts, with no capability and no way to the terminal.
+
+    `launcher/inside.py` understands these, and no others. Without `internet` it loses the machine's network.
+    """
+    options = [*NAMESPACES, *(() if internet else ("--unshare-net",)), *SYSTEM, "--dir", "/run", "--dir", "/var"]
+    # Later mounts lie on top of earlier ones.
+    for name, place in PRIVATE.items():
+        options += ["--bind", str(mounts.private / name), str(place)]
+    for path in map(str, mounts.readable):
+        is_link = path in SYSTEM_LINKS and os.path.islink(path)  # noqa: PTH114  # a string
+        options += ["--symlink", os.readlink(path), path] if is_link else ["--ro-bind", path, path]  # noqa: PTH115
+    for path in map(str, mounts.writable):
+        options += ["--bind", path, path]
+    if mounts.socket is not None:
+        options += ["--bind", str(mounts.socket), str(INNER_SOCKET)]
+    # After the mounts: bubblewrap works through its arguments in order, and needs to make the places to mount at.
+    return [*options, "--remount-ro", "/dev", "--remount-ro", "/"]

@@ -1,10 +1,15 @@
-"""What a run may read beside its own folders: system and toolchains, by an allow-list; never a home as a whole."""
+"""What a run may read beside its own folders: system and toolchains, by an allow-list; never a home as a whole.
+
+A run's own user reaches nothing below folders that other users may not enter, such as root's home.
+"""
 
 import os
 import pwd
+import stat
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -45,9 +50,8 @@ CERTIFICATES = (
 
 # Of an installation in somebody's home or among data: the rest may be anything, `~/.local/share/keyrings` included.
 PARTS = (
-    "bin", "sbin", "lib", "lib32", "lib64", "libexec", "include", "pyvenv.cfg", "conda-meta", "ssl", "Cellar", "opt",
-)  # fmt: skip
-
+    *("bin", "sbin", "lib", "lib32", "lib64", "libexec", "include", "pyvenv.cfg", "conda-meta", "ssl", "Cellar", "opt"),
+)
 PROGRAM_FOLDERS = {"bin", "sbin", "shims", "condabin"}
 # Of version managers (pyenv, rbenv, asdf, mise): what a shim starts, and which one, lies in folders beside it.
 SHIMS = "shims"
@@ -59,7 +63,6 @@ MAX_LINKS = 400
 
 # User ids of people lie from the one to below the other.
 FIRST_PERSON, NOBODY = 1000, 65534
-
 # In a home; no suite may ask for them.
 SECRETS = (
     ".aws", ".azure", ".config", ".docker", ".git-credentials", ".gnupg", ".kube", ".netrc", ".npmrc",
@@ -72,6 +75,37 @@ OF_DAEMONS = ("/run", "/var/run", "/dev", "/proc", "/sys")
 SHARED = ("/tmp", "/var/tmp")  # noqa: S108 - nothing is written there
 # Looking for sockets in a folder takes no longer.
 SEARCH_SECONDS = 20
+NARROW = "Name folders of toolchains or data outside the project, as narrow as possible."
+_RESOLVING = threading.Lock()
+
+
+def barrier(path: Path) -> Path | None:
+    """The first folder on the way to a path, links followed, that other users may not enter."""
+    real = _real(path)
+    for folder in (*reversed(path.parents), path, *reversed(real.parents), real):
+        with suppress(OSError):
+            mode = folder.stat().st_mode
+            if stat.S_ISDIR(mode) and not mode & stat.S_IXOTH:
+                return folder
+    return None
+
+
+def is_within_reach(path: Path, base: Path) -> bool:
+    """Whether a run's own user gets to a path; what lies in the workspaces' `base`, Zelda opens to it."""
+    return path.is_relative_to(base) or barrier(path) is None
+
+
+def is_open(file: Path) -> bool:
+    """Whether everybody may read a file, and pass through the folders above it."""
+    return file.is_file() and bool(file.stat().st_mode & stat.S_IROTH) and barrier(file) is None
+
+
+def unreachable(file: Path) -> str | None:
+    """What is in the way to a file below a closed folder, and what helps, in sentences; nothing where it is open."""
+    if (folder := barrier(file)) is None:
+        return None
+    way_out = f"Let others pass through it (chmod 711 {folder}), install it elsewhere, or use isolation level full."
+    return f"{file} lies below {folder}, which the run's own user may not enter. {way_out}"
 
 
 @dataclass(frozen=True)
@@ -86,7 +120,7 @@ class PrivateFolders:
 
     @classmethod
     def of(cls, project: Path, base: Path, environ: Mapping[str, str]) -> "PrivateFolders":
-        """With the user's environment."""
+        """Find the homes, also by the user's environment."""
         people = (it for it in pwd.getpwall() if it.pw_uid == 0 or FIRST_PERSON <= it.pw_uid < NOBODY)
         # Those of daemons may be anything, even /usr/bin.
         known = {Path(it.pw_dir) for it in people}
@@ -120,9 +154,6 @@ def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-NARROW = "Name folders of toolchains or data outside the project, as narrow as possible."
-
-
 def refusals(suite: ResolvedSuite, private: PrivateFolders) -> Iterator[tuple[str, str]]:
     """Keys of a suite that name what may not be readable, each with a sentence that says why."""
     # Relative folders of programs are the project's own.
@@ -134,11 +165,7 @@ def refusals(suite: ResolvedSuite, private: PrivateFolders) -> Iterator[tuple[st
 
 
 def check_readable(suite: ResolvedSuite, private: PrivateFolders) -> None:
-    """Refuse what a suite may not make readable.
-
-    Raises:
-        ConfigError: One of the paths is missing, or holds the project or secrets.
-    """
+    """Raise a `ConfigError` for a path of a suite that is missing, or holds the project or secrets."""
     for _, sentence in refusals(suite, private):
         raise ConfigError(sentence, hint=NARROW, code="READ_PATH_REFUSED")
 
@@ -156,11 +183,9 @@ def refusal(path: Path, private: PrivateFolders) -> str | None:
         return "does not exist"
     if private.is_private(path):
         return "would show the project, the home folder or other workspaces"
-    return "is a place for credentials" if private.is_secret(path) else _socket_problem(real)
-
-
-def _socket_problem(real: Path) -> str | None:
-    """Who can reach a socket can speak to the daemon behind it, however little else may be read."""
+    if private.is_secret(path):
+        return "is a place for credentials"
+    # Who can reach a socket can speak to the daemon behind it, however little else may be read.
     try:
         found = process.answer(["find", str(real), "-type", "s", "-print", "-quit"], timeout_seconds=SEARCH_SECONDS)
     except TimeoutError:
@@ -171,13 +196,9 @@ def _socket_problem(real: Path) -> str | None:
 def readable(
     environment: Mapping[str, str], private: PrivateFolders, ours: Iterable[Path], extra: Iterable[str] = ()
 ) -> list[Path]:
-    """Everything that a run may read and that exists, as the paths are written.
+    """Everything that a run with this environment may read and that exists, as the paths are written.
 
-    Args:
-        environment: The run's.
-        private: What must stay out.
-        ours: Zelda's own files and folders that it needs.
-        extra: What the suite asks for, checked.
+    `ours` are Zelda's own files and folders that it needs, and `extra` is what the suite asks for, checked.
     """
     etc = Path("/etc")
     found = [
@@ -235,15 +256,10 @@ def _is_below(path: Path, places: Iterable[str]) -> bool:
     return any(path.is_relative_to(place) for place in places)
 
 
-_RESOLVING = threading.Lock()
-
-
 @cache
 def _targets(folder: Path, most: int) -> frozenset[Path]:
-    """Where links in a folder of programs lead: the file, and the folder of programs in which it lies.
-
-    Read once: /usr/bin holds hundreds of links, and every phase of every run asks.
-    """
+    """Where links in a folder of programs lead: the file, and the folder of programs in which it lies."""
+    # Read once: /usr/bin holds hundreds of links, and every phase of every run asks.
     try:
         with os.scandir(folder) as entries:
             # One to a name without a slash leads to its neighbour, which has an entry of its own.

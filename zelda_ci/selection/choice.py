@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from zelda_ci.domain.kinds import may_steer
+from zelda_ci.domain.manifest import SteeringChange
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.steering import SteeringChange
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.files import globs
 from zelda_ci.selection.effects import (

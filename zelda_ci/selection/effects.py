@@ -8,8 +8,8 @@ from functools import cache
 from itertools import takewhile
 from typing import Literal, NamedTuple
 
-from zelda_ci.domain.fingerprint import Steers
 from zelda_ci.domain.kinds import CLAUDE, KINDS, MEMORY_FALLBACKS, MEMORY_FILES, SKILL_FILE, is_memory, may_steer
+from zelda_ci.domain.run import Steers
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.files import globs
 

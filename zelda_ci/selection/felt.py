@@ -7,10 +7,18 @@ from posixpath import dirname
 
 from zelda_ci.domain.details import RuleVerdict, ToolUsageDetails
 from zelda_ci.domain.kinds import CALLED, ItemKind, skill
-from zelda_ci.domain.manifest import ManifestItem, ToolsManifest
+from zelda_ci.domain.manifest import (
+    ManifestItem,
+    SteeringCoverage,
+    SuiteCoverage,
+    SuiteUse,
+    ToolsManifest,
+    Unit,
+    UnitCoverage,
+    UnitUse,
+)
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import HookRan, SessionTranscript, UserSaid
-from zelda_ci.domain.steering import SteeringCoverage, SuiteCoverage, SuiteUse, Unit, UnitCoverage, UnitUse
 from zelda_ci.execution.manifest.loading import TOUCHING, touched
 from zelda_ci.metrics.calls import PATH_WORD, texts_of
 from zelda_ci.redact import Redactor

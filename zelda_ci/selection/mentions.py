@@ -8,8 +8,7 @@ from itertools import zip_longest
 from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote
 
-from zelda_ci.execution.manifest.front_matter import parse
-from zelda_ci.execution.manifest.memory import mentioned
+from zelda_ci.execution.manifest.front_matter import mentioned, parse
 from zelda_ci.selection.effects import is_code
 
 # Programs that run the file, module or folder that follows.

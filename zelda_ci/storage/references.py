@@ -36,8 +36,7 @@ class SideReference:
 def find_runs(history: ResultStore, reference: str) -> tuple[str, ...]:
     """The ids of the runs that are meant: all of a batch, in the order in which they began, or one run.
 
-    Raises:
-        StorageError: No run is meant, or several are that have nothing to do with each other.
+    Raises `NotStoredError` where none is meant, or several are that have nothing to do with each other.
     """
     if match := LATEST_PATTERN.fullmatch(reference):
         return _latest(history, match, "run_id", ("run", "runs"))
@@ -45,10 +44,7 @@ def find_runs(history: ResultStore, reference: str) -> tuple[str, ...]:
 
 
 def read_side(history: ResultStore, reference: str, *, whole: bool = False) -> SideReference:
-    """The runs of one side: a results file, a run, or all runs of a batch; `latest` is the newest batch.
-
-    The `whole` of a batch has also the runs of the base that ran beside its own.
-    """
+    """The runs of a results file, a run or a batch, as a `whole` with those of the base; `latest` is the newest."""
     if os.sep in reference or reference.endswith(".json"):
         return SideReference(Path(reference).name, read_results(Path(reference)))
     match = LATEST_PATTERN.fullmatch(reference)

@@ -1,12 +1,15 @@
 """The folder of all runs, and that of each: who writes it, what a kill leaves of it, and who reads it."""
 
+import base64
+import binascii
+import hashlib
 import logging
 import os
 import re
 import shutil
 import time
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
@@ -27,34 +30,28 @@ from zelda_ci.domain.run import Failure, RunResult, StoredComparison
 from zelda_ci.errors import StorageError, ZeldaError
 from zelda_ci.files import atomic, locks, untrusted
 from zelda_ci.files.atomic import TEMPORARY, read_file, storage_errors, write_whole
-from zelda_ci.redact import Redactor, SafeText
+from zelda_ci.redact import Redactor
 from zelda_ci.storage import codec
-from zelda_ci.storage.codec import Stored, UnreadableError
-from zelda_ci.storage.fold import transcript_of
-from zelda_ci.storage.images import IMAGES
+from zelda_ci.storage.codec import Stored, UnreadableError, transcript_of
 
-RUNS = "runs"
-LOCK = ".lock"
-
-RESULT = "result.json"
-TRANSCRIPT = "transcript.json"
-PATCH = "changes.patch"
-MANIFEST = "manifest.json"
-STEERING = "steering.json"
-JOURNAL = "transcript.jsonl"
-PROVISIONAL = "result.partial.json"
-
+RUNS, LOCK, INDEX = "runs", ".lock", "index.json"
+RESULT, PROVISIONAL, TRANSCRIPT, JOURNAL = "result.json", "result.partial.json", "transcript.json", "transcript.jsonl"
+PATCH, MANIFEST, STEERING, IMAGES = "changes.patch", "manifest.json", "steering.json", "images"
+FORMAT = f"zelda {__version__} index 6"
 MAX_NAME_LENGTH = 80
 # Bytes; a result holds no transcript and stays far below.
-MAX_RESULT_BYTES = 50_000_000
-MAX_STEERING_BYTES = 64_000_000
-
-INDEX = "index.json"
-FORMAT = f"zelda {__version__} index 6"
-
+MAX_RESULT_BYTES, MAX_STEERING_BYTES = 50_000_000, 64_000_000
+# A larger transcript is not shown: it would take the memory of many.
+MAX_TRANSCRIPT_BYTES, MAX_PATCH_BYTES = 500_000_000, 5_000_000
+# Of a run: images that a transcript names, the same one several times included, and their bytes on disk.
+MAX_IMAGES, MAX_TOTAL_BYTES = 100, 50_000_000
+FILE_NAME = re.compile(r"[0-9a-f]{64}\.(?:png|jpg|gif|webp)")
+# Text in the bytes of an image: its metadata, or what somebody has hidden behind the first bytes of one.
+_TEXT = re.compile(rb"[\x20-\x7e]{6,}")
+# More of it is no image, and would take seconds to look through.
+MAX_TEXT_LENGTH = 500_000
 # The coarsest clock of a common file system ticks every two seconds.
 YOUNG_NS = 2_000_000_000
-
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*-\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}(-[1-9]\d*)?")
 
 log = logging.getLogger(__name__)
@@ -89,8 +86,9 @@ class RunFolder:
 
     def __init__(self, path: Path, journal: int = -1) -> None:
         self.path, self.run_id = path, path.name
-        self._journal = journal
-        self._torn = False
+        self.patch_file = path / PATCH
+        """Patch of the session, written by the workspace; absent where it changed nothing."""
+        self._journal, self._torn = journal, False
 
     @classmethod
     def claim(cls, path: Path) -> Self | None:
@@ -105,28 +103,18 @@ class RunFolder:
             os.close(handle)
         return None
 
-    @property
-    def patch_file(self) -> Path:
-        """Patch of the session, written by the workspace; absent where it changed nothing."""
-        return self.path / PATCH
-
-    def keep_manifest(self, manifest: ToolsManifest) -> None:
-        """Write down what the project offered; once the session is over, with what its model saw of it."""
-        write_whole(self.path / MANIFEST, [codec.encode(manifest, indent=2)], durable=False)
-
-    def keep_steering(self, lines: Mapping[str, Sequence[str]]) -> None:
-        """Write down a digest of each line of the files that steer."""
-        write_whole(self.path / STEERING, [orjson.dumps(lines)], durable=False)
+    def keep(self, name: str, data: bytes) -> None:
+        """Write a file beside the result; it is worth less than the second that flushing takes on a busy machine."""
+        write_whole(self.path / name, [data], durable=False)
 
     def announce(self, provisional: RunResult) -> None:
         """Write down the result of the run if nothing more is recorded; again whenever more is known."""
-        write_whole(self.path / PROVISIONAL, [codec.encode(provisional, indent=2)], durable=False)
+        self.keep(PROVISIONAL, codec.encode(provisional, indent=2))
 
     def append(self, record: session.SessionRecord) -> None:
         """Hand a record of the session to the operating system, which keeps it if this process is killed now.
 
-        Raises:
-            StorageError: It could not be written whole; those before it are kept.
+        Raises `StorageError` where it could not be written whole; those before it are kept.
         """
         line = codec.encode(record)
         # A line that broke off must not swallow the next one.
@@ -154,9 +142,7 @@ class RunFolder:
     def finish(self, result: RunResult, transcript: session.SessionTranscript) -> None:
         """Write transcript and result, remove what led to them, and let go of the lock.
 
-        Raises:
-            StorageError: There was no room or no permission. The journal stays, and with it the result as announced:
-                the next start finishes it.
+        After a `StorageError` the journal stays, and with it the result as announced: the next start finishes it.
         """
         with closing(self):
             # The small file first: where the large one finds no room, the outcome is not lost to the next start.
@@ -233,26 +219,72 @@ class RunFolder:
         return codec.decode(model, read_file(file, max_bytes), str(file))
 
 
-# A larger transcript is not shown: it would take the memory of many.
-MAX_TRANSCRIPT_BYTES, MAX_PATCH_BYTES = 500_000_000, 5_000_000
+def image_files(run: Path) -> tuple[str, ...]:
+    """The images of a run, by path below its folder; what else lies beside them is none of ours."""
+    folder = run / IMAGES
+    found = folder.iterdir() if folder.is_dir() and not folder.is_symlink() else ()
+    return tuple(sorted(f"{IMAGES}/{path.name}" for path in found if FILE_NAME.fullmatch(path.name)))
+
+
+class ImageFolder:
+    """Folder of a run's images that tools returned, each known by its own bytes and named by its digest.
+
+    Who writes them may be hostile. What is not kept is said in a sentence that the transcript shows in its place.
+    """
+
+    def __init__(self, run: Path, redact: Redactor) -> None:
+        self.path = run / IMAGES
+        # Without guessing by names: compressed bytes name nothing.
+        self._redact, self._named, self._stored = redact.known_only(), 0, dict[str, int]()
+
+    def keep(self, encoded: str) -> session.SessionImage | str:
+        """Keep an image that came as base64; else why not, in a few words."""
+        if self._named >= MAX_IMAGES:
+            return f"the session had {MAX_IMAGES} images before"
+        # Before it is decoded: a message may have 64 MB.
+        if len(encoded) > session.MAX_IMAGE_BYTES * 4 // 3 + 4:
+            return f"larger than {session.MAX_IMAGE_BYTES / 1_000_000:g} MB"
+        try:
+            data = base64.b64decode(encoded, validate=True)
+        except (binascii.Error, ValueError):
+            return "its base64 is damaged"
+        if (media_type := session.media_type_of(data)) is None:
+            return "not a PNG, JPEG, GIF or WebP"
+        text = b"\n".join(_TEXT.findall(data)).decode("ascii")
+        if len(text) > MAX_TEXT_LENGTH:
+            return "most of it is text"
+        if self._redact(text) != text:
+            return "its metadata holds a secret"
+        digest = hashlib.sha256(data).hexdigest()
+        image = session.SessionImage(media_type=media_type, size_bytes=len(data), sha256=digest)
+        if digest not in self._stored:
+            if sum(self._stored.values()) + len(data) > MAX_TOTAL_BYTES:
+                return f"the session's images have {MAX_TOTAL_BYTES // 1_000_000} MB without it"
+            try:
+                write_whole(self.path / image.file_name, [data], durable=False)
+            except StorageError as problem:
+                return f"it could not be stored: {problem.message}"
+            self._stored[digest] = len(data)
+        self._named += 1
+        return image
+
 
 # Times of change, size and inode of a file: another one when the file changes.
 Stamp = tuple[int, int, int, int]
+_Entry = tuple[Stamp, StoredRun]
 
 
 class _Index(Record):
     """What was read of results, by name of the run's folder, with the stamp that the file had."""
 
     format: str
-    entries: dict[str, tuple[Stamp, StoredRun]]
+    entries: dict[str, _Entry]
 
 
 class ResultStore:
     """Results of all runs of a project, shared by every Zelda process that works on it.
 
-    Raises:
-        StorageError: The results folder cannot be used.
-        LockError: Another Zelda is at it for too long.
+    Raises `StorageError` where their folder cannot be used, and `LockError` where another Zelda is at it for too long.
     """
 
     def __init__(self, results_dir: Path) -> None:
@@ -281,10 +313,6 @@ class ResultStore:
                 # First the result: what is removed by halves is not taken for a run.
                 (path / RESULT).unlink(missing_ok=True)
                 shutil.rmtree(path)
-
-    def keep_log(self, run_id: str, step: str, output: SafeText) -> None:
-        # Not flushed to the disk: a log is worth less than the second that takes on a busy machine.
-        write_whole(self._runs / run_id / log_name(step), [output.encode()], durable=False)
 
     def keep_comparison(self, comparison: StoredComparison) -> None:
         """Store what a comparison rests on, so that later commands show the very same one."""
@@ -319,8 +347,7 @@ class ResultStore:
     def unfinished(self) -> Generator[tuple[RunFolder, RunResult], None, None]:
         """Runs that were killed, as announced, one at a time, each locked for us until the next is asked for.
 
-        A run whose process lives is never among them, and of several processes that look, one gets each. What died
-        before it had anything to tell is removed on the way.
+        None has a process that lives, and of several that look, one gets each. What had nothing to tell is removed.
         """
         for path in sorted(it for it in self._runs.glob("*") if is_run_id(it.name)):
             # A journal beside a result is what a kill at the very end leaves.
@@ -339,28 +366,36 @@ class ResultStore:
                     yield folder, announced
 
     def overview(self) -> History:
-        """All runs, newest first. What cannot be read is named, and no transcript is opened.
-
-        Raises:
-            StorageError: The folder of runs exists and cannot be read.
-        """
-        indexed = self._read_index()
-        entries: dict[str, tuple[Stamp, StoredRun]] = {}
-        skipped: list[SkippedRun] = []
-        unfinished = 0
-        for folder in sorted(self._folders(), key=attrgetter("name")):
+        """All runs, newest first, without opening a transcript. What cannot be read is named; of the folder, raises."""
+        indexed, entries, skipped = dict[str, _Entry](), dict[str, _Entry](), list[SkippedRun]()
+        unfinished, folders = 0, list[os.DirEntry[str]]()
+        # Where it is missing, damaged or of another Zelda, results tell all of it.
+        with suppress(StorageError, ValidationError):
+            index = _Index.model_validate_json(read_file(self._index))
+            indexed = index.entries if index.format == FORMAT else indexed
+        try:
+            with suppress(FileNotFoundError), os.scandir(self._runs) as listing:
+                folders = sorted((it for it in listing if not it.name.startswith(".")), key=attrgetter("name"))
+        except OSError as problem:
+            hint = "Look at its permissions, or at resultsDir in zelda.config.yaml."
+            raise StorageError(f"{self._runs} cannot be read: {problem.strerror}.", hint=hint) from problem
+        for folder in folders:
             try:
-                if stamp := _stamp_of(folder):
-                    known = indexed.get(folder.name)
-                    fresh = known if known and known[0] == stamp else (stamp, self._summary(folder.name))
-                    entries[folder.name] = fresh
+                if entry := _entry(folder, indexed.get(folder.name)):
+                    entries[folder.name] = entry
                 else:
                     unfinished += 1
             except UnreadableError as problem:
                 skipped.append(SkippedRun(name=folder.name, code=problem.code, message=problem.message))
         # Only if something has changed, so that a list is a mere read for most of the time.
         if entries != indexed:
-            self._write_index(entries)
+            # A file that is written again within one tick of the clock keeps its times, and would be taken for
+            # unchanged. Where the index cannot be written, the next list takes longer.
+            youngest = time.time_ns() - YOUNG_NS
+            lasting = {name: entry for name, entry in entries.items() if max(entry[0][:2]) < youngest}
+            with suppress(StorageError):
+                index = _Index.model_construct(format=FORMAT, entries=lasting)
+                write_whole(self._index, [codec.encode(index)], durable=False)
         runs = [run for _, run in entries.values()]
         runs.sort(key=lambda run: (run.started_at.timestamp(), run.run_id), reverse=True)
         return History(runs=tuple(runs), skipped=tuple(skipped), unfinished=unfinished)
@@ -374,13 +409,14 @@ class ResultStore:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Nobody else begins, claims or merges runs meanwhile: no new folder is seen before its journal is locked."""
-        with ExitStack() as stack:
-            with storage_errors(self._runs):
-                atomic.make_folder(self._runs)
-                handle = locks.wait_for(self._runs / LOCK, mode=0o666)
-                stack.callback(os.close, handle)
-                atomic.hand_over(handle, self._runs)
+        with storage_errors(self._runs):
+            atomic.make_folder(self._runs)
+            handle = locks.wait_for(self._runs / LOCK, mode=0o666)
+        try:
+            atomic.hand_over(handle, self._runs)
             yield
+        finally:
+            os.close(handle)
 
     def size(self, run_id: str) -> int:
         """Bytes of a transcript; zero where there is none that is shown."""
@@ -409,54 +445,10 @@ class ResultStore:
             return read_file(self._runs / run_id / name, max_bytes) if is_run_id(run_id) else b""
         return b""
 
-    def _folders(self) -> list[os.DirEntry[str]]:
-        try:
-            with os.scandir(self._runs) as entries:
-                return [entry for entry in entries if not entry.name.startswith(".")]
-        except FileNotFoundError:
-            return []
-        except OSError as problem:
-            hint = "Look at its permissions, or at resultsDir in zelda.config.yaml."
-            raise StorageError(f"{self._runs} cannot be read: {problem.strerror}.", hint=hint) from problem
 
-    def _summary(self, name: str) -> StoredRun:
-        short = f"{name}/{RESULT}"
-        try:
-            data = read_file(f"{self._runs}/{short}", MAX_RESULT_BYTES)
-        except StorageError as problem:
-            raise UnreadableError(problem.message, hint=problem.hint, code="RESULT_UNREADABLE") from problem
-        run = codec.decode(RunResult, data, short)
-        if run.run_id != name:
-            # Its id could not be told from that of the run it was copied from.
-            raise UnreadableError(f"{short} is the result of another run.", code="RESULT_FOREIGN")
-        try:
-            # Shown, sorted and chosen by the moment it began, which has to exist in every time zone.
-            run.started_at.astimezone(UTC)
-        except OverflowError:
-            raise UnreadableError(f"{short} contains a time that does not exist.", code="RESULT_FOREIGN") from None
-        return at_a_glance(run)
-
-    def _read_index(self) -> Mapping[str, tuple[Stamp, StoredRun]]:
-        """The entries; none where the file is missing, damaged or of another Zelda, since results tell them all."""
-        try:
-            index = _Index.model_validate_json(read_file(self._index))
-        except (StorageError, ValidationError):
-            return {}
-        return index.entries if index.format == FORMAT else {}
-
-    def _write_index(self, entries: Mapping[str, tuple[Stamp, StoredRun]]) -> None:
-        """Replace the index, without what is too young; where it cannot be written, the next list takes longer."""
-        # A file that is written again within one tick of the clock keeps its times, and would be taken for unchanged.
-        youngest = time.time_ns() - YOUNG_NS
-        lasting = {name: entry for name, entry in entries.items() if max(entry[0][:2]) < youngest}
-        with suppress(StorageError):
-            index = _Index.model_construct(format=FORMAT, entries=lasting)
-            write_whole(self._index, [codec.encode(index)], durable=False)
-
-
-def _stamp_of(folder: os.DirEntry[str]) -> Stamp | None:
-    """The stamp of the result in a folder; nothing where a run has none yet."""
-    name = folder.name
+def _entry(folder: os.DirEntry[str], known: _Entry | None) -> _Entry | None:
+    """A run as lists show it: as it is `known`, if its result has not changed; nothing where it has none yet."""
+    name, short = folder.name, f"{folder.name}/{RESULT}"
     if not is_run_id(name) or not folder.is_dir(follow_symlinks=False):
         # Said rather than passed over: a folder that somebody has renamed would be missed otherwise.
         raise UnreadableError(f"{name} is not the folder of a run.", code="RESULT_FOREIGN")
@@ -465,11 +457,26 @@ def _stamp_of(folder: os.DirEntry[str]) -> Stamp | None:
     except FileNotFoundError:
         return None
     except OSError as problem:
-        message = f"{name}/{RESULT} cannot be read: {problem.strerror}."
-        raise UnreadableError(message, code="RESULT_FOREIGN") from None
+        raise UnreadableError(f"{short} cannot be read: {problem.strerror}.", code="RESULT_FOREIGN") from None
     if not untrusted.is_regular(status) or status.st_size > MAX_RESULT_BYTES:
-        raise UnreadableError(f"{name}/{RESULT} is no file, or too large.", code="RESULT_FOREIGN")
-    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+        raise UnreadableError(f"{short} is no file, or too large.", code="RESULT_FOREIGN")
+    stamp = status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
+    if known and known[0] == stamp:
+        return known
+    try:
+        data = read_file(f"{folder.path}/{RESULT}", MAX_RESULT_BYTES)
+    except StorageError as problem:
+        raise UnreadableError(problem.message, hint=problem.hint, code="RESULT_UNREADABLE") from problem
+    run = codec.decode(RunResult, data, short)
+    if run.run_id != name:
+        # Its id could not be told from that of the run it was copied from.
+        raise UnreadableError(f"{short} is the result of another run.", code="RESULT_FOREIGN")
+    try:
+        # Shown, sorted and chosen by the moment it began, which has to exist in every time zone.
+        run.started_at.astimezone(UTC)
+    except OverflowError:
+        raise UnreadableError(f"{short} contains a time that does not exist.", code="RESULT_FOREIGN") from None
+    return stamp, at_a_glance(run)
 
 
 @dataclass

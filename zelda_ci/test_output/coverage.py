@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 
 import re2
 
-from zelda_ci.domain.test_run import CoverageSummary
+from zelda_ci.domain.details import CoverageSummary
 from zelda_ci.test_output.reports import RefusedXmlError, ReportFile, attribute_count, parse_xml
 from zelda_ci.test_output.tally import GAP, MAX_WIDTH, Lines, Output, decode, matches
 

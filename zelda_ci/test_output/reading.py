@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import anyio
 import anyio.to_thread
 
-from zelda_ci.domain.test_run import CoverageSummary, RunnerCounts, TestSummary
+from zelda_ci.domain.details import CoverageSummary, RunnerCounts, TestSummary
 from zelda_ci.process import OutputBuffer
 from zelda_ci.redact import Redactor
 from zelda_ci.test_output import runners

@@ -12,7 +12,7 @@ from typing import Any
 
 import re2
 
-from zelda_ci.domain.test_run import Source, Unit
+from zelda_ci.domain.details import Source, Unit
 
 Lines = Sequence[str]
 

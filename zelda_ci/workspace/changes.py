@@ -28,7 +28,7 @@ from zelda_ci.redact import Redactor
 from zelda_ci.sandbox.confine import Needs
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace.git import ABSENT, NO_SPACE, Git, RawChange, create_repository, join_names, split_names
-from zelda_ci.workspace.history import is_below
+from zelda_ci.workspace.objects import is_below
 from zelda_ci.workspace.source import Project
 from zelda_ci.workspace.store import Store
 
@@ -49,8 +49,6 @@ Stamps = Mapping[str, Stamp]
 
 # What setup commands install dependencies into. Programs write caches there later, which are nobody's work.
 INSTALLED = frozenset({".venv", "node_modules"})
-# What git takes for something else in a pattern.
-GLOB_SIGNS = re.compile(r"[\\*?\[\]! #]")
 
 # Git decides by content what is text: a tree's own opinion could hide readable changes.
 ATTRIBUTES = "* !diff\n"
@@ -191,10 +189,7 @@ class OpenRun:
 
 
 async def stage_tree(run: OpenRun, scratch: Path, git: Git) -> StagedTree:
-    """Stage the state of a run's work tree; `scratch` is an empty folder to work in.
-
-    What setup made and the session left alone is no change of the session's.
-    """
+    """Stage a run's work tree, without what setup made and the session left alone; `scratch` is an empty folder."""
     repository, nowhere, index = scratch / "git", scratch / "nowhere", scratch / "git" / "index"
     nowhere.mkdir()
     settings, commit = {**run.project.repository.settings, **CONFIGURATION}, run.store.commit
@@ -319,10 +314,8 @@ async def write_patch(staged: StagedTree, target: Path, redact: Redactor) -> Cha
 
 
 def read_counts(source: BinaryIO) -> dict[str, tuple[int, int]]:
-    """Read git's counts of added and removed lines by file, up to the patch behind them.
-
-    A renamed file stands by its new name, and a binary one has no lines.
-    """
+    """Read git's counts of added and removed lines by file, up to the patch behind them."""
+    # A renamed file stands by its new name, and a binary one has no lines.
     head = b""
     while (end := head.find(b"\0\0")) < 0 and (chunk := source.read(1 << 20)):
         head += chunk
@@ -340,10 +333,8 @@ def read_counts(source: BinaryIO) -> dict[str, tuple[int, int]]:
 
 
 def copy_sections(source: BinaryIO, file: BinaryIO, redact: Redactor, *, complete: bool) -> bool:
-    """Append git's patch to a file, masked, as far as there is room; returns whether a file's section was left out.
-
-    Bytes that are not UTF-8 are replaced. The last section is dropped where git's output broke off.
-    """
+    """Append git's patch to a file, masked, as far as there is room; returns whether a file's section was left out."""
+    # The last section is dropped where git's output broke off.
     is_cut, section = not complete, bytearray()
     for line in chain(source, [BORDER] if complete else []):
         if line.startswith(BORDER) and section:
@@ -362,10 +353,8 @@ def copy_sections(source: BinaryIO, file: BinaryIO, redact: Redactor, *, complet
 
 
 def read_stamps(root: Path, places: Iterable[str] = ("",)) -> dict[str, Stamp]:
-    """Read the stamps of all files and links at places of a tree or below them, without its `.git`; blocks.
-
-    Links are not followed, and what cannot be read is passed over.
-    """
+    """Read the stamps of all files and links at places of a tree or below them, without its `.git`; blocks."""
+    # Links are not followed, and what cannot be read is passed over.
     top = f"{root}/"
     found: dict[str, Stamp] = {}
     # Without recursion: a tree may be deeper than the stack.
@@ -398,17 +387,18 @@ def installed(paths: Iterable[str]) -> set[str]:
 
 def exclude_patterns(paths: Iterable[str]) -> bytes:
     """Lines for git's list of ignored files; a name with a line break cannot be written as one."""
-    names = (GLOB_SIGNS.sub(r"\\\g<0>", path) for path in sorted(paths) if "\n" not in path)
-    return os.fsencode("".join(f"/{name}\n" for name in names))
+    return os.fsencode("".join(f"/{escaped(path)}\n" for path in sorted(paths) if "\n" not in path))
+
+
+def escaped(name: str) -> str:
+    """A name as a pattern of git's: without what it takes for something else."""
+    return re.sub(r"[\\*?\[\]! #]", r"\\\g<0>", name)
 
 
 def find_changes(
     staged: StagedTree, root: Path, before: Stamps, keep: PathSpec[Any], redact: Redactor
 ) -> tuple[IgnoredFiles, tuple[str, ...]]:
-    """Find what of the ignored files of a work tree is not as it was before the session, and which of it to `keep`.
-
-    In the record for the result, a new folder stands for all that is in it. Blocks.
-    """
+    """Find what of the ignored files of a work tree is not as before the session, and which of it to `keep`; blocks."""
     now = read_stamps(root, staged.ignored)
     kinds = {path: "changed" if path in before else "added" for path, stamp in now.items() if before.get(path) != stamp}
     kept = dict.fromkeys(path for path in kinds if keep.match_file(path))

@@ -33,9 +33,9 @@ from zelda_ci.files import untrusted
 from zelda_ci.redact import SafeText
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import store
-from zelda_ci.workspace.changes import GLOB_SIGNS, OpenRun, StagedTree, folders_above
+from zelda_ci.workspace.changes import OpenRun, StagedTree, escaped, folders_above
 from zelda_ci.workspace.git import ABSENT, SUBMODULE, Git, split_names, tree_files
-from zelda_ci.workspace.history import is_below
+from zelda_ci.workspace.objects import is_below
 
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
@@ -214,9 +214,6 @@ RUNNERS = frozenset({
     "phpunit", "bats", "prove", "playwright", "cypress", "karma", "--test",
 })  # fmt: skip
 
-# It says how something is installed, not whether it works.
-INSTALLER = "setup.py"
-
 # Between commands, also those that a shell in a shell is given in quotes.
 SEPARATORS = re.compile(r"""[;&|()\n'"`]+""")
 QUOTED_WORD = re.compile(r"""(['"])([^\s'"]*)\1""")
@@ -225,10 +222,8 @@ PREFIX = re.compile(r"\w+=.*|env|exec|time|command|nice|!|if")
 
 
 def protection(suite: ResolvedSuite, prefix: str, is_committed: Callable[[str], bool]) -> PathSpec[Any]:
-    """The files, there or not, that are as they were committed when build and tests run, by paths from the top.
-
-    A suite's own list protects nothing where it is empty; `prefix` is the project's folder.
-    """
+    """The files, there or not, that are as they were committed when build and tests run, by paths from the top."""
+    # A suite's own list protects nothing where it is empty; the prefix is the project's folder.
     own = suite.protected_paths
     if own == ():
         return spec((), prefix)
@@ -245,17 +240,11 @@ def protection(suite: ResolvedSuite, prefix: str, is_committed: Callable[[str], 
 
 
 def spec(globs: Sequence[str], prefix: str, names: Iterable[str] = ()) -> PathSpec[Any]:
-    """Globs in the folder `prefix`, and names from the top of the tree: the last that fits a path decides.
-
-    Without a slash in front, gitignore takes a name to fit in every folder.
-    """
-    above = "" if prefix == "." else f"{_escaped(prefix)}/"
+    """Globs in the folder `prefix`, and names from the top of the tree: the last that fits a path decides."""
+    # Without a slash in front, gitignore takes a name to fit in every folder.
+    above = "" if prefix == "." else f"{escaped(prefix)}/"
     lines = (f"!/{above}{glob[1:]}" if glob.startswith("!") else f"/{above}{glob}" for glob in globs)
-    return PathSpec.from_lines("gitignore", [*(f"/{_escaped(name)}" for name in names), *lines], backend="simple")
-
-
-def _escaped(name: str) -> str:
-    return GLOB_SIGNS.sub(r"\\\g<0>", name)
+    return PathSpec.from_lines("gitignore", [*(f"/{escaped(name)}" for name in names), *lines], backend="simple")
 
 
 def named_files(command: Command, prefix: str, is_committed: Callable[[str], bool]) -> Iterator[str]:
@@ -281,7 +270,10 @@ def named_files(command: Command, prefix: str, is_committed: Callable[[str], boo
 
 
 def _scripts(words: Sequence[str]) -> Iterator[str]:
-    """Words that may name a script: the program itself, and what an interpreter runs."""
+    """Words that may name a script: the program itself, and what an interpreter runs.
+
+    Not `setup.py`, which says how something is installed, not whether it works.
+    """
     if "/" in words[0]:
         yield words[0]
     for number, word in enumerate(words):
@@ -290,5 +282,5 @@ def _scripts(words: Sequence[str]) -> Iterator[str]:
         if without is not None:
             rest = words[number + 1 :]
             if not without & set(rest):
-                yield from (word for word in rest if not word.startswith("-") and word != INSTALLER)
+                yield from (word for word in rest if not word.startswith("-") and word != "setup.py")
             return

@@ -18,11 +18,10 @@ import anyio.to_thread
 
 from zelda_ci.domain.workspace import NamedContents, Parts, SuiteFinder
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.workspace import history, large_files, snapshot, source
+from zelda_ci.workspace import large_files, snapshot, source
 from zelda_ci.workspace.git import SUBMODULE, Git, TreeFile, borrowing, create_repository
-from zelda_ci.workspace.history import Replacement, put
 from zelda_ci.workspace.large_files import LargeFile
-from zelda_ci.workspace.objects import Objects
+from zelda_ci.workspace.objects import Objects, Replacement, put, read_files
 from zelda_ci.workspace.source import Project, Submodule
 
 LFS = "lfs"
@@ -30,10 +29,7 @@ FILTER = re.compile(r"^[^#\n].*\sfilter=(\S+)", re.MULTILINE)
 
 
 async def replacements(git: Git, parts: Sequence[Submodule | LargeFile]) -> dict[str, Replacement]:
-    """Put contents into a repository of Zelda's own; returns what they take the place of, by path.
-
-    Raises `WorkspaceError` where something has vanished or is damaged, or there is no room.
-    """
+    """Put contents into a repository of Zelda's own; returns what they take the place of, by path."""
     names = await large_files.store(git, (part for part in parts if isinstance(part, LargeFile)))
     found = dict[str, Replacement]()
     for part in parts:
@@ -112,7 +108,7 @@ class ContentsFinder:
             attributes = [file.content for file in files if file.path.rpartition("/")[2] == ".gitattributes"]
             texts = await objects.read(attributes)
             if self.suites:
-                await objects.read(file.content for file in history.read_files(files, self.suites.reads))
+                await objects.read(file.content for file in read_files(files, self.suites.reads))
         filters = {name for text in texts.values() for name in FILTER.findall(text.decode("utf-8", "surrogateescape"))}
         self.filters |= filters
         if LFS in filters:

@@ -73,10 +73,8 @@ def program_folders(execution: ExecutionSettings, tested: Path) -> list[Path]:
 
 
 def search_path(path: str, project: Path, reaches: Callable[[Path], bool] = lambda _: True) -> str:
-    """The folders of PATH that are absolute, lie outside the project, links followed, and that a run can enter.
-
-    In others bash would find what it cannot run.
-    """
+    """The folders of PATH that are absolute, lie outside the project, links followed, and that a run can enter."""
+    # In others bash would find what it cannot run.
     real = Path(os.path.realpath(project))
     entries = (Path(entry) for entry in path.split(os.pathsep) if entry)
     return os.pathsep.join(

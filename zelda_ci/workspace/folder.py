@@ -20,7 +20,7 @@ from pathlib import Path
 import anyio
 
 from zelda_ci.domain.kinds import KINDS, ItemKind
-from zelda_ci.domain.variables import MARKER
+from zelda_ci.domain.workspace import MARKER
 from zelda_ci.errors import LockError, WorkspaceError
 from zelda_ci.files import locks
 from zelda_ci.process import removal
@@ -148,10 +148,7 @@ def _signal(number: int, is_meant: Callable[[Path], bool]) -> int:
 
 @asynccontextmanager
 async def claimed(project_home: Path, run_id: str | None = None) -> AsyncIterator[WorkspaceFolder]:
-    """Make a folder that no session has seen, of a run or for a short while; on leaving it is removed.
-
-    Every process that bears the mark of a run ends with its folder.
-    """
+    """Make a folder that no session has seen, of a run or for a short while; it ends with its processes on leaving."""
     path, number = claim(project_home, RUNS if run_id else TREES)
     try:
         if run_id:

@@ -71,10 +71,7 @@ class Git:
     async def attempt(
         self, *arguments: str, stdin: bytes = b"", inherit: Sequence[int] = (), to: Path | None = None
     ) -> process.Captured:
-        """Run a command that may fail; what it prints goes into the file `to` where one is given.
-
-        Raises `WorkspaceError` where it could not be started, did not end in time, or there is no room for the file.
-        """
+        """Run a command that may fail, but must end in time; what it prints goes into the file `to`, if given."""
         argv, limit = [self.program, *arguments], self.timeout_seconds
         try:
             return await process.capture(

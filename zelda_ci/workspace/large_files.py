@@ -85,10 +85,7 @@ def is_content(file: LargeFile, top: Path, path: str) -> bool:
 
 
 async def store(git: Git, files: Iterable[LargeFile]) -> Mapping[str, str]:
-    """Put contents into a repository of ours; returns git's names for them, by SHA-256.
-
-    Raises `WorkspaceError` where one has vanished or is damaged, or there is no room.
-    """
+    """Put contents into a repository of ours, unless one is damaged; returns git's names for them, by SHA-256."""
     distinct = {file.content: file for file in files}
     places = [file.repository / file.place for file in distinct.values()]
     for file, place in zip(distinct.values(), places, strict=True):

@@ -1,11 +1,18 @@
-"""Objects of repositories, read by one process of git for as many questions as there are."""
+"""Objects of repositories, read by one process of git for as many questions as there are, and history made of them.
+
+History gets other trees: with contents that commits only name, and without suites. Git writes the commits anew; author,
+dates and message stay, so that the same commit always becomes the same commit. `WorkspaceError` is raised where
+something is lacking or damaged, and where git could not be run or did not answer.
+"""
 
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from graphlib import TopologicalSorter
+from itertools import accumulate, chain
 from typing import cast
 
 import anyio
@@ -13,8 +20,9 @@ from anyio.abc import ByteReceiveStream, ByteSendStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from zelda_ci import process
+from zelda_ci.domain.workspace import Listing, SuiteFinder, Withheld
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.workspace.git import Git, TreeFile
+from zelda_ci.workspace.git import ABSENT, LINK, SUBMODULE, Git, TreeFile
 
 MAX_TEXT_BYTES = 2 << 20
 MAX_TOTAL_BYTES = 128 << 20
@@ -27,6 +35,7 @@ MAX_TREE_BYTES = 256 << 20
 # The entries of a tree, by the length of names of objects: mode without a leading zero, name, object.
 ENTRIES = {size * 2: re.compile(rb"(\d+) ([^\0]+)\0(.{%d})" % size, re.DOTALL) for size in (20, 32)}
 TREE = b"40000"
+IMPORT = ("-c", "fastimport.unpackLimit=1", "fast-import", "--quiet", "--force", "--date-format=raw-permissive")
 
 
 @dataclass(frozen=True)
@@ -49,8 +58,7 @@ def lacking(name: str) -> WorkspaceError:
 class Objects(AsyncExitStack):
     """Reads objects of a repository, each once; its git runs from the first that is not known to the context's end.
 
-    It takes what others have read, by name, and adds to it. Methods raise `WorkspaceError` where something is lacking,
-    or git could not be run or did not answer.
+    It takes what others have read, by name, and adds to it.
     """
 
     def __init__(self, git: Git, known: dict[str, bytes] | None = None) -> None:
@@ -145,3 +153,125 @@ class Objects(AsyncExitStack):
             raise lacking(tree)
         for mode, part, content in ENTRIES[len(tree)].findall(self.known[tree]):
             yield mode, os.fsdecode(part), content.hex()
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """What takes the place of an entry, in every tree that has the very same one there."""
+
+    old: str
+    """Git's name for the entry's content."""
+    lines: list[bytes] = field(default_factory=list)
+    """Commands of `git fast-import` that put it there."""
+    files: list[TreeFile] = field(default_factory=list)
+    """Files that the trees have then."""
+
+
+def put(path: str, mode: str, content: str | bytes) -> bytes:
+    """Return the command of `git fast-import` for an entry of a tree, which zeros as its mode remove.
+
+    Its content has a name; given as bytes, it is one that no repository has yet.
+    """
+    quoted = b'"%b"' % os.fsencode(path).replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+    if mode == ABSENT:
+        return b"D %b\n" % quoted
+    if isinstance(content, bytes):
+        return b"M %b inline %b\ndata %d\n%b\n" % (mode.encode(), quoted, len(content), content)
+    return b"M %b %b %b\n" % (mode.encode(), content.encode(), quoted)
+
+
+def commit_stream(
+    reference: str, commit: Commit, parents: Iterable[str], changes: Iterable[bytes], mark: int = 1
+) -> bytes:
+    """Return the commands of `git fast-import` that make a commit anew, with these parents and changes of its tree."""
+    name, tree = reference.encode(), b'M 040000 %b ""\n' % commit.tree.encode()
+    head = b"reset %b\ncommit %b\nmark :%d\n" % (name, name, mark)
+    head += b"%bdata %d\n%b\n" % (commit.head, len(commit.message), commit.message)
+    above = (b"%b %b\n" % (b"merge" if number else b"from", it.encode()) for number, it in enumerate(parents))
+    return b"".join([head, *above, tree, *changes])
+
+
+async def newest_commits(objects: Objects, tip: str, depth: int) -> tuple[list[Commit], set[str]]:
+    """Read a commit and those before it, parents first, as many as a depth says; and which of them lost parents."""
+    found, cut, level = {tip: await objects.commit(tip)}, set[str](), [tip]
+    for number in range(1, depth + 1):
+        if number < depth:
+            await objects.read(chain(*(found[name].parents for name in level)))
+        for name in level:
+            # A clone may be shallow itself.
+            if found[name].parents and (number == depth or not objects.missing.isdisjoint(found[name].parents)):
+                found[name] = replace(found[name], parents=())
+                cut.add(name)
+        level = [*dict.fromkeys(chain(*(found[name].parents for name in level)))]
+        level = [name for name in level if name not in found]
+        found |= {name: await objects.commit(name) for name in level}
+    order = TopologicalSorter({name: commit.parents for name, commit in found.items()})
+    return [found[name] for name in order.static_order()], cut
+
+
+async def rewrite(
+    git: Git,
+    reference: str,
+    objects: Objects,
+    commits: Sequence[Commit],
+    replacements: Mapping[str, Replacement],
+    finder: SuiteFinder | None,
+    project: str,
+) -> Withheld:
+    """Write commits with other trees into a repository of ours, unless all stay as they are; returns what is withheld.
+
+    Where history was cut, it begins then. The reference gets the last of the commits, of which parents come first.
+    `git` is set to the repository and also finds the objects that commits and replacements name, by path. Without a
+    finder nothing is withheld; `project` is the folder that is tested, from the top of the tree.
+    """
+    seen, files = set[tuple[str, str]](), set[TreeFile]()
+    for commit in commits:
+        files.update(await objects.files(commit.tree, seen))
+    replaced = {
+        commit.name: [by for path, by in replacements.items() if objects.entry(commit.tree, path) == by.old]
+        for commit in commits
+    }
+    withheld = Withheld()
+    if finder:
+        files.update(file for by in chain(*replaced.values()) for file in by.files)
+        withheld = finder.find(await _listing(objects, files, finder.reads), project)
+    if not (any(replaced.values()) or any(is_below(file.path, withheld.paths) for file in files)):
+        return withheld
+    removals = [put(path, ABSENT, "") for path in sorted(withheld.paths)]
+    stream, marks = bytearray(), dict[str, int]()
+    for commit in commits:
+        above = [f":{marks[parent]}" for parent in commit.parents]
+        marks[commit.name] = len(marks) + 1
+        changes = [*(line for by in replaced[commit.name] for line in by.lines), *removals]
+        stream += commit_stream(reference, commit, above, changes, marks[commit.name])
+    await git(*IMPORT, stdin=bytes(stream))
+    return withheld
+
+
+def is_below(path: str, places: Collection[str]) -> bool:
+    """Whether a path is one of some places, or lies in one; folders may end with a slash there."""
+    parts = accumulate(path.split("/"), "{}/{}".format)
+    return bool(places) and any(part in places or f"{part}/" in places for part in parts)
+
+
+def read_files(files: Iterable[TreeFile], reads: Callable[[str], bool]) -> list[TreeFile]:
+    """The files whose content a `SuiteFinder` reads, links last."""
+    found = (it for it in files if it.mode == LINK or (it.mode != SUBMODULE and reads(it.path.rpartition("/")[2])))
+    return sorted(found, key=lambda file: (file.mode == LINK, file.content))
+
+
+async def _listing(objects: Objects, files: Collection[TreeFile], reads: Callable[[str], bool]) -> Listing:
+    """List files with the texts of those that are read, and the targets of links."""
+    read = read_files(files, reads)
+    contents = await objects.read(file.content for file in read)
+    texts, targets = dict[str, list[bytes]](), dict[str, list[str]]()
+    for file in read:
+        if file.content in objects.missing:
+            raise lacking(file.content)
+        if (content := contents.get(file.content)) is None:
+            continue
+        if file.mode == LINK:
+            targets.setdefault(file.path, []).append(os.fsdecode(content))
+        else:
+            texts.setdefault(file.path, []).append(content)
+    return Listing(frozenset(file.path for file in files if file.mode != SUBMODULE), texts, targets)

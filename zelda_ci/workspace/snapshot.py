@@ -155,10 +155,8 @@ def _is_gone(top: Path, name: str) -> bool:
 
 
 async def _kept(git: Git, names: Sequence[str], repository: Repository) -> tuple[set[str], list[str]]:
-    """Find changed files that stay as they are in the index, and which of them a filter has decrypted.
-
-    The others are those of Git LFS that differ only because no filter was run.
-    """
+    """Find changed files that stay as they are in the index, and which of them a filter has decrypted."""
+    # The others are those of Git LFS that differ only because no filter was run.
     if not names or not any(setting.startswith("filter.") for setting in repository.overrides):
         return set(), []
     fields = (await git("check-attr", "-z", "--stdin", "filter", stdin=join_names(names))).split(b"\0")

@@ -224,16 +224,12 @@ class BaseOrder:
 
     ref: str
     fetch: Callable[[Git, str], Awaitable[None]] | None = None
-    """Fetches a commit with its files into an empty bare repository, to which the given git is set.
-
-    Asked where the repository does not hold all of it; raises `WorkspaceError` with the reason."""
+    """Fetches a commit that is not whole here into an empty bare repository, to which git is set; or raises why not."""
 
 
 async def at_commit(project: Project, order: BaseOrder, folder: Path, internal_git: Git) -> Project:
-    """The project as it is in another commit: found where it lies, or else fetched into a repository in a new folder.
-
-    A commit is named by its hash, so git checks what it is handed.
-    """
+    """The project as it is in another commit: found where it lies, or fetched into a repository in a new folder."""
+    # A commit is named by its hash, so git checks what it is handed.
     if project.source.commit is None:
         message = f"{project.folder} is no git repository, so there is no {order.ref} to compare with."
         raise WorkspaceError(message, hint="Make it one with git init, and commit.", code=UNAVAILABLE)

@@ -24,11 +24,11 @@ from zelda_ci.errors import LockError, WorkspaceError
 from zelda_ci.files import locks, untrusted
 from zelda_ci.process import removal
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
-from zelda_ci.workspace import contents, history
+from zelda_ci.workspace import contents
 from zelda_ci.workspace.folder import claimed
 from zelda_ci.workspace.git import Git, TreeFile, borrowing, create_repository
 from zelda_ci.workspace.large_files import LargeFile
-from zelda_ci.workspace.objects import Objects
+from zelda_ci.workspace.objects import Objects, is_below, newest_commits, rewrite
 from zelda_ci.workspace.source import Project, Submodule
 
 # Stores kept per project, beside those in use, and for how long. Systems that tidy temporary folders remove single
@@ -66,10 +66,7 @@ class Store:
 async def borrowed(
     project_home: Path, project: Project, git: Git, depth: int = 1, finder: SuiteFinder | None = None
 ) -> AsyncIterator[Store]:
-    """The store of a project's commit and those before it, `depth` in all, kept from removal while in use.
-
-    Without a finder nothing is withheld. Raises `WorkspaceError` where the user's repository lacks objects of it.
-    """
+    """The store of a commit and those before it, `depth` in all, kept while in use; whole without a finder."""
     stores, name = project_home / "stores", [project.commit, str(depth), project.source.contents.key]
     if finder:
         identity = f"{finder.key} {project.prefix}".encode("utf-8", "surrogateescape")
@@ -135,9 +132,9 @@ async def _make(folder: Path, git: Git, project: Project, depth: int, finder: Su
     prefix = "" if project.prefix == Path() else project.prefix.as_posix()
     try:
         async with Objects(git, project.known) as objects:
-            commits, cut = await history.newest_commits(objects, project.commit, depth)
+            commits, cut = await newest_commits(objects, project.commit, depth)
             replacements = await contents.replacements(git, project.parts)
-            withheld = await history.rewrite(git, START, objects, commits, replacements, finder, prefix)
+            withheld = await rewrite(git, START, objects, commits, replacements, finder, prefix)
         if not (folder / START).exists():
             (folder / START).parent.mkdir()
             (folder / START).write_text(f"{project.commit}\n")
@@ -190,10 +187,8 @@ class TestedFiles:
 
 
 def tested_files(project: Project, withheld: Collection[str]) -> Iterator[TreeFile]:
-    """The files of the tested commit and of its submodules, without paths that are withheld.
-
-    Of a file of Git LFS that is there, the content is the hash by which Git LFS knows it.
-    """
+    """The files of the tested commit and of its submodules, without paths that are withheld."""
+    # Of a file of Git LFS that is there, the content is the hash by which Git LFS knows it.
     parts = {part.path: part for part in project.parts}
     inside = (
         replace(file, path=f"{part.path}/{file.path}")
@@ -203,7 +198,7 @@ def tested_files(project: Project, withheld: Collection[str]) -> Iterator[TreeFi
     )
     for file in chain(project.files, inside):
         part = parts.get(file.path)
-        if history.is_below(file.path, withheld) or (isinstance(part, Submodule) and part.files):
+        if is_below(file.path, withheld) or (isinstance(part, Submodule) and part.files):
             continue
         yield replace(file, content=part.content) if isinstance(part, LargeFile) else file
 

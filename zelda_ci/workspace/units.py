@@ -15,8 +15,7 @@ from typing import Literal, NamedTuple
 from zelda_ci.domain.attribution import ChangeUnit
 from zelda_ci.domain.kinds import may_steer
 from zelda_ci.workspace.git import ABSENT, LINK, SUBMODULE, Git, RawChange, borrow_from, create_repository
-from zelda_ci.workspace.history import IMPORT, commit_stream, put
-from zelda_ci.workspace.objects import Objects
+from zelda_ci.workspace.objects import IMPORT, Objects, commit_stream, put
 from zelda_ci.workspace.source import Project
 
 # A line between two changes joins them.

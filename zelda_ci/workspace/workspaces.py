@@ -16,11 +16,18 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci import process
+from zelda_ci.domain.details import CommandResult
 from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.suite import Command, ResolvedSuite
-from zelda_ci.domain.test_run import CommandResult
-from zelda_ci.domain.variables import MARKER
-from zelda_ci.domain.workspace import Changes, CommandPhase, Confinement, SuiteFinder, Workspace, WorkspaceSource
+from zelda_ci.domain.workspace import (
+    MARKER,
+    Changes,
+    CommandPhase,
+    Confinement,
+    SuiteFinder,
+    Workspace,
+    WorkspaceSource,
+)
 from zelda_ci.errors import WorkspaceError, ZeldaError
 from zelda_ci.process import Launch, OutputBuffer, followed
 from zelda_ci.redact import Redactor, SafeText
@@ -40,10 +47,8 @@ from zelda_ci.workspace.units import Variant
 
 # Of a command's output, what its result and its log keep: half from its head, half from its tail.
 KEPT_BYTES = 400_000
-
 MAX_NAMED = 20
 MAX_REASON_LENGTH = 500
-
 RESTORED = "Protected files that an earlier command had changed were restored before this one"
 NOWHERE = "The working folder is gone, or something else stands in its place."
 
@@ -138,10 +143,8 @@ class Workspaces:
 
     @asynccontextmanager
     async def open(self, run_id: str, suite: ResolvedSuite, socket: Path | None = None) -> AsyncIterator[Workspace]:
-        """A workspace of the tested state; on leaving it is gone, with every process that was started in it.
-
-        The socket is the model proxy's, for sandboxes without a network.
-        """
+        """A workspace of the tested state; on leaving it is gone, with every process that was started in it."""
+        # The socket is the model proxy's, for sandboxes without a network.
         self._isolation.of(suite)
         project = await self._inspect()
         async with AsyncExitStack() as stack:
@@ -235,10 +238,8 @@ class Workspaces:
         return await stage_tree(run, scratch.path, self._git)
 
     async def changes(self, workspace: Workspace, patch: Path) -> Changes:
-        """Write to `patch` what the session changed, committed or not.
-
-        The state of the work tree counts: what lies only in a stash or on a branch that is not checked out does not.
-        """
+        """Write to `patch` what the session changed, committed or not."""
+        # The work tree counts: what lies only in a stash or on a branch that is not checked out does not.
         run = self._open[workspace.base]
         with explained():
             run.staged = await self._stage(run)
@@ -250,10 +251,8 @@ class Workspaces:
         return summary.replace(ignored=ignored)
 
     async def check_out_again(self, workspace: Workspace) -> CheckedOut:
-        """A fresh checkout of what the session changed, with the suite's protected files as they were committed.
-
-        It is of the state of which `changes` wrote the patch, where it did, and it is gone with the workspace itself.
-        """
+        """A fresh checkout of what the session changed, but of protected files; it is gone with the workspace."""
+        # It is of the state of which `changes` wrote the patch, where it did.
         run = self._open[workspace.base]
         if run.needs.uid is not None:
             # Elsewhere the system's temporary folders are the checkout's own, or closed.
@@ -286,8 +285,8 @@ class Workspaces:
         thread, and on cancellation what is known of it. An error that is not of `keep` says nothing of the code: the
         command could not be started as it must be, or nobody saw its end.
         """
-        run, words = self._open[workspace.base], command if isinstance(command, str) else shlex.join(command)
-        label = self._redact(words)
+        run = self._open[workspace.base]
+        label = self._redact(command if isinstance(command, str) else shlex.join(command))
         if not run_folder.is_there(workspace.path):
             notice = self._redact(NOWHERE)
             done = CommandResult(command=label, exit_code=1, seconds=0, output=notice, output_bytes=len(notice))
@@ -311,14 +310,10 @@ class Workspaces:
                     truncated=truncated,
                 )
 
+            words = workspace.confinement.command(argv, phase=phase, status_file=status_file)
+            place, environment = workspace.path, workspace.confinement.environment
             try:
-                exit_code = await process.run(
-                    workspace.confinement.command(argv, phase=phase, status_file=status_file),
-                    cwd=workspace.path,
-                    environment=workspace.confinement.environment,
-                    timeout_seconds=timeout_seconds,
-                    sink=printed.feed,
-                )
+                exit_code = await process.run(words, place, environment, timeout_seconds, printed.feed)
             except anyio.get_cancelled_exc_class():
                 with suppress(ZeldaError):
                     keep(result(None))
@@ -328,8 +323,7 @@ class Workspaces:
         done = await anyio.to_thread.run_sync(lambda: result(exit_code, timed_out=exit_code is None))
         limit = self.limit(workspace)
         _check_launch(launch, done, phase, limit)
-        notes = [f"{RESTORED}: {some_of(restored, MAX_NAMED)}"] if restored else []
-        notes += filter(None, [limit])
+        notes = [*([f"{RESTORED}: {some_of(restored, MAX_NAMED)}"] if restored else ()), *([limit] if limit else ())]
         if notes:
             done = done.replace(output=self._redact("\n".join([done.output.rstrip(), *notes, ""])))
         await anyio.to_thread.run_sync(keep, done)
@@ -356,17 +350,14 @@ def _check_launch(launch: Launch, result: CommandResult, phase: CommandPhase, li
     note = limit or " ".join(result.output.split())[:MAX_REASON_LENGTH]
     if not launch.begun:
         how = "in time" if result.timed_out else f"(exit code {result.exit_code})"
-        raise WorkspaceError(
-            f"The {phase} command did not run, because it could not be confined {how}: {note or 'no reason was given'}",
-            hint="This is no failure of the code. `zelda check` says which isolation there is, and what is missing.",
-            code="COMMAND_NOT_CONFINED",
-        )
+        why = f"because it could not be confined {how}: {note or 'no reason was given'}"
+        hint = "This is no failure of the code. `zelda check` says which isolation there is, and what is missing."
+        raise WorkspaceError(f"The {phase} command did not run, {why}", hint=hint, code="COMMAND_NOT_CONFINED")
     if not result.timed_out and launch.exit_code != result.exit_code:
-        raise WorkspaceError(
-            f"How the {phase} command ended is not known: its supervisor was ended (code {result.exit_code}). {note}",
-            hint="See whether memory ran out, or whether the command kills processes that are not its own.",
-            code="SUPERVISOR_LOST",
-        )
+        why = f"its supervisor was ended (code {result.exit_code}). {note}"
+        hint = "See whether memory ran out, or whether the command kills processes that are not its own."
+        message = f"How the {phase} command ended is not known: {why}"
+        raise WorkspaceError(message, hint=hint, code="SUPERVISOR_LOST")
 
 
 def _release(place: Path, number: int) -> None:

@@ -11,6 +11,7 @@ from zelda_ci.compare.sides import RunMetrics
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.comparison import Comparison, GateResult
 from zelda_ci.domain.details import (
+    CorrectnessDetails,
     CriterionJudgement,
     CriterionVerdict,
     EfficiencyDetails,
@@ -23,7 +24,6 @@ from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.run import BatchResult, RunResult, Versions
 from zelda_ci.domain.session import SessionStatus, Usage
 from zelda_ci.domain.suite import ExecutionSettings, GateSettings, ResolvedSuite
-from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.domain.trials import Side
 from zelda_ci.domain.workspace import TestedSource
 from zelda_ci.redact import Redactor

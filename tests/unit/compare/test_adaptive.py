@@ -14,9 +14,9 @@ from zelda_ci.compare.comparison import NOT_STORED, compare_trials
 from zelda_ci.compare.schedule import NOT_BESIDE, SuiteTrials, next_trials
 from zelda_ci.compare.sides import RunMetrics
 from zelda_ci.domain.comparison import Comparison, CriterionDelta, MeasureDelta, TrialSources, Verdict
+from zelda_ci.domain.details import CorrectnessDetails, RunnerCounts, TestSummary
 from zelda_ci.domain.measures import EvalResult, Measure, Metric
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
-from zelda_ci.domain.test_run import CorrectnessDetails, RunnerCounts, TestSummary
 from zelda_ci.domain.trials import DoneReason, Side, TrialPlan
 
 PLAN = TrialPlan()

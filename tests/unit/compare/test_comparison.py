@@ -20,11 +20,11 @@ from tests.unit.compare.runs import (
 from zelda_ci.compare.comparison import ONE_TRIAL_PROVES_NOTHING, SINGLE_TRIAL, TOO_FEW, TOO_NOISY, compare
 from zelda_ci.compare.questions import TOLERATED
 from zelda_ci.domain.comparison import Verdict
+from zelda_ci.domain.details import CorrectnessDetails, RunnerCounts, TestSummary
 from zelda_ci.domain.measures import EvalResult, Measure, Metric
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
-from zelda_ci.domain.test_run import CorrectnessDetails, RunnerCounts, TestSummary
 
 REGRESSED, IMPROVED, UNCHANGED = Verdict.REGRESSED, Verdict.IMPROVED, Verdict.UNCHANGED
 INCONCLUSIVE, NEW, REMOVED = Verdict.INCONCLUSIVE, Verdict.NEW, Verdict.REMOVED

@@ -17,12 +17,11 @@ from tests.unit.compare.runs import (
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.sides import summarize
 from zelda_ci.domain.comparison import Verdict
-from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.domain.manifest import Unit, UnitUse
 from zelda_ci.domain.measures import Measure
-from zelda_ci.domain.run import RunResult, Versions
+from zelda_ci.domain.run import Fingerprint, RunResult, Versions
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.steering import Unit, UnitUse
 from zelda_ci.domain.suite import EfficiencyTargets, ExecutionSettings, JudgeSettings, NetworkSettings
 from zelda_ci.domain.workspace import IsolationReport
 

@@ -15,9 +15,8 @@ from zelda_ci.compare.drift import (
     watch,
     with_night,
 )
-from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.nights import MIN_NIGHTS, WINDOW, Night, NightlyHistory, Passes
-from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.run import Fingerprint, RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.trials import MAX_TRIALS
 

@@ -11,16 +11,16 @@ from tests.unit.compare.runs import START, efficiency, fulfillment, gate_of, run
 from zelda_ci.ci import publish
 from zelda_ci.ci.context import CiResult
 from zelda_ci.compare.comparison import SINGLE_TRIAL, compare
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.comparison import (
     SAME_FILES,
+    BaselineOrigin,
+    BaselineState,
     Comparison,
     MeasureDelta,
     Verdict,
 )
-from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.measures import Measure
-from zelda_ci.domain.run import BatchResult, RunResult
+from zelda_ci.domain.run import BatchResult, Fingerprint, RunResult
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
 from zelda_ci.pipeline.comparing import Compared, compare_sides
 from zelda_ci.report.builders.comparison import certainty

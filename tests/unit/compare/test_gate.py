@@ -21,13 +21,13 @@ from tests.unit.compare.runs import (
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import failures, gate, missed_minimums, recorded_settings
 from zelda_ci.domain.comparison import Uncounted
+from zelda_ci.domain.details import CorrectnessDetails
 from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.domain.manifest import Unit, UnitUse
 from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.steering import Unit, UnitUse
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
-from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.report.builders.gate import gate_sentence, uncounted_sentences
 from zelda_ci.report.builders.phrases import interval_words, points
 

@@ -22,13 +22,12 @@ from zelda_ci.compare.gate import gate
 from zelda_ci.compare.schedule import SuiteTrials, to_decide, trials_to_come
 from zelda_ci.compare.shards import expected_to_take, trial_seconds
 from zelda_ci.compare.sides import RunMetrics
-from zelda_ci.domain.arms import SuiteArms
 from zelda_ci.domain.comparison import NotJudged, Verdict
+from zelda_ci.domain.details import CorrectnessDetails, CoverageSummary, RunnerCounts, TestSummary
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import Failure, JudgeUsage, RunResult
 from zelda_ci.domain.session import ModelUsage, SessionStatus
-from zelda_ci.domain.test_run import CorrectnessDetails, CoverageSummary, RunnerCounts, TestSummary
-from zelda_ci.domain.trials import DoneReason, TrialPlan
+from zelda_ci.domain.trials import DoneReason, SuiteArms, TrialPlan
 
 COUNTS = RunnerCounts(format="pytest", source="summary", passed=3, failed=1, errored=2, skipped=4)
 MEASURED = CorrectnessDetails(

@@ -9,9 +9,8 @@ import pytest
 from tests.builders import START, result, safe
 from zelda_ci.compare.pool import TrialPool, is_beside, is_usable, pool_of, same_as, stored_trials, summarize_pool
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.fingerprint import NAMED_FILES, STEERING, SUITE_FILES, Fingerprint
 from zelda_ci.domain.measures import EvalResult, Metric
-from zelda_ci.domain.run import Pool, RunResult
+from zelda_ci.domain.run import NAMED_FILES, STEERING, SUITE_FILES, Fingerprint, Pool, RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.trials import PoolSettings, Side
 from zelda_ci.storage import codec

@@ -3,7 +3,7 @@
 import json
 
 from tests.unit.config.folder import only_suite
-from zelda_ci.config.merge import DEFAULT
+from zelda_ci.config.document import DEFAULT
 from zelda_ci.config.schema import entries, keys
 from zelda_ci.domain.suite import JudgeSettings, ResolvedSuite
 from zelda_ci.domain.trials import TrialPlan

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tests.builders import safe, session, suite
 from tests.support.judges import ScriptedJudge
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestItem, ToolsManifest
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import ApiUsage, SessionTranscript
 from zelda_ci.judge.base import estimated_tokens
 from zelda_ci.judge.lookups import SessionLookups

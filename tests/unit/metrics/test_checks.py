@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from tests.builders import safe, session, suite
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import CriterionVerdict
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestItem, ToolsManifest
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import ApiUsage, HookRan, Turn
 from zelda_ci.domain.workspace import Changes
 from zelda_ci.metrics.calls import simple_commands

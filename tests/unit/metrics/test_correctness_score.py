@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import safe, suite
-from zelda_ci.domain.test_run import CommandResult, CoverageSummary, RunnerCounts, TestSummary
+from zelda_ci.domain.details import CommandResult, CoverageSummary, RunnerCounts, TestSummary
 from zelda_ci.metrics.functional_correctness import CommandEvidence, reasoning, weigh
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.builders import safe, session, suite
 from tests.support.cited import place
 from tests.support.steered import workspace_in
-from zelda_ci.domain.context import EvalContext
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import ApiUsage
 from zelda_ci.domain.workspace import Changes
 from zelda_ci.judge.lookups import FinalTree

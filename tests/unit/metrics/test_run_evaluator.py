@@ -8,8 +8,8 @@ import pytest
 
 from tests.builders import session, suite
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.measures import METRICS, EvalResult, Metric
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import ApiUsage
 from zelda_ci.domain.suite import MetricSwitches
 from zelda_ci.domain.workspace import Workspace

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.builders import safe, session, suite
 from tests.support.cited import place
 from tests.support.hostile import HOSTILE
-from zelda_ci.domain.context import EvalContext
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import ApiUsage, HookRan, Noticed, SessionTranscript, UserSaid
 from zelda_ci.domain.workspace import Changes
 from zelda_ci.judge.rendering import fence, mark_of, units

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from tests.builders import safe, session, suite
 from tests.support.judges import ScriptedJudge, asked_about, broken, finds, use, uses
-from zelda_ci.domain.context import EvalContext
 from zelda_ci.domain.details import RuleVerdict, ToolUsageDetails
 from zelda_ci.domain.kinds import ItemKind, Shown
 from zelda_ci.domain.manifest import ManifestItem, ToolsManifest
 from zelda_ci.domain.measures import EvalResult
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import ApiUsage, SessionStatus, SessionTranscript
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import JudgeQuestion

@@ -19,10 +19,10 @@ from zelda_ci.domain.comparison import (
     GateResult,
     Verdict,
 )
+from zelda_ci.domain.details import CorrectnessDetails
 from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.run import BatchResult, Failure, JudgeUsage, RunResult
 from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus
-from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.pipeline.comparing import Compared
 from zelda_ci.pipeline.shards import FILES, run_files
 from zelda_ci.report.comment.annotations import closing_line

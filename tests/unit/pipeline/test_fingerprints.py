@@ -9,7 +9,7 @@ from tests.builders import suite
 from tests.support.cases import for_each
 from zelda_ci import metrics
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.fingerprint import Fingerprint, Steers
+from zelda_ci.domain.run import Fingerprint, Steers
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.pipeline.fingerprints import SETS, WITHOUT_EFFECT, TreeDigests, fingerprint, judged_again
 from zelda_ci.selection.effects import ChangeSet, FileText, ProjectFiles, how_it_steers

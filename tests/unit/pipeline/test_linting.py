@@ -10,13 +10,11 @@ from tests.builders import result, safe
 from zelda_ci.config.project import load
 from zelda_ci.domain.check import LintFinding
 from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, EfficiencyDetails, FulfillmentDetails
-from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.kinds import ItemKind
-from zelda_ci.domain.manifest import ManifestItem
+from zelda_ci.domain.manifest import ManifestItem, Unit, UnitUse
 from zelda_ci.domain.measures import EvalResult, Metric
-from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.run import Fingerprint, RunResult
 from zelda_ci.domain.session import Usage
-from zelda_ci.domain.steering import Unit, UnitUse
 from zelda_ci.domain.workspace import ChangeSummary
 from zelda_ci.pipeline.linting import Linter
 from zelda_ci.survey.folder import Survey

@@ -9,10 +9,9 @@ import pytest
 
 from tests.builders import safe
 from tests.unit.compare.runs import efficiency, fulfillment, judged, trials
-from zelda_ci.domain.arms import TrialPrice
 from zelda_ci.domain.run import Failure, RunResult, StoredTrials
 from zelda_ci.domain.suite import NAME
-from zelda_ci.domain.trials import Side, TrialPlan
+from zelda_ci.domain.trials import Side, TrialPlan, TrialPrice
 from zelda_ci.events import Event
 from zelda_ci.pipeline.batch import refused
 from zelda_ci.pipeline.planning import Budget, PlannedRun, Rounds, label_of

@@ -9,8 +9,7 @@ import pytest
 
 from tests.builders import START, suite
 from zelda_ci.compare.shards import budget_of, deal, difference, longest_suite
-from zelda_ci.domain.run import BatchResult
-from zelda_ci.domain.shards import ShardPlan, shard_of
+from zelda_ci.domain.run import BatchResult, ShardPlan, shard_of
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.pipeline.shards import make_plan, merged_id
 

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from tests.support.history import store
 from tests.unit.compare.runs import START
-from zelda_ci.domain.fingerprint import Fingerprint
-from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.run import Fingerprint, RunResult
 from zelda_ci.domain.trials import PoolSettings
 from zelda_ci.pipeline.comparing import STATES_READ, stored_pool
 from zelda_ci.storage.codec import encode

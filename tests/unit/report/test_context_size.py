@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.console import Console
 
-from zelda_ci.domain.context_size import ContextFinding, ContextItem, ContextListing, ContextReport
+from zelda_ci.domain.check import ContextFinding, ContextItem, ContextListing, ContextReport
 from zelda_ci.redact import Redactor
 from zelda_ci.report.builders.steering import context_report, moved_line, size_line
 from zelda_ci.report.model import plain

@@ -18,11 +18,11 @@ from tests.golden.batches import command, correctness, efficiency, run
 from tests.golden.ci_reports import CRITERIA, REPORTS, report, trial, written_by
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate
+from zelda_ci.domain.details import CoverageSummary, RunnerCounts, TestSummary
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import Failure, RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
-from zelda_ci.domain.test_run import CoverageSummary, RunnerCounts, TestSummary
 from zelda_ci.domain.trials import Side
 from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.junit import MAX_TEXT_LENGTH, clean, render_junit

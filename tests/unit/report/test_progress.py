@@ -29,8 +29,8 @@ from zelda_ci.events import (
     SessionProgressed,
     Warned,
 )
-from zelda_ci.report.terminal import Progress, is_plain, open_console
-from zelda_ci.report.terminal.progress import ProgressState
+from zelda_ci.report.terminal.pages import is_plain, open_console
+from zelda_ci.report.terminal.progress import Progress, ProgressState
 
 GOOD = run("rest-endpoint")
 LOST = run("fix-typo", **broken("API_OVERLOADED", "The API stayed overloaded (529)."))

@@ -3,11 +3,11 @@ from typing import Any
 import pytest
 
 from tests.golden.batches import broken, command, correctness, efficiency, run
+from zelda_ci.domain.details import CoverageSummary, RunnerCounts, TestSummary
 from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.test_run import CoverageSummary, RunnerCounts, TestSummary
 from zelda_ci.domain.workspace import ChangeSummary
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.builders.run import run_facts, run_sections

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from tests.builders import START, result, safe, suite
-from zelda_ci.domain.fingerprint import Fingerprint
 from zelda_ci.domain.kinds import ItemKind
-from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.manifest import SteeringChange, Unit, UnitUse
+from zelda_ci.domain.run import Fingerprint, RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.steering import SteeringChange, Unit, UnitUse
 from zelda_ci.selection.choice import NOTHING, SuiteEvidence, choose, line_changes, reasons, steering_changes
 from zelda_ci.selection.effects import ChangeSet, FileChange, FileText, ProjectFiles
 

@@ -9,9 +9,9 @@ import pytest
 from tests.builders import records, result, safe, transcript
 from tests.support.steered import head, scanned
 from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.domain.manifest import UnitUse
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import HookRan, Started
-from zelda_ci.domain.steering import UnitUse
 from zelda_ci.execution.manifest.loading import resolve_loaded
 from zelda_ci.selection.felt import MAX_TOUCHED, with_felt
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from tests.builders import records, result, safe, session, suite
 from tests.golden.batches import efficiency
+from zelda_ci.domain.details import CommandResult
 from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.run import BatchResult, Failure, RunResult
 from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus, SessionTranscript, ToolCalled
-from zelda_ci.domain.test_run import CommandResult
 from zelda_ci.domain.workspace import Changes, ChangeSummary, IgnoredFiles, TestedSource, WorkspaceSource
 from zelda_ci.storage import codec
 

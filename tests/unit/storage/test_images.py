@@ -10,8 +10,8 @@ import pytest
 
 from zelda_ci.domain.session import MAX_IMAGE_BYTES, SessionImage
 from zelda_ci.redact import Redactor, Secret
-from zelda_ci.storage import images
-from zelda_ci.storage.images import MAX_IMAGES, ImageFolder
+from zelda_ci.storage import result_store as images
+from zelda_ci.storage.result_store import MAX_IMAGES, ImageFolder
 
 SECRET = "sk-ant-fake-in-a-picture-0815"
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(200))

@@ -13,15 +13,13 @@ from tests.golden.ci_reports import REPORTS
 from tests.support.schemas import checker
 from tests.unit.storage.test_codec import FULL
 from zelda_ci.domain.base import Record
-from zelda_ci.domain.ci import Provenance
-from zelda_ci.domain.comparison import Acceptance, AcceptedReason
-from zelda_ci.domain.context_size import ContextReport
-from zelda_ci.domain.details import EfficiencyDetails, ToolUsageDetails
+from zelda_ci.domain.check import ContextReport
+from zelda_ci.domain.comparison import Acceptance, AcceptedReason, Provenance
+from zelda_ci.domain.details import CommandResult, CorrectnessDetails, EfficiencyDetails, ToolUsageDetails
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import SessionStatus, ToolCall, Turn
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails
 from zelda_ci.storage import codec
 
 REPOSITORY = Path(__file__).parents[3]

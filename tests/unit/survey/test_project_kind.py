@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zelda_ci.survey import project_kind
-from zelda_ci.survey.project_kind import ProjectKind, packages
+from zelda_ci.survey import folder as project_kind
+from zelda_ci.survey.folder import ProjectKind, packages
 
 
 def kinds(files: Mapping[str, str], folder: str = "") -> tuple[ProjectKind, ...]:

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from zelda_ci.domain.test_run import TestSummary
+from zelda_ci.domain.details import TestSummary
 from zelda_ci.redact import Redactor
 from zelda_ci.test_output.reading import read_tests
 from zelda_ci.test_output.reports import ReportFile

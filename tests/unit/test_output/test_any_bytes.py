@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.test_output.fixtures import fixtures
-from zelda_ci.domain.test_run import TestSummary
+from zelda_ci.domain.details import TestSummary
 from zelda_ci.redact import Redactor
 from zelda_ci.test_output.coverage import read_coverage
 from zelda_ci.test_output.reading import contradictions, read_tests

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from tests.unit.test_output import fixtures
-from zelda_ci.domain.test_run import TestSummary
+from zelda_ci.domain.details import TestSummary
 from zelda_ci.test_output.reading import contradictions
 
 TESTS = {"adds 1 + 2": "passed", "holds": "passed", "divides": "failed", "later": "pending"}

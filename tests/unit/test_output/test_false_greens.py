@@ -5,7 +5,7 @@ import pytest
 from tests.builders import safe, suite
 from tests.support.cases import for_each
 from tests.unit.test_output.fixtures import read
-from zelda_ci.domain.test_run import CommandResult, TestSummary
+from zelda_ci.domain.details import CommandResult, TestSummary
 from zelda_ci.metrics.functional_correctness import CommandEvidence, weigh
 from zelda_ci.test_output.coverage import read_coverage
 from zelda_ci.test_output.reading import contradictions

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.builders import suite
-from zelda_ci.domain.test_run import CommandResult, TestSummary
+from zelda_ci.domain.details import CommandResult, TestSummary
 from zelda_ci.metrics.functional_correctness import CommandEvidence, weigh
 from zelda_ci.redact import Redactor
 from zelda_ci.test_output.coverage import read_coverage

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.test_output.fixtures import REDACT, read
-from zelda_ci.domain.test_run import RunnerCounts, TestSummary
+from zelda_ci.domain.details import RunnerCounts, TestSummary
 from zelda_ci.test_output.coverage import read_coverage
 from zelda_ci.test_output.reading import contradictions, read_tests
 from zelda_ci.test_output.reports import ReportFile

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from zelda_ci.sandbox.closed_folders import barrier, is_open, is_within_reach
+from zelda_ci.sandbox.readable_paths import barrier, is_open, is_within_reach
 
 
 def test_a_folder_that_others_may_not_enter_is_in_the_way_links_followed(tmp_path: Path) -> None:

@@ -14,13 +14,10 @@ from typing import Any
 
 from zelda_ci.domain import kinds
 from zelda_ci.domain.kinds import CLAUDE, KINDS, PLUGIN_MANIFEST, SKILL_FILE, ItemKind, Shown
-from zelda_ci.execution.manifest.findings import ScanFindings
 from zelda_ci.execution.manifest.front_matter import MarkdownDocument
 from zelda_ci.execution.manifest.settings import SERVERS_FILE, SETTINGS_FILE, denial, denials, table, texts
-from zelda_ci.execution.manifest.tree import Missing, Tree, Unfit
+from zelda_ci.execution.manifest.tree import Missing, ScanFindings, Tree, Unfit
 
-# Kinds that lie in folders of their own and are called, in the order in which they take names.
-DOCUMENTS = [kind for kind, row in KINDS.items() if row.folder and row.used == "called"]
 RESERVED = "synced"
 NO_SKILL = f"a skill is a folder with a {SKILL_FILE} right in it"
 NESTED_ONLY = "Claude Code loads {}s only from the .claude folder of the project and of the folders above it"
@@ -92,41 +89,41 @@ class SteeringFolder:
 
     def add_documents(self) -> None:
         """Add skills, commands, sub-agents and workflows; of several of one name the first that is added counts."""
-        for kind in DOCUMENTS:
+        # Kinds that lie in folders of their own and are called, in the order in which they take names.
+        for kind in (kind for kind, row in KINDS.items() if row.folder and row.used == "called"):
             for file, path in self._files(kind):
                 if document := self.findings.document(kind, self.named(path), file):
                     name, facts = self._described(kind, path, document)
                     self._add_called(kind, self.named(name), file, document, facts)
 
-    def _files(self, kind: ItemKind) -> Iterable[tuple[str, str]]:
-        """Return the files of a kind that Claude Code reads, each with the name that its path makes."""
+    def _files(self, kind: ItemKind) -> Iterator[tuple[str, str]]:
+        """Yield the files of a kind that Claude Code reads, each with the name that its path makes."""
+        (ending, *_), found, tree = KINDS[kind].files, dict[str, str](), self.findings.tree
         if kind is ItemKind.SKILL:
-            return self._skill_files()
-        (ending,), found = KINDS[kind].files, dict[str, str]()
+            for entry in (entry for home in self.within(kind) for entry in tree.entries(home)):
+                file = f"{entry.path}/{SKILL_FILE}"
+                is_plugin = entry.is_folder and tree.exists(f"{entry.path}/{PLUGIN_MANIFEST}")
+                if entry.is_folder and tree.exists(file):
+                    yield file, entry.name
+                elif not is_plugin if entry.is_folder else entry.name.endswith(".md"):
+                    self.findings.add(kind, entry.name.removesuffix(".md"), entry.path, problem=NO_SKILL)
+            return
         for home in self.within(kind):
             if home.endswith(ending):
                 found[home] = basename(home).removesuffix(ending)
-            for file in self.findings.tree.files(home, ending):
+            for file in tree.files(home, ending):
                 found[file] = file.removeprefix(f"{home}/").removesuffix(ending).replace("/", ":")
         if kind is ItemKind.AGENT:
             # Of several with one name, Claude Code takes the last by path.
-            return sorted(found.items(), reverse=True)
-        if kind is ItemKind.WORKFLOW:
-            return [(file, path) for file, path in found.items() if not self.below and ":" not in path]
-        # Where a folder has a SKILL.md, in whatever case, it is the command, and no other file of it.
-        skills = [file for file in sorted(found, reverse=True) if basename(file).lower() == SKILL_FILE.lower()]
-        found |= {file: found[file].rpartition(":")[0] or basename(dirname(file)) for file in skills}
-        chosen = {dirname(file): file for file in skills}
-        return [(file, path) for file, path in found.items() if chosen.get(dirname(file), file) == file]
-
-    def _skill_files(self) -> Iterator[tuple[str, str]]:
-        tree = self.findings.tree
-        for entry in (entry for home in self.within(ItemKind.SKILL) for entry in tree.entries(home)):
-            file = f"{entry.path}/{SKILL_FILE}"
-            if entry.is_folder and tree.exists(file):
-                yield file, entry.name
-            elif not tree.exists(f"{entry.path}/{PLUGIN_MANIFEST}") if entry.is_folder else entry.name.endswith(".md"):
-                self.findings.add(ItemKind.SKILL, entry.name.removesuffix(".md"), entry.path, problem=NO_SKILL)
+            yield from sorted(found.items(), reverse=True)
+        elif kind is ItemKind.WORKFLOW:
+            yield from ((file, path) for file, path in found.items() if not self.below and ":" not in path)
+        else:
+            # Where a folder has a SKILL.md, in whatever case, it is the command, and no other file of it.
+            skills = [file for file in sorted(found, reverse=True) if basename(file).lower() == SKILL_FILE.lower()]
+            found |= {file: found[file].rpartition(":")[0] or basename(dirname(file)) for file in skills}
+            chosen = {dirname(file): file for file in skills}
+            yield from ((file, path) for file, path in found.items() if chosen.get(dirname(file), file) == file)
 
     def _described(self, kind: ItemKind, path: str, document: MarkdownDocument) -> tuple[str, dict[str, Any]]:
         """Return the name of a document, and what it says of itself."""
@@ -187,32 +184,27 @@ class SteeringFolder:
 
 
 def add_hooks(findings: ScanFindings, file: str, hooks: object, owner: str | None = None) -> None:
-    """Add a finding for each hook of a table by event: what it waits for is its name, what it runs its description.
-
-    `owner` is the call that they wait for, or the plugin that they belong to.
-    """
+    """Add a finding for each hook of a table by event; `owner` is the call that they wait for, or their plugin."""
+    # What it waits for is its name, what it runs its description.
     why_off = HOOKS_OFF if findings.settings.get("disableAllHooks") is True else None
     for event, groups in table(hooks).items():
         for place, group in enumerate(groups if isinstance(groups, list) else [None]):
             matcher, listed = table(group).get("matcher"), table(group).get("hooks")
             name = f"{event}:{matcher}" if isinstance(matcher, str) and matcher else event
-            facts: dict[str, Any] = {"owner": owner, "announced": False}
             own = [it for it in enumerate(listed if isinstance(listed, list) else ()) if isinstance(it[1], dict)]
-            for number, hook in own:
+            for number, hook in own or [(-1, {})]:
                 action = next((hook[key] for key in ("command", "prompt", "url", "tool") if hook.get(key)), None)
-                facts["description"] = f"{hook.get('type') or 'hook'}: {action}" if action else None
                 problem = findings.refused(file, f"hooks.{event}.{place}.hooks.{number}") or why_off
-                findings.add(ItemKind.HOOK, name, file, problem=problem, **facts)
-            if not own:
-                problem = findings.refused(file, "") or "it is not of the shape that hooks have"
+                if not own:
+                    problem = findings.refused(file, "") or "it is not of the shape that hooks have"
+                says = f"{hook.get('type') or 'hook'}: {action}" if action else None
+                facts = {"description": says, "owner": owner, "announced": False}
                 findings.add(ItemKind.HOOK, name, file, problem=problem, **facts)
 
 
 def add_servers(findings: ScanFindings, file: str, servers: Mapping[str, Any], owner: str | None = None) -> None:
-    """Add a finding for each MCP server of a file; one in a nearer folder takes the place of one further up.
-
-    `owner` is the plugin that they belong to.
-    """
+    """Add a finding for each MCP server of a file; `owner` is the plugin that they belong to."""
+    # One in a nearer folder takes the place of one further up.
     for name, server in servers.items():
         command, url = (table(server).get(key) for key in ("command", "url"))
         # Arguments, headers and variables may hold secrets of any shape, and are left out.

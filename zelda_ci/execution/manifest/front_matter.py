@@ -2,12 +2,14 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 MAX_LENGTH = 32_000
 # Each alias may repeat a value that holds aliases: what is short to write can be long to build.
@@ -19,6 +21,11 @@ _BEGIN = re.compile(r"---\s*\n")
 _LINE = re.compile(r"^([a-zA-Z_-]+):[ \t]+(?!(?:\".*\"|'.*'|\[.*\])$)([^\s][^\r\n]*)$", re.MULTILINE)
 _TABS = re.compile(r"^\t+", re.MULTILINE)
 _SIGN = re.compile(r"[{}[\]*&#!|>%@`]|: ")
+# A word with an @ before it; a blank in it has a backslash.
+_IMPORT = re.compile(r"(?:^|\s)@((?:[^\s\\]|\\ )+)")
+_PATH = re.compile(r"[a-zA-Z0-9._-]|~/|/.")
+# Blocks alone: what is in them is parsed where it may name a file.
+_MARKDOWN = MarkdownIt("commonmark").disable(["inline", "text_join"])
 
 
 class _HeadLoader(yaml.CSafeLoader):
@@ -118,3 +125,34 @@ def _fields(head: str) -> dict[str, Any]:
 
 def _quoted(line: re.Match[str]) -> str:
     return f"{line[1]}: {json.dumps(line[2], ensure_ascii=False)}" if _SIGN.search(line[2]) else line[0]
+
+
+def mentioned(text: str) -> Iterator[str]:
+    """Yield paths after an @ in the running text of Markdown and beside comments: not in code or other HTML."""
+    references: dict[str, Any] = {}
+    for block in _MARKDOWN.parse(text, references) if "@" in text else ():
+        for words in _words(block, references) if "@" in block.content else ():
+            for match in _IMPORT.finditer(words):
+                path = match[1].partition("#")[0].replace("\\ ", " ")
+                if _PATH.match(path):
+                    yield path
+
+
+def _words(block: Token, references: dict[str, Any]) -> Iterator[str]:
+    """Yield texts of a block, from one mark to the next."""
+    parts = [block] if block.type == "html_block" else []
+    if block.type == "inline":
+        _MARKDOWN.inline.parse(block.content, _MARKDOWN, references, parts)
+    words = ""
+    for part in parts:
+        if part.type == "text":
+            words += part.content
+        elif part.type == "text_special" and not (part.info == "escape" and part.content != part.markup):
+            words += part.markup
+        else:
+            yield words
+            words = ""
+            is_comment = part.content.lstrip().startswith("<!--") and "-->" in part.content
+            if part.type in ("html_block", "html_inline") and is_comment:
+                yield COMMENT.sub("", part.content)
+    yield words

@@ -12,8 +12,8 @@ from typing import Any
 from zelda_ci.domain.kinds import CALLED, KINDS, ItemKind, Shown, server
 from zelda_ci.domain.manifest import CONNECTED_LATE, CUT, ONLY_NAME, UNLISTED, ManifestItem, ToolsManifest
 from zelda_ci.domain.session import McpServerState, SessionTranscript, Started
-from zelda_ci.execution.manifest.findings import MAX_DESCRIPTION_LENGTH
 from zelda_ci.execution.manifest.settings import denies
+from zelda_ci.execution.manifest.tree import MAX_DESCRIPTION_LENGTH
 from zelda_ci.files import globs
 from zelda_ci.redact import Redactor
 
@@ -34,11 +34,7 @@ STATES = {
 def note_listings(
     manifest: ToolsManifest, listings: Sequence[str], tools: AbstractSet[str], redact: Redactor
 ) -> ToolsManifest:
-    """Return the manifest with what the model saw, where that is otherwise than the files say.
-
-    `listings` are texts of requests that list what can be called, `tools` the names of tools in requests: empty where
-    there was no request.
-    """
+    """Return the manifest with what the model saw, by the listings in its requests, and by their tools."""
     if not tools:
         return manifest
     texts, offered = [redact(text) for text in listings], frozenset(map(redact, tools))
@@ -89,25 +85,22 @@ def _joined(*notes: str | None) -> str | None:
 def resolve_loaded(manifest: ToolsManifest, transcript: SessionTranscript, redact: Redactor) -> ToolsManifest:
     """Return the manifest with `loaded`, `on_demand`, `reason` and the servers' `tools` and `note` filled in.
 
-    The session's init message decides wherever it speaks: on skills, commands and sub-agents. Servers can come and go
-    later: what was last heard of them decides, and calls that they answered. Where Claude Code is
-    silent (rules, CLAUDE.md files, hooks, what waits for a file) the rules of Claude Code decide, and the files that
-    the session touched. Without an init message nothing was loaded.
+    The session's init message decides on skills, commands and sub-agents; of servers, which come and go later, what was
+    last heard, and calls that they answered. Where Claude Code is silent (rules, CLAUDE.md files, hooks, what waits for
+    a file) its rules decide, and the files that the session touched. Without an init message nothing was loaded.
     """
     if (started := transcript.started) is None:
         why = redact("the session never came up")
         return manifest.replace(items=tuple(item.replace(loaded=False, reason=why) for item in manifest.items))
     files, calls = frozenset(touched(manifest, transcript)), frozenset(call.label for call in transcript.tool_calls)
-    settled = (
-        _server(item, started, transcript)
-        if item.kind is ItemKind.MCP_SERVER
-        else _settled(item, started, files, calls)
-        for item in manifest.items
-    )
-    items = tuple(_with(item, facts, redact) for item, facts in zip(manifest.items, settled, strict=True))
+    items = []
+    for item in manifest.items:
+        is_server = item.kind is ItemKind.MCP_SERVER
+        facts = _server(item, started, transcript) if is_server else _settled(item, started, files, calls)
+        items.append(_with(item, facts, redact))
     absent = [item for item in items if item.kind is ItemKind.PLUGIN and not item.loaded]
     missing = [redact(f"The plugin {item.name} is not in the session: {item.reason}.") for item in absent]
-    return manifest.replace(items=items, notes=(*manifest.notes, *missing))
+    return manifest.replace(items=tuple(items), notes=(*manifest.notes, *missing))
 
 
 def _settled(item: ManifestItem, started: Started, files: AbstractSet[str], calls: AbstractSet[str]) -> dict[str, Any]:

@@ -7,10 +7,9 @@ from typing import Any
 from zelda_ci.domain.kinds import CLAUDE, PLUGIN_MANIFEST
 from zelda_ci.domain.workspace import SettingFinding, Workspace
 from zelda_ci.execution.launch import Pins
-from zelda_ci.execution.manifest.findings import ScanFindings
 from zelda_ci.execution.manifest.folders import MODS_KEY, NAMELESS, OUTSIDE, SKILLS_FOLDER, find_plugins, market_folder
 from zelda_ci.execution.manifest.settings import SETTINGS_FILE, parse_object, table
-from zelda_ci.execution.manifest.tree import Missing, Tree, Unfit
+from zelda_ci.execution.manifest.tree import Missing, ScanFindings, Tree, Unfit
 from zelda_ci.redact import Redactor
 
 # The second is never loaded; who keeps one may wonder why it does nothing.
@@ -48,10 +47,7 @@ EFFECT = f"It could have changed model requests, credentials or what confines th
 def find_pins(workspace: Workspace, redact: Redactor, *, mods: bool) -> Pins:
     """Return what is set above the settings that the session will meet: a setup command may have changed them.
 
-    `mods` says whether code of plugins may run inside Claude Code.
-
-    Raises:
-        ExecutionError: Claude Code reads settings that Zelda cannot read.
+    With `mods`, code of plugins may run inside Claude Code. Raises `ExecutionError` for settings only that can read.
     """
     scan = ScanFindings(workspace.root, workspace.path, redact)
     files = [posixpath.join(scan.start, name) for name in FILES]

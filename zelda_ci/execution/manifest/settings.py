@@ -23,11 +23,7 @@ def table(value: object, *keys: str) -> dict[str, Any]:
 
 
 def parse_object(file: str, text: str) -> dict[str, Any] | None:
-    """Parse a settings file; None where it is no JSON object, which Claude Code does not apply either.
-
-    Raises:
-        ExecutionError: Claude Code may apply it, and Zelda cannot read it.
-    """
+    """Parse a settings file; None where it is no JSON object, which Claude Code does not apply either."""
     try:
         values = json.loads(text)
     except json.JSONDecodeError:

@@ -4,16 +4,14 @@ import re
 from collections.abc import Iterator
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.details import CriterionVerdict
+from zelda_ci.domain.details import CommandResult, CorrectnessDetails, CriterionVerdict, TestSummary
 from zelda_ci.domain.measures import METRICS, Metric, own_measure
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, failed_criteria
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.test_run import CommandResult, CorrectnessDetails, TestSummary
 from zelda_ci.errors import explanations
-from zelda_ci.report.model import Cell, Problem, Row, RunFiles, Tone
+from zelda_ci.report.model import ENDINGS, Cell, Problem, Row, RunFiles, Tone, first
 from zelda_ci.report.text import sentence
-from zelda_ci.report.words import ENDINGS, first
 
 PASS, FAIL = Cell("PASS", Tone.GOOD), Cell("FAIL", Tone.BAD)
 ADVICE = {

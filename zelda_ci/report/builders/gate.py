@@ -23,9 +23,8 @@ from zelda_ci.domain.comparison import (
 from zelda_ci.domain.measures import MEASURES
 from zelda_ci.domain.numbers import format_count, whole
 from zelda_ci.report.builders.phrases import change_words, interval_words, line, passed, points, quoted
-from zelda_ci.report.model import Cell, Line, plain
+from zelda_ci.report.model import ENDINGS, Cell, Line, plain
 from zelda_ci.report.text import sentence, written
-from zelda_ci.report.words import ENDINGS
 
 TESTS = {"fisherExact": "Fisher's exact test", "permutation": "permutation test"}
 # Kinds of findings as people call them.
@@ -72,7 +71,7 @@ def gate_sentence(reason: GateReason) -> str:
     return found if isinstance(reason, Refusal) else f"{sentence(reason.suite or 'all suites')}: {found}"
 
 
-def finding(reason: GateReason, base: Cell = THE_BASE) -> Line:
+def finding(reason: GateReason) -> Line:
     """What the gate found, without its suite and without a full stop: in the same words wherever it is told."""
     often = ""
     if isinstance(reason, NotJudged | CriterionFailed | CommandsFailed) and reason.of > 1:
@@ -86,7 +85,7 @@ def finding(reason: GateReason, base: Cell = THE_BASE) -> Line:
                 f"{whole(maximum)} are allowed (gate.maxAlwaysOnTokens): {whole(tokens - maximum)} too many"
             )
         case Regression(delta=delta):
-            return fallen(delta, base) if isinstance(delta, CriterionDelta) else line(change_words(delta))
+            return fallen(delta) if isinstance(delta, CriterionDelta) else line(change_words(delta))
         case NotJudged():
             return line(f"not judged completely{often}: {{}}", reason.reason.rstrip("."))
         case NotRun(made=made, trials=trials):
@@ -98,12 +97,10 @@ def finding(reason: GateReason, base: Cell = THE_BASE) -> Line:
             return line(f"{which} {ENDINGS[reason.status]}")
         case BelowMinimum(mean=mean):
             spec = MEASURES[reason.measure]
-            minimum = f"at least {written(spec.unit.write, reason.minimum)} is required"
+            minimum, why = f"at least {written(spec.unit.write, reason.minimum)} is required", reason.reason
             if mean is not None:
                 return line(f"{spec.label} is {written(spec.unit.write, mean)}, and {minimum}")
-            return line(
-                f"{spec.label} has no value, and {minimum}: {{}}", (reason.reason or "not computed").rstrip(".")
-            )
+            return line(f"{spec.label} has no value, and {minimum}: {{}}", (why or "not computed").rstrip("."))
         case CriterionFailed():
             return line(f"{{}} is not met{often}", quoted(reason.criterion, MAX_CRITERION_LENGTH))
         case CommandsFailed():

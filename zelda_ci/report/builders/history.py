@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from zelda_ci.domain import numbers
 from zelda_ci.domain.measures import LISTED, SCORES
 from zelda_ci.domain.nights import (
     MIN_NIGHTS,
@@ -16,17 +15,15 @@ from zelda_ci.domain.nights import (
     nights_of,
     split_nights,
 )
-from zelda_ci.domain.numbers import brief_money, format_count, whole
+from zelda_ci.domain.numbers import brief_money, format_count, format_score, money, whole
 from zelda_ci.domain.outcome import History, StoredRun
 from zelda_ci.errors import GitHubError
 from zelda_ci.report.builders.comparison import amount
-from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
+from zelda_ci.report.model import ENDINGS, OUTCOMES, Cell, Column, Table, TableRow, Tone
 from zelda_ci.report.text import plain_title, sentence, visible
-from zelda_ci.report.words import ENDINGS, OUTCOMES
 
-MAX_SUITE_LENGTH = 40
 MAX_SKIPPED = 10
-COMMIT_LENGTH = 7
+MAX_NOTES = 5
 
 
 def history_table(history: History, *, of: int) -> Table:
@@ -46,33 +43,32 @@ def history_table(history: History, *, of: int) -> Table:
 def _cells(run: StoredRun) -> Iterator[Cell]:
     yield OUTCOMES[run.outcome].verdict
     yield Cell(run.run_id, whole=True)
-    yield Cell(visible(f"{run.suite}, {run.variant}" if run.variant else run.suite, MAX_SUITE_LENGTH))
-    yield Cell(numbers.whole(run.trial))
+    yield Cell(visible(f"{run.suite}, {run.variant}" if run.variant else run.suite, 40))
+    yield Cell(whole(run.trial))
     yield Cell(run.batch_id, Tone.DIM, whole=True)
-    yield Cell(run.commit[:COMMIT_LENGTH]) if run.commit else Cell("-", Tone.DIM)
+    yield Cell(run.commit[:7]) if run.commit else Cell("-", Tone.DIM)
     yield Cell(ENDINGS[run.status], Tone.DIM)
-    cost = None if run.whole_cost_usd is None else numbers.money(run.whole_cost_usd, exact=run.cost_known)
     scores = (run.scores.get(metric) for metric, spec in SCORES.items() if spec.listed)
     values = ((measure, (run.numbers or {}).get(measure)) for measure in LISTED)
     for text in (
-        *(None if score is None else numbers.format_score(score) for score in scores),
-        cost,
-        None if run.turns is None else numbers.whole(run.turns),
+        *(None if score is None else format_score(score) for score in scores),
+        None if run.whole_cost_usd is None else money(run.whole_cost_usd, exact=run.cost_known),
+        None if run.turns is None else whole(run.turns),
         *(None if value is None else amount(measure, value) for measure, value in values),
     ):
         yield Cell(text) if text else Cell("-", Tone.DIM)
 
 
 def _remarks(history: History, of: int) -> Iterator[Cell]:
-    stored = numbers.format_count(of, "stored run")
+    stored = format_count(of, "stored run")
     if not of:
         yield Cell("There are no stored runs yet. Make one with `zelda run`, or watch `zelda demo`.")
     elif not history.runs:
         yield Cell(f"None of the {stored} is of this suite and time. `zelda list` shows all.")
     elif len(history.runs) < of:
-        yield Cell(f"{numbers.whole(len(history.runs))} of {stored}.", Tone.DIM)
+        yield Cell(f"{whole(len(history.runs))} of {stored}.", Tone.DIM)
     if history.unfinished:
-        more = numbers.format_count(history.unfinished, "more run has", "more runs have")
+        more = format_count(history.unfinished, "more run has", "more runs have")
         yield Cell(f"{more} no result yet: under way, or killed and recovered by the next `zelda run`.", Tone.DIM)
     for skipped in history.skipped[:MAX_SKIPPED]:
         yield Cell(f"skipped: {sentence(skipped.message)}", Tone.WARN)
@@ -80,12 +76,7 @@ def _remarks(history: History, of: int) -> Iterator[Cell]:
         yield Cell(f"and {rest} more that could not be read; `zelda list --json` names all.", Tone.WARN)
 
 
-MAX_NOTES = 5
-MAX_NAME_LENGTH = 60
-MAX_CHECK_LENGTH = 80
-SHORT_COMMIT = 9
-# GitHub takes 256.
-TITLE_LIMIT = 200
+# --- nights ------------------------------------------------------------------------------------------------------
 
 # Parts of a platform as people call them.
 PARTS = {
@@ -97,15 +88,9 @@ PARTS = {
 }
 BARS = "▁▂▃▄▅▆▇█"
 GAP, CHANGE = "·", "¦"
-NO_ISSUE = "The drift is told in no issue"
 OVER = "This is over: what fell has recovered, or its suite or steering files were changed or removed."
 LOST = "The history of the nights before is lost, so nobody knows whether this is over. A new fall opens a new issue."
 KEPT_ELSEWHERE = "Two jobs opened an issue at the same time. The older one is kept."
-NOTHING_FELL = "Nothing fell by more than chance explains."
-TOO_FEW = (
-    f"Whether something fell is not known yet: that takes {MIN_NIGHTS} rows of the same suite, settings and steering "
-    "files, or more."
-)
 
 
 def not_readable(damage: str, older: int) -> str:
@@ -120,7 +105,7 @@ def no_issue(problem: GitHubError) -> str:
         "GITHUB_NOT_PERMITTED": "the token may not write issues (permissions: issues: write, or nightly: quiet).",
         "GITHUB_GONE": "issues are switched off in this repository (nightly: quiet leaves them out).",
     }
-    return f"{NO_ISSUE}: {why.get(problem.code, problem.message)}"
+    return f"The drift is told in no issue: {why.get(problem.code, problem.message)}"
 
 
 def drift_notes(before: Sequence[Drift], now: Sequence[Drift]) -> Iterator[str]:
@@ -128,8 +113,7 @@ def drift_notes(before: Sequence[Drift], now: Sequence[Drift]) -> Iterator[str]:
     known = {(drift.suite, drift.check) for drift in before}
     told = [drift for drift in now if not drift.accepted]
     for drift in told[:MAX_NOTES]:
-        word = "still" if (drift.suite, drift.check) in known else "new"
-        yield f"Drift ({word}): {_fall(drift)}."
+        yield f"Drift ({'still' if (drift.suite, drift.check) in known else 'new'}): {_fall(drift)}."
     if len(told) > MAX_NOTES:
         yield f"Drift: {len(told) - MAX_NOTES} more."
 
@@ -137,7 +121,7 @@ def drift_notes(before: Sequence[Drift], now: Sequence[Drift]) -> Iterator[str]:
 def issue_title(drifts: Sequence[Drift]) -> str:
     """What fell from what to what."""
     more = f" and {len(drifts) - 1} more" if len(drifts) > 1 else ""
-    return plain_title(f"Zelda: {_fall(drifts[0])}{more}", TITLE_LIMIT)
+    return plain_title(f"Zelda: {_fall(drifts[0])}{more}", 200)  # GitHub takes 256
 
 
 def drift_issue(drifts: Sequence[Drift], nights: Sequence[Night], **told: Any) -> dict[str, Any]:
@@ -151,7 +135,7 @@ def drift_issue(drifts: Sequence[Drift], nights: Sequence[Night], **told: Any) -
 
 def _subject(drift: Drift) -> str:
     """The suite, and what of it fell."""
-    return f"{visible(drift.suite, MAX_NAME_LENGTH)}, {sentence(drift.check, MAX_CHECK_LENGTH)}"
+    return f"{visible(drift.suite, 60)}, {sentence(drift.check, 80)}"
 
 
 def _fall(drift: Drift) -> str:
@@ -163,7 +147,7 @@ def _fall(drift: Drift) -> str:
 def _platform_changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
     for part, name in PARTS.items():
         if after.get(part, "") != before.get(part, ""):
-            yield f"{name} {sentence(after.get(part, 'not known'), MAX_CHECK_LENGTH)}"
+            yield f"{name} {sentence(after.get(part, 'not known'), 80)}"
 
 
 def sparkline(nights: Sequence[Night], suite: str) -> str:
@@ -183,10 +167,6 @@ def sparkline(nights: Sequence[Night], suite: str) -> str:
     return drawn
 
 
-_NUMBERS = tuple(Column(title, right=True) for title in ("Trials", "Passed", "Checks", "Cost"))
-NIGHT_COLUMNS = (Column("When"), *_NUMBERS, Column("Commit"), Column("Changed"))
-
-
 def nights_view(history: NightlyHistory, suite: str, limit: int) -> Table:
     """The newest rows of one suite, newest first, with what changed against the row before."""
     nights = [night for night in history.nights if suite in night.suites]
@@ -194,32 +174,33 @@ def nights_view(history: NightlyHistory, suite: str, limit: int) -> Table:
     earlier: SuiteNight | None = None
     for night in nights:
         row = night.suites[suite]
-        passed = Tone.NEUTRAL if row.whole.passed == row.whole.trials else Tone.WARN
         checks = sum(row.checks.values(), Passes())
-        changed = _differences(row, earlier) if earlier else ()
+        changed = []
+        if earlier:
+            changed += ["suite or steering files"] * (row.outcome != earlier.outcome)
+            changed += ["code"] * (row.tree != earlier.tree)
+            changed += _platform_changes(earlier.platform, row.platform)
+        passed = Tone.NEUTRAL if row.whole.passed == row.whole.trials else Tone.WARN
         cells = (
             Cell(f"{night.at:%Y-%m-%d %H:%M}", whole=True),
             Cell(whole(row.trials)),
             Cell(str(row.whole), passed) if row.whole.trials else Cell("-"),
             Cell(str(checks) if checks.trials else "-"),
             Cell(brief_money(row.cost_usd)),
-            Cell(visible(night.commit[:SHORT_COMMIT]) if night.commit else "-", Tone.DIM),
+            Cell(visible(night.commit[:9]) if night.commit else "-", Tone.DIM),
             Cell(", ".join(changed), Tone.DIM),
         )
         lines.append(TableRow(cells))
         earlier = row
-    remarks = [Cell(f"{visible(suite, MAX_NAME_LENGTH)}: {sparkline(nights, suite)}", whole=True)]
+    remarks = [Cell(f"{visible(suite, 60)}: {sparkline(nights, suite)}", whole=True)]
     fallen = [drift for drift in history.drifts if drift.suite == suite]
     remarks += (Cell(f"Fell: {_fall(drift)} (p {drift.p:.2g}, corrected).", Tone.BAD) for drift in fallen)
     if not fallen:
-        is_tested = any(len(it.before) + len(it.after) >= MIN_NIGHTS for it in split_nights(nights, suite))
-        remarks.append(Cell(NOTHING_FELL if is_tested else TOO_FEW, Tone.DIM))
-    return Table(NIGHT_COLUMNS, tuple(lines[::-1][:limit]), remarks=tuple(remarks))
-
-
-def _differences(row: SuiteNight, earlier: SuiteNight) -> Iterator[str]:
-    if row.outcome != earlier.outcome:
-        yield "suite or steering files"
-    if row.tree != earlier.tree:
-        yield "code"
-    yield from _platform_changes(earlier.platform, row.platform)
+        words = f"takes {MIN_NIGHTS} rows of the same suite, settings and steering files, or more."
+        words = f"Whether something fell is not known yet: that {words}"
+        if any(len(it.before) + len(it.after) >= MIN_NIGHTS for it in split_nights(nights, suite)):
+            words = "Nothing fell by more than chance explains."
+        remarks.append(Cell(words, Tone.DIM))
+    counted = (Column(title, right=True) for title in ("Trials", "Passed", "Checks", "Cost"))
+    columns = (Column("When"), *counted, Column("Commit"), Column("Changed"))
+    return Table(columns, tuple(lines[::-1][:limit]), remarks=tuple(remarks))

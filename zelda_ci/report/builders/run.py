@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from zelda_ci.domain import numbers
 from zelda_ci.domain.details import (
     Citation,
+    CorrectnessDetails,
     CriterionJudgement,
     CriterionVerdict,
     EfficiencyDetails,
@@ -22,13 +23,11 @@ from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import ApiUsage, SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.test_run import CorrectnessDetails
 from zelda_ci.domain.workspace import IsolationReport
 from zelda_ci.report.builders.correctness import command_cells, command_ending, correctness_rows
 from zelda_ci.report.builders.phrases import measured_words, tool_words
-from zelda_ci.report.model import Cell, Row, RunFiles, Section, Tone
+from zelda_ci.report.model import ENDINGS, OUTCOMES, Cell, Row, RunFiles, Section, Tone, first
 from zelda_ci.report.text import sentence, visible, written
-from zelda_ci.report.words import ENDINGS, OUTCOMES, first
 
 MAX_REASON_LENGTH = 400
 MAX_TEXT_LENGTH = 300

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from zelda_ci.domain.attribution import Attribution, CriterionWorth, PassCount, Suspicion, WorthReport, unit_words
+from zelda_ci.domain.check import ContextItem, ContextListing, ContextReport
 from zelda_ci.domain.comparison import ContextTooLarge
-from zelda_ci.domain.context_size import ContextItem, ContextListing, ContextReport
 from zelda_ci.domain.kinds import FOLLOWED, KINDS
+from zelda_ci.domain.manifest import SteeringCoverage, SuiteUse
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.numbers import brief_money, format_count, whole
 from zelda_ci.domain.run import RunResult
-from zelda_ci.domain.steering import SteeringCoverage, SuiteUse
 from zelda_ci.model_proxy.pricing import cost_usd, is_known
 from zelda_ci.report.builders.gate import gate_sentence
 from zelda_ci.report.builders.phrases import joined, line, listed, quoted

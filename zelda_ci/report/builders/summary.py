@@ -1,29 +1,25 @@
 """An invocation in words: what it may cost, why a suite goes on, its suites and their trials, the closing lines."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC
 from functools import partial
 from statistics import fmean
 
-from zelda_ci.domain import numbers
-from zelda_ci.domain.arms import Forecast, MoreTrials, SuiteArms
 from zelda_ci.domain.comparison import BUDGET_ENDED, GateResult
 from zelda_ci.domain.details import EfficiencyDetails
 from zelda_ci.domain.measures import SCORES, Metric, own_measure
-from zelda_ci.domain.numbers import brief_money, format_count, some_of
+from zelda_ci.domain.numbers import average, brief_money, duration, format_count, format_score, money, some_of, whole
 from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import Usage
-from zelda_ci.domain.trials import DoneReason
+from zelda_ci.domain.trials import DoneReason, Forecast, MoreTrials, SuiteArms
 from zelda_ci.domain.workspace import TestedSource
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.builders.gate import gate_sentences
 from zelda_ci.report.builders.phrases import measured_words
 from zelda_ci.report.builders.run import cost, hidden_findings, run_facts, spent, used, wall_seconds
-from zelda_ci.report.model import Cell, Column, Problem, Row, RunFiles, Section, Table, TableRow, Tone
+from zelda_ci.report.model import OUTCOMES, Cell, Column, Problem, Row, RunFiles, Section, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible, written
-from zelda_ci.report.words import OUTCOMES
 
 MAX_NAMED = 3
 REASONS = {
@@ -38,6 +34,9 @@ REASONS = {
     DoneReason.ENDED: "nothing more was begun",
     DoneReason.INTERRUPTED: "interrupted",
 }
+
+FilesOf = Callable[[str], RunFiles]
+"""Where the files of a run lie, by its id."""
 
 
 def forecast_lines(forecast: Forecast) -> Iterator[str]:
@@ -70,14 +69,12 @@ def forecast_table(forecast: Forecast) -> Table:
     titles = ("Sessions", "Each", "All", "Stored trials")[: 1 if forecast.replayed else None]
     rows = []
     for suite in forecast.suites:
-        price = suite.price
-        cells = (
-            Cell(visible(suite.suite)),
-            Cell(str(suite.most) if suite.fewest == suite.most else f"{suite.fewest} to {suite.most}"),
-            Cell(brief_money(price.usual)) if price else Cell("not known", Tone.WARN),
-            Cell(f"about {brief_money(suite.most * price.usual)}") if price else Cell("not known", Tone.WARN),
-            Cell(str(price.trials) if price else "0", Tone.DIM),
-        )
+        sessions = str(suite.most) if suite.fewest == suite.most else f"{suite.fewest} to {suite.most}"
+        costs, trials = [Cell("not known", Tone.WARN)] * 2, 0
+        if price := suite.price:
+            usual = brief_money(price.usual), f"about {brief_money(suite.most * price.usual)}"
+            costs, trials = [*map(Cell, usual)], price.trials
+        cells = (Cell(visible(suite.suite)), Cell(sessions), *costs, Cell(str(trials), Tone.DIM))
         rows.append(TableRow(cells[: len(titles) + 1]))
     return Table((Column("Suite"), *(Column(title, right=True) for title in titles)), tuple(rows))
 
@@ -101,8 +98,7 @@ def spending(batch: BatchResult) -> str:
     runs = (*batch.runs, *batch.base_runs)
     if runs and all(run.replayed for run in runs):
         return "replayed, nothing was spent"
-    of = f" of {brief_money(batch.budget_usd)}" if batch.budget_usd else ""
-    return f"{brief_money(batch.cost_usd)}{of}"
+    return brief_money(batch.cost_usd) + (f" of {brief_money(batch.budget_usd)}" if batch.budget_usd else "")
 
 
 def cut_short(batch: BatchResult) -> str:
@@ -111,18 +107,14 @@ def cut_short(batch: BatchResult) -> str:
     return f"stopped after {ran}: not compared; run the same command again, it keeps the finished sessions"
 
 
-MAX_NAMES = 3
-
-FilesOf = Callable[[str], RunFiles]
-"""Where the files of a run lie, by its id."""
+# --- what ran ----------------------------------------------------------------------------------------------------
 
 
 def by_name(runs: Iterable[RunResult], *, by_file: bool = False) -> dict[str, list[RunResult]]:
     """Runs by suite, in their order; where that is wanted, prompts of a routing suite by their file."""
     found: dict[str, list[RunResult]] = {}
     for run in runs:
-        is_prompt = by_file and run.config.kind == "routing"
-        found.setdefault(run.config.file if is_prompt else run.suite, []).append(run)
+        found.setdefault(run.config.file if by_file and run.config.kind == "routing" else run.suite, []).append(run)
     return found
 
 
@@ -135,14 +127,14 @@ def suite_facts(runs: Sequence[RunResult]) -> tuple[Cell, ...]:
     """How the trials of a suite ended, and what they took."""
     if not has_trials(runs):
         return run_facts(runs[0])
-    outcomes, count = [run_outcome(run) for run in runs], numbers.format_count(len(runs), "trial")
+    outcomes, count = [run_outcome(run) for run in runs], format_count(len(runs), "trial")
     good = sum(outcome <= Outcome.PASSED for outcome in outcomes)
     ended = Cell(f"{good} of {count} passed", Tone.NEUTRAL if good == len(runs) else Tone.BAD)
     if set(outcomes) == {Outcome.MEASURED}:
         ended = Cell(f"{count} measured")
     found = hidden_findings(runs) if max(outcomes) <= Outcome.PASSED else ""
     hidden = [Cell(f"but {found}", Tone.WARN)] if found else []
-    sums = cost(spent(runs)), numbers.duration(sum(map(wall_seconds, runs)))
+    sums = cost(spent(runs)), duration(sum(map(wall_seconds, runs)))
     return (ended, *hidden, *(Cell(each, Tone.DIM) for each in sums if each))
 
 
@@ -154,28 +146,26 @@ def spread(runs: Sequence[RunResult]) -> Section | None:
     valid = [run for run in runs if run_outcome(run) not in {Outcome.BROKEN, Outcome.INTERRUPTED}]
     if len(valid) < 2:
         return None
-    measures: list[tuple[str, Callable[[float], str], list[float | None]]] = []
+    measures: dict[str, tuple[Callable[[float], str], Iterable[float | None]]] = {}
     for metric in Metric:
-        spec, results = own_measure(metric), [run.evaluations.get(metric) for run in valid]
-        values = [spec.number(result) if result else None for result in results]
-        measures.append((spec.heading, partial(written, spec.unit.write), values))
-    costs = [sum(use.cost_usd for use in uses) if (uses := spent([run])) else None for run in valid]
-    measures.append(("Cost", numbers.money, costs))
-    measures.append(("Tokens", numbers.whole, [use.usage.total if use else None for use in map(used, valid)]))
-    details = [run.details(EfficiencyDetails) for run in valid]
-    measures.append(("Turns", numbers.average, [each.turns if each else None for each in details]))
-    measures.append(("Time", numbers.duration, [*map(wall_seconds, valid)]))
+        spec, results = own_measure(metric), (run.evaluations.get(metric) for run in valid)
+        numbers = [spec.number(result) if result else None for result in results]
+        measures[spec.heading] = partial(written, spec.unit.write), numbers
+    costs = (sum(use.cost_usd for use in uses) if (uses := spent([run])) else None for run in valid)
+    details = (run.details(EfficiencyDetails) for run in valid)
+    measures["Cost"] = money, costs
+    measures["Tokens"] = whole, (use.usage.total if use else None for use in map(used, valid))
+    measures["Turns"] = average, (each.turns if each else None for each in details)
+    measures["Time"] = duration, map(wall_seconds, valid)
     rows = []
-    for name, write, values in measures:
+    for name, (write, values) in measures.items():
         if present := [value for value in values if value is not None]:
             low, high = write(min(present)), write(max(present))
             cells = [Cell(write(fmean(present))), Cell("no spread" if low == high else f"{low} to {high}", Tone.DIM)]
-            if len(present) < len(values):
-                cells.append(Cell(f"{len(present)} of them have it", Tone.WARN))
+            cells += [Cell(f"{len(present)} of them have it", Tone.WARN)] * (len(present) < len(valid))
             rows.append(Row(name, tuple(cells)))
-    trials = numbers.format_count(len(runs), "trial")
-    title = f"Spread over {trials}" if len(valid) == len(runs) else f"Spread over {len(valid)} of {trials}"
-    return Section(title, tuple(rows))
+    trials = format_count(len(runs), "trial")
+    return Section(f"Spread over {f'{len(valid)} of ' * (len(valid) < len(runs))}{trials}", tuple(rows))
 
 
 def troubles(runs: Iterable[RunResult], files_of: FilesOf) -> list[tuple[Problem, list[RunResult]]]:
@@ -191,29 +181,28 @@ def affected_names(runs: Iterable[RunResult], all_runs: Iterable[RunResult]) -> 
     """The suites, with what they have of several trials; the first few of them."""
     suites, names = by_name(all_runs), []
     for suite, affected in by_name(runs).items():
-        which = f"trial {affected[0].trial}" if len(affected) == 1 else numbers.format_count(len(affected), "trial")
+        which = f"trial {affected[0].trial}" if len(affected) == 1 else format_count(len(affected), "trial")
         names.append(f"{suite} ({which})" if has_trials(suites[suite]) else suite)
-    if len(names) > MAX_NAMES:
-        names[MAX_NAMES:] = [f"and {numbers.format_count(len(names) - MAX_NAMES, 'more suite')}"]
+    if len(names) > MAX_NAMED:
+        names[MAX_NAMED:] = [f"and {format_count(len(names) - MAX_NAMED, 'more suite')}"]
     return ", ".join(names)
 
 
 def suite_table(batch: BatchResult, *, by_file: bool = False) -> Table:
     """A line per suite: means over its trials; cost and time with judges and with what ran beside it for the base."""
     # A metric that no suite has takes no room.
-    listed = [metric for metric, spec in SCORES.items() if spec.listed and _scores(batch.runs, metric)]
-    titles = ("Passed", *(SCORES[metric].listed or "" for metric in listed), "Cost", "Time")
-    columns = (Column("Verdict"), Column("Suite"), *(Column(title, right=True) for title in titles))
+    listed = {it: spec.listed for it, spec in SCORES.items() if spec.listed and _scores(batch.runs, it)}
+    columns = (Column(title, right=True) for title in ("Passed", *listed.values(), "Cost", "Time"))
     beside, lines = by_name(batch.base_runs, by_file=by_file), []
     for suite, runs in by_name(batch.runs, by_file=by_file).items():
         outcomes, both = [run_outcome(run) for run in runs], (*runs, *beside.get(suite, ()))
         passed = f"{sum(outcome <= Outcome.PASSED for outcome in outcomes)} of {len(runs)}"
-        values = [numbers.format_score(fmean(scores)) if (scores := _scores(runs, each)) else "-" for each in listed]
-        values += cost(spent(both)) or "-", numbers.duration(sum(map(wall_seconds, both)))
+        values = [format_score(fmean(scores)) if (scores := _scores(runs, each)) else "-" for each in listed]
+        values += cost(spent(both)) or "-", duration(sum(map(wall_seconds, both)))
         cells = (Cell(value, Tone.DIM if value == "-" else Tone.NEUTRAL) for value in values)
-        of_trials = Cell(passed if len(runs) > 1 or has_trials(runs) else "")
+        of_trials = Cell(passed * (len(runs) > 1 or has_trials(runs)))
         lines.append(TableRow((OUTCOMES[max(outcomes)].verdict, Cell(suite), of_trials, *cells)))
-    return Table(columns, tuple(lines), leading=1)
+    return Table((Column("Verdict"), Column("Suite"), *columns), tuple(lines), leading=1)
 
 
 def _scores(runs: Iterable[RunResult], metric: Metric) -> list[float]:
@@ -241,23 +230,30 @@ def closing_line(batch: BatchResult, gate: GateResult) -> Iterator[Cell]:
 
 def closing_rows(batch: BatchResult, gate: GateResult) -> Iterator[Row]:
     """What ran of which files, what it took, and what the exit code says."""
+    suites, runs = by_name(batch.runs), (*batch.runs, *batch.base_runs)
     yield Row("Suites", (*_tally(_suite_outcomes(batch), "suite"), *_not_started(batch)))
-    if len(batch.runs) > len(_suite_outcomes(batch)):
+    if len(batch.runs) > len(suites):
         yield Row("Trials", _tally([run_outcome(run) for run in batch.runs], "trial"))
     if batch.runs:
         yield from _tested(batch.runs[0])
-        yield from _costs((*batch.runs, *batch.base_runs))
+        sessions, judges = [use for use in map(used, runs) if use], [run.judge for run in runs if run.judge]
+        # All of it, then the parts where there are two.
+        parts = {"sessions": cost(sessions), "judge": cost(judges)} if judges else {}
+        cells = (Cell(f"{name} {part}", Tone.DIM) for name, part in parts.items())
+        if sessions or judges:
+            yield Row("Cost", (Cell(cost([*sessions, *judges])), *cells))
+        if sessions:
+            yield Row("Tokens", (Cell(whole(sum((use.usage for use in sessions), Usage()).total)),))
         yield Row("Elapsed", (Cell(_elapsed(batch)),))
         yield _versions(batch.runs)
     if batch.unpaid:
         unpaid = (f"{it.suite} ({it.unpaid} trials)" if it.unpaid > 1 else it.suite for it in batch.unpaid)
         yield Row("Not run", (Cell(f"{', '.join(unpaid)}: {batch.ended or BUDGET_ENDED}", Tone.BAD),))
     yield from (Row("Gate", (Cell(text, Tone.BAD, whole=True),)) for text in gate_sentences(gate))
-    outcome, suites = closing_outcome(batch, gate), by_name(batch.runs)
+    outcome = closing_outcome(batch, gate)
     words, tone = OUTCOMES[outcome].meaning or f"measured: {measured_words(batch.runs)}", OUTCOMES[outcome].tone
-    if outcome is Outcome.PASSED and (hiding := sum(bool(hidden_findings(runs)) for runs in suites.values())):
-        words = f"passed, with findings in {hiding} of {numbers.format_count(len(suites), 'suite')}"
-        tone = Tone.WARN
+    if outcome is Outcome.PASSED and (hiding := sum(bool(hidden_findings(each)) for each in suites.values())):
+        words, tone = f"passed, with findings in {hiding} of {format_count(len(suites), 'suite')}", Tone.WARN
     yield Row("Exit code", (Cell(f"{outcome.exit_code}, {words}", tone),))
     if batch.runs:
         yield Row("Batch", (Cell(batch.batch_id, whole=True), Cell("`zelda show` takes this id", Tone.DIM)))
@@ -270,34 +266,18 @@ def _suite_outcomes(batch: BatchResult) -> list[Outcome]:
 def _tally(outcomes: Sequence[Outcome], noun: str) -> tuple[Cell, ...]:
     if not outcomes:
         return (Cell(f"no {noun} was run", Tone.BAD),)
-    counts = Counter(outcomes)
-    cells = [
-        Cell(numbers.format_count(counts[outcome], words.word, words.several), words.tone)
-        for outcome, words in OUTCOMES.items()
-        if counts[outcome]
-    ]
-    return (*cells, Cell(f"{len(outcomes)} in all", Tone.DIM)) if len(cells) > 1 else tuple(cells)
+    counted = ((outcomes.count(outcome), words) for outcome, words in OUTCOMES.items())
+    cells = [Cell(format_count(count, it.word, it.several or it.word), it.tone) for count, it in counted if count]
+    return (*cells, *[Cell(f"{len(outcomes)} in all", Tone.DIM)] * (len(cells) > 1))
 
 
 def _not_started(batch: BatchResult, why: str = "") -> Iterator[Cell]:
-    missing = (batch.planned or 0) - len(batch.runs)
-    if missing > 0:
-        yield Cell(f"{numbers.format_count(missing, 'run')} not started{why}", Tone.WARN)
-
-
-def _costs(runs: Sequence[RunResult]) -> Iterator[Row]:
-    """All of it, then the parts where there are two."""
-    sessions, judges = [use for use in map(used, runs) if use], [run.judge for run in runs if run.judge]
-    if sessions or judges:
-        parts = {"sessions": cost(sessions), "judge": cost(judges)} if judges else {}
-        cells = (Cell(f"{name} {part}", Tone.DIM) for name, part in parts.items())
-        yield Row("Cost", (Cell(cost([*sessions, *judges])), *cells))
-    if sessions:
-        yield Row("Tokens", (Cell(numbers.whole(sum((use.usage for use in sessions), Usage()).total)),))
+    if (missing := (batch.planned or 0) - len(batch.runs)) > 0:
+        yield Cell(f"{format_count(missing, 'run')} not started{why}", Tone.WARN)
 
 
 def _elapsed(batch: BatchResult) -> str:
-    return numbers.duration((batch.finished_at - batch.started_at).total_seconds())
+    return duration((batch.finished_at - batch.started_at).total_seconds())
 
 
 def about_run(run: RunResult) -> Section:
@@ -324,5 +304,5 @@ def _tested(run: RunResult) -> Iterator[Row]:
 
 def _versions(runs: Sequence[RunResult]) -> Row:
     clis = ", ".join(sorted({run.versions.cli for run in runs if run.versions.cli}))
-    names = [f"zelda {runs[0].versions.zelda}", *([f"Claude Code {clis}"] if clis else [])]
+    names = [f"zelda {runs[0].versions.zelda}", *[f"Claude Code {clis}"] * bool(clis)]
     return Row("Versions", tuple(Cell(name, Tone.DIM) for name in names))

@@ -15,19 +15,17 @@ from rich.text import Text
 
 from zelda_ci import events
 from zelda_ci.domain import numbers
-from zelda_ci.domain.arms import MoreTrials, SuiteArms
 from zelda_ci.domain.attribution import Attribution
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import AssistantSaid, Ended, Retried, SessionRecord, ToolCalled, ToolReturned
-from zelda_ci.domain.trials import DoneReason, Side, trials_alone
+from zelda_ci.domain.trials import DoneReason, MoreTrials, Side, SuiteArms, trials_alone
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.builders.run import run_facts
 from zelda_ci.report.builders.steering import round_words
 from zelda_ci.report.builders.summary import FilesOf, by_name, forecast_lines, more_trials, suite_done, suite_facts
 from zelda_ci.report.model import NO_FILES, Cell, Detail, Tone
-from zelda_ci.report.terminal.page import DIM, LABEL, STYLES, Page, is_plain
-from zelda_ci.report.terminal.pages import print_head, print_suite
+from zelda_ci.report.terminal.pages import DIM, LABEL, STYLES, Page, is_plain, print_head, print_suite
 from zelda_ci.report.text import clock, in_workspace, sentence, visible
 
 # --- what runs are at -------------------------------------------------------------------------------------------
