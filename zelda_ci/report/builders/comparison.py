@@ -33,7 +33,6 @@ from zelda_ci.domain.comparison import (
 from zelda_ci.domain.manifest import SteeringChange
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.numbers import format_count, whole
-from zelda_ci.report.builders.gate import KINDS, TESTS
 from zelda_ci.report.builders.phrases import change_words, interval_words, line, passed, points, quoted
 from zelda_ci.report.model import (
     ENDINGS,
