@@ -91,7 +91,7 @@ def complete_suites(ctx: click.Context, _: click.Parameter, incomplete: str) -> 
     try:
         names = [suite.resolved.name for suite in load(folder).suites]
     except ZeldaError:
-        found = files.suite_files(files.find_root(folder), files.DEFAULT_TEST_DIR)
+        found = files.suite_files(files.find_root(folder), files.DEFAULTS.test_dir)
         names = [usual_name(path.name) for path in found]
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from zelda_ci.config import files
 from zelda_ci.config.document import DEFAULT, Layer, Model, Origin, across, load_document
-from zelda_ci.config.files import find_root, lies_in, suite_files
+from zelda_ci.config.files import OwnFiles, find_root, lies_in, suite_files
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig, SuiteConfig, keys
 from zelda_ci.config.source import ConfigProblem, Rejected, Source, config_problem, ordered, shown
 from zelda_ci.config.suites import (
@@ -49,6 +49,14 @@ class LoadedProject:
     @property
     def results_dir(self) -> Path:
         return self.root / self.config.results_dir
+
+    def own_files(self, recordings: Iterable[Path | None]) -> OwnFiles:
+        """The finder of all that belongs to its suites, recordings of sessions included."""
+        kept = {path.resolve() for path in recordings if path}
+        found = {path.relative_to(self.root).as_posix() for path in kept if path.is_relative_to(self.root)}
+        for suite in self.suites:
+            found |= {suite.resolved.file, str(suite.provenance["prompt"].file)}
+        return OwnFiles(self.config.test_dir, self.config.results_dir, frozenset(found - {"."}))
 
 
 class InvalidConfigError(ConfigError):

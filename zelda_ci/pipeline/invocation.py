@@ -12,7 +12,6 @@ from typing import Self
 from zelda_ci.compare.shards import trial_seconds
 from zelda_ci.config.document import DEFAULT, Origin
 from zelda_ci.config.environment import EnvironmentSettings, accepted_isolation
-from zelda_ci.config.own_files import OwnFiles
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.suites import LoadedSuite, select
 from zelda_ci.domain.run import StoredTrials
@@ -200,7 +199,7 @@ class Prepared:
             self.environ,
             self.redact,
             self.isolation,
-            OwnFiles.of(self.loaded, [self.order.record, self.order.replay]),
+            self.loaded.own_files([self.order.record, self.order.replay]),
             working_tree=working_tree,
             base=commit,
         )
