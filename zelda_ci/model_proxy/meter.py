@@ -32,18 +32,19 @@ Place = tuple[bool, str | None, int]
 
 @dataclass(eq=False, repr=False)
 class LoadedContext:
-    """The context that a run's requests give its model: lines of CLAUDE.md files, tools, listings of what to call."""
+    """The context that a run's requests give its model.
+
+    A session's first request is `expected` to hold at least one of these lines of the project's CLAUDE.md files.
+    `listings` are texts that list what the model can call, in their order, and `tools` the names of its tools, also of
+    those that wait behind a search. Where the model is not asked, `first` is the first request with tools, and
+    `definitions` has the tools by name.
+    """
 
     expected: frozenset[str] = frozenset()
-    """Lines of the project's CLAUDE.md files: a session's first request holds at least one of them."""
     listings: dict[str, None] = field(default_factory=dict)
-    """Texts that list what the model can call, in their order."""
     tools: set[str] = field(default_factory=set)
-    """Names of the model's tools, and of those that wait behind a search."""
     first: Call | None = None
-    """The first request with tools, where the model is not asked."""
     definitions: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Tools by name, where the model is not asked: also of those that wait behind a search."""
     _openings: list[bool] = field(default_factory=list)
     """Of the requests that open a conversation with tools, whether they held an expected line."""
 
@@ -76,7 +77,12 @@ class LoadedContext:
 
 @dataclass(eq=False, repr=False)
 class Meter:
-    """One run's address, token and counts; current also while an answer streams."""
+    """One run's address, token and counts; current also while an answer streams.
+
+    `exhausted` is set when the budget is spent and the answer that spent it has ended; `routed` when the session has
+    called a skill, sub-agent or command and is over then (`ends_at_call`). `outage` is the last connection error, None
+    after the next answer, and `remarks` are sentences about requests that the proxy refused.
+    """
 
     base_url: str
     token: str
@@ -86,17 +92,12 @@ class Meter:
     """Where the same is served without a network."""
     wait: RateLimitWait = field(default_factory=RateLimitWait)
     exhausted: anyio.Event = field(default_factory=anyio.Event)
-    """Set when the budget is spent and the answer that spent it has ended."""
     ends_at_call: bool = False
-    """Whether the session is over once it has called a skill, sub-agent or command."""
     routed: anyio.Event = field(default_factory=anyio.Event)
-    """Set when it has."""
     transcript_check: TranscriptCheck = field(default_factory=TranscriptCheck)
     context: LoadedContext = field(default_factory=LoadedContext)
     outage: str | None = None
-    """The last connection error; None after the next answer."""
     remarks: set[str] = field(default_factory=set)
-    """Sentences about requests that the proxy refused."""
     _exchanges: "list[MeteredExchange]" = field(default_factory=list)
     _failed: set[Place] = field(default_factory=set)
 

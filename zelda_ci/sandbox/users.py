@@ -30,8 +30,11 @@ async def borrowed(base: Path) -> AsyncIterator[int]:
     claims.mkdir(mode=0o700, exist_ok=True)
     # At random, so that runs of several Zeldas (in containers that share no locks, too) seldom try the same one.
     for uid in random.sample(USERS, ATTEMPTS):
+        with suppress(KeyError):
+            pwd.getpwuid(uid)
+            continue
         file = claims / str(uid)
-        if not _is_known(uid) and (number := _claim(file)) is not None:
+        if (number := _claim(file)) is not None:
             try:
                 yield uid
             finally:
@@ -74,13 +77,6 @@ def remove_leftovers(uid: int) -> None:
     for argv in removals:
         with suppress(OSError, TimeoutError):
             process.answer(argv, timeout_seconds=removal.DEADLINE_SECONDS)
-
-
-def _is_known(uid: int) -> bool:
-    with suppress(KeyError):
-        pwd.getpwuid(uid)
-        return True
-    return False
 
 
 def chown_to_run_user(run: WorkspaceFolder, base: Path, objects: Sequence[Path], uid: int) -> None:
