@@ -36,22 +36,15 @@ _TAIL = (
 _QUOTE = r"(?:\\{0,4}[\"'`]|&quot;|&#3[49];)"
 _BLANK = r"[ \t]{0,40}"
 _BREAK = r"(?:\r?\n|\\r\\n|\\n)"
-_TYPES = (
-    r"(?:str|string|bytes|text|&(?:'static )?str|secretstr|optional\[str\]|str ?\| ?none|string\?|final(?:\[str\])?)"
-)
+_TYPES = r"(?:str(?:ing\??)?|bytes|text|&(?:'static )?str|secretstr|optional\[str\]|str ?\| ?none|final(?:\[str\])?)"
 # What comes between a name and its value: that of a type, a block, `name:`/`value:` pairs, arguments, elements.
-_SEPARATOR = "|".join(
-    (
-        rf"{_QUOTE}?[\])]?{_BLANK}:{_BLANK}{_TYPES}{_BLANK}={_BLANK}",
-        rf"{_QUOTE}?[\])]?{_BLANK}:{_BLANK}[|>][-+]?{_BLANK}{_BREAK}[ \t+]{{1,40}}",
-        rf"{_QUOTE}?,?{_BLANK}{_BREAK}?[-+ \t0-9→|]{{0,40}}{_QUOTE}?value{_QUOTE}?{_BLANK}[:=]{_BLANK}",
-        rf"{_QUOTE}?[\])]?{_BLANK}(?:=>|:=|:-|={{1,3}}|!={{1,2}}|:){_BLANK}",
-        rf"{_QUOTE}{_BLANK},{_BLANK}",
-        rf"\({_BLANK}",
-        r">",
-    )
+_SEPARATOR = (
+    rf"{_QUOTE}?[\])]?{_BLANK}:{_BLANK}{_TYPES}{_BLANK}={_BLANK}"
+    rf"|{_QUOTE}?[\])]?{_BLANK}:{_BLANK}[|>][-+]?{_BLANK}{_BREAK}[ \t+]{{1,40}}"
+    rf"|{_QUOTE}?,?{_BLANK}{_BREAK}?[-+ \t0-9→|]{{0,40}}{_QUOTE}?value{_QUOTE}?{_BLANK}[:=]{_BLANK}"
+    rf"|{_QUOTE}?[\])]?{_BLANK}(?:=>|:=|:-|={{1,3}}|!={{1,2}}|:){_BLANK}"
+    rf"|{_QUOTE}{_BLANK},{_BLANK}|\({_BLANK}|>"
 )
-
 # Before a name after which a blank is enough: an option, a variable of a Dockerfile, a login of `.netrc`.
 _SPACED = r"(?:-[a-z-]{0,40}|\b(?:env|arg|setx?)[ \t]{1,20}\w{0,60}|\blogin[ \t]{1,20}\S{1,80}\s{1,20})"
 _SCHEME = rf"{_QUOTE}?[\])]?{_BLANK}[:=,]{_BLANK}{_QUOTE}?(?:bearer|basic|token)[ ]"
@@ -72,18 +65,16 @@ _ADDRESS = re.compile(rb"://(?:([^\s/?#\"'`<>@:]{0,100}):)?([^\s/?#\"'`<>@]{1,30
 _PLAINLY_PASSWORD = re.compile(rb"[A-Z0-9_]*(?:PASS|PWD|SECRET)[A-Z0-9_]*=")
 _CODE = re.compile(rb"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*[(\[]|[\w.]*(?:Private|Public)Key\b")
 _NOT_SECRET = re.compile(
-    rb"(?:public(?:[_.-]?key)?|page|next|previous|continuation|sync|csrf|xsrf|publishable)[_.-]?$", re.IGNORECASE
+    rb"(?i:public(?:[_.-]?key)?|page|next|previous|continuation|sync|csrf|xsrf|publishable)[_.-]?$"
 )
 
 _PLACEHOLDER = re.compile(
-    r"\$\{|\{\{|\$\(|<%|%\(|#\{|\{[^{}]*\}|\[[^\]]*\]|^\$[A-Za-z_]|^%\w+%$|^<.*>$|\.\.\.|…|\*\*\*|[xX]{4}|&lt;.*&gt;|\\[dws]|"
-    r"^(?:https?|ftp|file|s3|gs|op|ref\+\w+|vault|arn|urn|env|secret)s?:|process\.env|os\.environ|getenv|System\.",
-    re.IGNORECASE,
+    r"(?i)\$\{|\{\{|\$\(|<%|%\(|#\{|\{[^{}]*\}|\[[^\]]*\]|^\$[A-Za-z_]|^%\w+%$|^<.*>$|\.\.\.|…|\*\*\*|[xX]{4}|&lt;.*&gt;|\\[dws]|"
+    r"^(?:https?|ftp|file|s3|gs|op|ref\+\w+|vault|arn|urn|env|secret)s?:|process\.env|os\.environ|getenv|System\."
 )
 _DUMMY = re.compile(
-    r"p[a@4]ss?w[o0]rd|passwd|0?123456789?0?|12345|98765|abcdef(?:gh)?|abc123|deadbeef|qwerty|change_?me|example|"
-    r"placeholder|dummy|sample|your|foobar",
-    re.IGNORECASE,
+    r"(?i)p[a@4]ss?w[o0]rd|passwd|0?123456789?0?|12345|98765|abcdef(?:gh)?|abc123|deadbeef|qwerty|change_?me|example|"
+    r"placeholder|dummy|sample|your|foobar"
 )
 _LETTERS = r"(?:(?:[A-Z]{0,3}[a-z]{2,}|[A-Z]{1,2}[a-z]|[A-Z]{3,})(?:[A-Z]{1,4}[a-z]{2,})*)?"
 # Words with a few digits, as in `sha256` or `oauth2Callback`; and plain numbers. Not what nobody can pronounce.
@@ -92,17 +83,16 @@ _WORDS = re.compile(
 )
 
 
-def compile_pattern(pattern: str, *, case_sensitive: bool = False) -> Any:
+def compile_pattern(pattern: str) -> Any:
     """A pattern of RE2 for bytes, with room for hundreds of secrets in several spellings."""
     options = re2.Options()
-    options.log_errors = False
-    options.case_sensitive = case_sensitive
-    options.max_mem = 256 << 20
+    options.log_errors, options.max_mem = False, 256 << 20
     return re2.compile(pattern.encode(), options)
 
 
-_NAME = compile_pattern(rf"{_WORD}{_TAIL}")
-_NAMED = compile_pattern(rf"({_WORD}{_TAIL})(?:{_SEPARATOR})|(authorization){_SCHEME}|{_SPACED}({_WORD}{_TAIL})[ \t]")
+_TITLE = f"{_WORD}{_TAIL}"
+_NAME = compile_pattern(f"(?i){_TITLE}")
+_NAMED = compile_pattern(rf"(?i)({_TITLE})(?:{_SEPARATOR})|(authorization){_SCHEME}|{_SPACED}({_TITLE})[ \t]")
 
 
 def spans(data: bytes) -> Iterator[tuple[int, int]]:

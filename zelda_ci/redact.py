@@ -18,42 +18,30 @@ import re2
 from zelda_ci import named_secrets
 from zelda_ci.errors import ConfigError
 
-# Text from outside in which secrets are masked.
+# Text from outside in which secrets are masked; and a JSON object in which every string and number, keys included, is
+# masked, and which can be stored.
 SafeText = NewType("SafeText", str)
-
-# A JSON object from outside in which every string and number, keys included, is masked, and which can be stored.
 SafeJson = NewType("SafeJson", dict[str, Any])
 
 MASK = "***"
-
-# Stands for a name that outside did not tell.
-UNKNOWN = SafeText("unknown")
-
-# No text at all.
-EMPTY = SafeText("")
+# A name that outside did not tell, and no text at all.
+UNKNOWN, EMPTY = SafeText("unknown"), SafeText("")
 
 # A value shorter than this occurs by chance in ordinary text; masking it would destroy the record.
 MIN_SECRET_LENGTH = 6
-
 # RE2 repeats and programs are bounded: a longer secret is known by its pieces of this many bytes.
 MAX_PIECE_LENGTH = 512
-
 # Base64 longer than a line comes broken into lines of any width: known by what stands between two breaks.
-BASE64_LINE = 60
-BASE64_PIECE = 24
-
+BASE64_LINE, BASE64_PIECE = 60, 24
 # Of a longer one (a certificate store, a cluster's configuration) only the plain and JSON spellings are known.
 LONG_SECRET = 1024
-
 # Beyond this many characters of spellings the automaton outgrows its memory and becomes a thousand times slower.
 MAX_SPELLINGS = 500_000
-
 # Deeper than any tool's input, and well below where the JSON writers give up.
 MAX_JSON_DEPTH = 64
 
 # "sk-" also ends words (task-, risk-, disk-). Before a key stands no letter, unless it ends an escape sequence.
 _START = r"(?:\b|_|\\[nrt]|%[0-9A-Fa-f]{2})"
-
 # Each shape is decided after a bounded number of characters. An open-ended search before the decision would let a
 # hostile text of n false starts cost n times its length.
 # Shapes of well-known credentials: Anthropic, OpenAI, GitHub, GitLab, Slack, AWS, Google, Stripe, Hugging Face, npm,
@@ -119,7 +107,7 @@ class Secret:
 class Redactor:
     """Masks known secrets, in the spellings a log may show them, shapes of well-known keys, and what is named a secret.
 
-    Redact whole messages, never fragments of a stream: a fragment can split a secret.
+    It takes whole messages, never fragments of a stream: a fragment can split a secret.
     """
 
     def __init__(self, secrets: Iterable[Secret] = ()) -> None:
@@ -130,8 +118,8 @@ class Redactor:
             raise ConfigError("The secrets together are too large to be masked.", hint=hint, code="SECRETS_TOO_LARGE")
         # The longest first, so that of secrets starting at the same place the whole of the longer one goes.
         pattern = "|".join(map(re2.escape, sorted(forms, key=len, reverse=True)))
-        self._secrets = named_secrets.compile_pattern(pattern, case_sensitive=True) if forms else None
-        self._shapes = named_secrets.compile_pattern("|".join(KEY_SHAPES), case_sensitive=True)
+        self._secrets = named_secrets.compile_pattern(pattern) if forms else None
+        self._shapes = named_secrets.compile_pattern("|".join(KEY_SHAPES))
 
     def __call__(self, text: str) -> SafeText:
         """Mask what must not be stored. Lone surrogates, which cannot be written as UTF-8, are replaced."""
@@ -147,8 +135,7 @@ class Redactor:
             position = match.start() + 1
         if self._by_name:
             spans += named_secrets.spans(data)
-        pieces: list[bytes] = []
-        end = 0
+        pieces, end = list[bytes](), 0
         for start, stop in sorted(spans):
             if start > end or not pieces:
                 pieces += [data[end:start], MASK.encode()]
@@ -226,10 +213,7 @@ def _pieces(form: str, longest: int) -> Iterator[str]:
 
 
 def _forms(value: str, *, is_long: bool) -> Iterator[str]:
-    """The forms GitHub's own masker knows too, URL and JSON, and those of HTML, Python, a shell, a hex dump and base64.
-
-    Base64 in both alphabets at each of three alignments, without the characters that also carry bits of the neighbours.
-    """
+    """Forms that GitHub's own masker knows too, URL and JSON, and those of HTML, Python, a shell, hex and base64."""
     yield value
     for ascii_only in (True, False):
         once = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
@@ -241,6 +225,7 @@ def _forms(value: str, *, is_long: bool) -> Iterator[str]:
     yield from (html.escape(value), repr(value)[1:-1], shlex.quote(value).removeprefix("'").removesuffix("'"))
     raw = value.encode()
     yield from (raw.hex(), raw.hex().upper())
+    # In both alphabets, at each of three alignments, without the characters that also carry bits of the neighbours.
     for shift in range(3):
         encoded = base64.b64encode(b"\0" * shift + raw).decode()
         inner = encoded[(shift * 8 + 5) // 6 : (shift + len(raw)) * 8 // 6]

@@ -14,7 +14,7 @@ from tests.support.github_clients import api_of
 from tests.support.github_server import GitHubServer, Run, answered
 from zelda_ci.ci.baseline import earlier_results, find_baseline, has_lost_attempts
 from zelda_ci.ci.stored import PROVENANCE, RESULTS, JobIdentity
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState
+from zelda_ci.domain.comparison import BaselineOrigin, BaselineState
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from zelda_ci.ci.context import CiResult
 from zelda_ci.ci.evaluate import is_nightly, keep_watch
 from zelda_ci.ci.settings import Event
 from zelda_ci.ci.stored import Evidence
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState
+from zelda_ci.domain.comparison import BaselineOrigin, BaselineState
 from zelda_ci.domain.nights import NightlyHistory
 from zelda_ci.domain.run import BatchResult, Fingerprint, RunResult
 

@@ -98,7 +98,7 @@ from click.testing import CliRunner
 from zelda_ci.cli.commands import zelda
 from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import gate
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState
+from zelda_ci.domain.comparison import BaselineOrigin, BaselineState
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.report.comment.view import ci_view
 from zelda_ci.report.junit import render_junit

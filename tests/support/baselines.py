@@ -9,7 +9,7 @@ from typing import Any
 from tests.builders import result
 from tests.support.github_server import Artifact, GitHubServer, Repository, Run
 from zelda_ci.ci.stored import PROVENANCE, RESULTS
-from zelda_ci.domain.ci import Provenance
+from zelda_ci.domain.comparison import Provenance
 from zelda_ci.domain.run import batch_of
 from zelda_ci.report.text import json_of
 

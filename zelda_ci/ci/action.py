@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 
 from zelda_ci.app import Invocation
-from zelda_ci.ci import base, baseline, conversation, evaluate, publish, selection, sharding
+from zelda_ci.ci import base, baseline, conversation, evaluate, publish, sharding
 from zelda_ci.ci.base import BaseSource
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.event import decide, decide_requested, read_checkout
@@ -55,11 +55,7 @@ WHY_LABEL = "zelda:why"
 
 
 def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
-    """Do what the event asks for; returns the exit code.
-
-    Raises:
-        ZeldaError: The step cannot be used as it is, nothing could be run, or results could not be written.
-    """
+    """Do what the event asks for; returns the exit code, or raises `ZeldaError` where nothing could be run."""
     settings = read_action_settings(environ, Path.read_bytes)
     log.mask(settings.credentials.values())
     checkout = anyio.run(read_checkout, settings, environ)
@@ -100,9 +96,6 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
     return _evaluate(case, emit)
 
 
-# --- without a session -----------------------------------------------------------------------------------------------
-
-
 def _skip(case: CiContext, why: str, emit: Emit) -> int:
     is_failure = case.decision.explain_forks and case.settings.untested == "fail"
     case.log.report("error" if is_failure else "notice", why, title="Zelda did not run")
@@ -123,7 +116,7 @@ def _before_any_session(case: CiContext, emit: Emit) -> CiContext:
         try:
             source = BaseSource(case, Path(name))
             case = _with_refused(case, source)
-            return _with_context_size(case, source, emit) if selection.changed_steering(case, source) else case
+            return _with_context_size(case, source, emit) if base.changed_steering(case, source) else case
         except ZeldaError as problem:
             case.log.say(f"What the pull request changes is not known: {problem.message}")
             return case
@@ -181,9 +174,6 @@ def _without_session(case: CiContext, text: str) -> int:
     return 1 if refused else 0
 
 
-# --- with sessions ---------------------------------------------------------------------------------------------------
-
-
 def _evaluate(case: CiContext, emit: Emit) -> int:
     settings, decision, log = case.settings, case.decision, case.log
     if not any(settings.project.iterdir()):
@@ -218,7 +208,7 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         loaded = project.active(settled.project, is_ci=True)
         case = _with_refused(replace(case, root=loaded.root, results_dir=loaded.results_dir), source)
         # What a shard runs, the plan says.
-        chosen = selection.ChosenSuites() if settings.shard else selection.choose_suites(case, loaded, source)
+        chosen = base.ChosenSuites() if settings.shard else base.choose_suites(case, loaded, source)
         if chosen.steering and settings.mode != "plan":
             case = _with_context_size(case, source, emit)
     skipped, names = reasons(chosen.choices, runs=False), tuple(it.suite for it in chosen.choices if it.runs)

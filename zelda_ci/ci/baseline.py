@@ -15,7 +15,7 @@ from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.stored import Claims, Evidence, StoredResults, read_stored, results_of_run, runs_of
 from zelda_ci.compare.drift import merged
 from zelda_ci.compare.pool import by_age, is_beside, is_usable, is_valid, pool_of, same_as
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState
+from zelda_ci.domain.comparison import BaselineOrigin, BaselineState
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.run import Fingerprint, RunResult, batch_of
 from zelda_ci.domain.trials import Side
@@ -282,9 +282,6 @@ def has_lost_attempts(case: CiContext) -> bool:
         return False
     stored = results_of_run(case.api, case.settings.context.run_id, case.identity, attempt - 1)
     return all(artifact.expired for artifact in stored)
-
-
-# --- the baseline in words -------------------------------------------------------------------------------------------
 
 
 def with_sentence(origin: BaselineOrigin, now: datetime) -> BaselineOrigin:

@@ -11,8 +11,7 @@ from zelda_ci.ci.stored import NOTHING, Evidence, JobIdentity, PinnedPlan
 from zelda_ci.compare.gate import accept, gate, recorded_settings
 from zelda_ci.domain.attribution import Attribution
 from zelda_ci.domain.check import ContextReport
-from zelda_ci.domain.ci import BaselineOrigin, Provenance
-from zelda_ci.domain.comparison import Acceptance, Comparison, GateResult, Refusal
+from zelda_ci.domain.comparison import Acceptance, BaselineOrigin, Comparison, GateResult, Provenance, Refusal
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.github.api import Api
@@ -32,13 +31,11 @@ class CiContext:
     commit: str
     """What was tested, as GitHub knows it."""
     environ: Mapping[str, str]
-    """Of the step."""
     api: Api | None
     """Absent without a token."""
     artifacts: Callable[[float | None], ArtifactService]
     """Takes the seconds that a request has, if few; raises `ArtifactError` where there is no such service."""
     root: Path
-    """Of the project."""
     results_dir: Path
     log: Log
     now: Callable[[], datetime]
@@ -67,15 +64,9 @@ class CiContext:
     @property
     def identity(self) -> JobIdentity:
         """The job that has evaluated; of another workflow's, as its results say."""
-        name, evaluated = self.settings.artifact_name, self.evaluated
-        if evaluated:
-            return JobIdentity(name, evaluated.job, evaluated.folder)
-        return JobIdentity(name, self.settings.context.job or None, self.settings.folder)
-
-    @property
-    def job(self) -> str:
-        """Id of the job that has evaluated; empty where nobody says."""
-        return self.identity.job or ""
+        settings, told = self.settings, self.evaluated
+        job, folder = (told.job, told.folder) if told else (settings.context.job or None, settings.folder)
+        return JobIdentity(settings.artifact_name, job, folder)
 
     @property
     def run_id(self) -> int:
@@ -89,7 +80,6 @@ class CiContext:
 
     @property
     def output(self) -> Path:
-        """Folder of the files that the step leaves."""
         return self.results_dir / "ci"
 
     @property
@@ -171,7 +161,7 @@ class CiResult:
             f"{run}/artifacts/{self.outputs[name]}" if name in self.outputs else None
             for name in ("artifact-id", "transcripts-artifact-id", "report-artifact-id")
         )
-        name = settings.comment_id or (case.job if self.has_siblings else "")
+        name = settings.comment_id or (self.has_siblings and case.identity.job)
         return CiReport(
             batch=self.batch,
             gate=self.gate,

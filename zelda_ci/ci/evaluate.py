@@ -17,7 +17,7 @@ from zelda_ci.ci.event import BaselineTarget
 from zelda_ci.ci.stored import RESULTS, Evidence, read_stored, results_by_job, with_pool
 from zelda_ci.compare.drift import night_of, watch, with_night
 from zelda_ci.compare.pool import summarize_pool
-from zelda_ci.domain.ci import BaselineState
+from zelda_ci.domain.comparison import BaselineState
 from zelda_ci.domain.nights import Drift, NightlyHistory
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.run import BatchResult, batch_of
@@ -50,8 +50,7 @@ def evaluate(
 ) -> int:
     """Run the suites, compare, store and report; returns the exit code. What got worse, `explain` looks into.
 
-    Raises:
-        ZeldaError: Nothing could be run, or its results could not be written.
+    Raises `ZeldaError` where nothing could be run, or its results could not be written.
     """
     publish.clear_files(case)
     batch = emptying(case, run)
@@ -94,10 +93,7 @@ def _until_cancelled(result: CiResult, *steps: Callable[[CiResult], None]) -> No
 
 
 def emptying(case: CiContext, run: Callable[[], T]) -> T:
-    """What a run of suites gives; however it ends, nothing stays in the files in which we speak to the runner.
-
-    Whatever ran in the sessions may have found them.
-    """
+    """What a run of suites gives; however it ends, what its sessions may have written for the runner is removed."""
     try:
         with handlers_kept():
             return run()
@@ -113,9 +109,6 @@ def undisturbed() -> Iterator[None]:
         for number in ending_signals():
             signal.signal(number, signal.SIG_IGN)
         yield
-
-
-# --- trials that count, and their comparison -------------------------------------------------------------------------
 
 
 def _add_earlier(result: CiResult) -> None:
@@ -220,17 +213,11 @@ def _with_issue(case: CiContext, before: NightlyHistory, now: NightlyHistory) ->
     return now.replace(drifts=marked, author=issue.author)
 
 
-# --- what another workflow has evaluated, without the right to comment -----------------------------------------------
-
-
 def report_stored(case: CiContext) -> int:
     """Tell the pull request what each job of its workflow stored under the wanted name; returns the exit code.
 
     Whoever opened the pull request may have written every byte of it. So nothing but validated JSON is taken, the pull
-    request is found by what GitHub says, and comparison and text are made anew.
-
-    Raises:
-        ZeldaError: It could not be reported, or what is stored is not what Zelda stores.
+    request is found by what GitHub says, and comparison and text are made anew. Anything else is a `ZeldaError`.
     """
     api, settings, run = case.github, case.settings, case.settings.event.workflow_run
     assert run  # noqa: S101 - the event was decided by it

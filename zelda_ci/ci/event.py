@@ -1,12 +1,12 @@
 """What an event asks for, decided from its payload, the runner's variables and the checkout before anything happens."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from zelda_ci.ci.commands import is_command
 from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.config.files import top_of
 from zelda_ci.errors import ConfigError
@@ -19,6 +19,8 @@ PAYLOAD = "GITHUB_EVENT_PATH must be the event's payload."
 # Events of a branch or a tag, as their sentences begin.
 OF_A_BRANCH = {"push": "Push to", "schedule": "Scheduled run on", "workflow_dispatch": "Run on demand on"}
 
+# Phones and pages put other spaces than ours after a word.
+_COMMAND = re.compile(r"/zelda(?=\s|\Z)", re.IGNORECASE)
 _refused = partial(ConfigError, code="EVENT_REFUSED")
 
 
@@ -157,6 +159,11 @@ def _comment(settings: ActionSettings) -> Decision:
         return Decision("skip", f"The workflow that ended was started by {event}: there is nothing to comment on.")
     why = "The workflow of a pull request has ended: its stored results are compared and posted as a comment."
     return Decision("comment", why, head_sha=ended.head_sha)
+
+
+def is_command(body: str) -> bool:
+    """Whether a comment speaks to Zelda at all."""
+    return _COMMAND.match(body) is not None
 
 
 def _commented(settings: ActionSettings, comment: Comment) -> Decision:

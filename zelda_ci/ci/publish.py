@@ -17,8 +17,7 @@ from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.settings import DEFAULT_ARTIFACT
 from zelda_ci.ci.stored import MAX_FILE_BYTES, NIGHTS, POOL, PROVENANCE, RESULTS, results_by_job
 from zelda_ci.compare.pool import is_usable
-from zelda_ci.domain.ci import Provenance
-from zelda_ci.domain.comparison import Verdict
+from zelda_ci.domain.comparison import Provenance, Verdict
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, Pool
@@ -57,9 +56,6 @@ ONE_COMMENT = (
     "matrix, each call of a reusable workflow and each step a `comment-id` of its own."
 )
 SECOND_WORKFLOW = "For forks, a second workflow with mode: comment does it; else give the job `pull-requests: write`."
-
-
-# --- artifacts -------------------------------------------------------------------------------------------------------
 
 
 def clear_files(case: CiContext) -> None:
@@ -204,9 +200,6 @@ def upload(
     return artifact_id
 
 
-# --- summary, outputs, annotations, JUnit XML, log -------------------------------------------------------------------
-
-
 def publish_results(result: CiResult) -> None:
     """Everything that needs nobody far away."""
     case, log, texts = result.case, result.case.log, {}
@@ -296,9 +289,6 @@ def problem_text(title: str, why: str) -> str:
     return f"### {title}\n\n{lines}\n"
 
 
-# --- the comment -----------------------------------------------------------------------------------------------------
-
-
 def comment(result: CiResult) -> None:
     """Tell the pull request, if there is one and it wants to hear; the gate does not care whether that succeeds."""
     case, decision = result.case, result.case.decision
@@ -355,7 +345,7 @@ def _publish(case: CiContext, pull: int, body: str, made_at: datetime, *, is_due
 
 def comment_key(case: CiContext) -> str:
     """What tells comments apart: the workflow that evaluated, its job, and what its author says."""
-    parts = (_workflow(case), case.job, case.settings.comment_id)
+    parts = (_workflow(case), case.identity.job or "", case.settings.comment_id)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 

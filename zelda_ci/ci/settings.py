@@ -251,11 +251,7 @@ class ActionSettings(Inputs):
 
 
 def read_action_settings(environ: Mapping[str, str], read_file: Callable[[Path], bytes]) -> ActionSettings:
-    """Read everything once.
-
-    Raises:
-        ConfigError: This is no step of a workflow, or values are wrong: all inputs that are wrong are named at once.
-    """
+    """Read everything once; a `ConfigError` says that this is no step, or names all inputs that are wrong."""
     if missing := [name for name in REQUIRED if not environ.get(name)]:
         raise ConfigError(
             f"`zelda ci` is the step of a GitHub workflow, and this is none: {', '.join(missing)} not set.",

@@ -49,12 +49,7 @@ def publish_plan(case: CiContext, plan: ShardPlan, evidence: Evidence) -> int:
 
 
 def pinned_plan(case: CiContext) -> PinnedPlan | None:
-    """The plan whose hash the workflow hands on; absent for a job that is none of several, or makes the plan.
-
-    Raises:
-        StorageError: No hash was handed on, or no artifact of the run holds that plan.
-        GitHubError: The artifacts cannot be read.
-    """
+    """The plan whose hash the workflow hands on; absent for a job that is none of several, or makes the plan."""
     wanted = case.settings.plan
     if not case.settings.is_sharded or case.settings.mode == "plan":
         return None
@@ -67,10 +62,9 @@ def pinned_plan(case: CiContext) -> PinnedPlan | None:
             "Hand on the output plan of the job with mode: plan, and give all jobs the same artifact-name and "
             "comment-id. If that job failed, or its artifact was deleted, run all jobs again."
         )
-        if not wanted:
-            raise StorageError("This job shares a run, but was handed no plan.", hint=hint, code="PLAN_MISSING")
-        name = f"{case.identity.stem}.plan"
-        message = f"No artifact {name} of this run holds the plan with the hash {wanted[:12]}."
+        message = "This job shares a run, but was handed no plan."
+        if wanted:
+            message = f"No artifact {case.identity.stem}.plan of this run holds the plan with the hash {wanted[:12]}."
         raise StorageError(message, hint=hint, code="PLAN_MISSING")
 
 
@@ -90,13 +84,7 @@ def check_plan(plan: ShardPlan, shard: ShardOf | None, suites: Sequence[Resolved
 def run_shard(
     case: CiContext, shard: ShardOf, plan: ShardPlan, platform: str, run: Callable[[Sequence[RunResult]], BatchResult]
 ) -> int:
-    """Run the suites of a shard and store its part; the exit code says only whether that could be done.
-
-    `run` is given the trials of earlier attempts.
-
-    Raises:
-        ZeldaError: Nothing could be run, or the part could not be stored.
-    """
+    """Run the suites of a shard, with trials of earlier attempts, and store its part; the code says if it could."""
     case.log.say(describe(plan)[shard.number - 1])
     clear_files(case)
     names = plan.names_of(shard.number)
@@ -149,8 +137,7 @@ def _earlier_trials(case: CiContext, shard: ShardOf, plan: ShardPlan) -> tuple[R
 def merge(case: CiContext, pinned: PinnedPlan) -> int:
     """Put the parts of all shards together and report them as one run; returns its exit code.
 
-    Raises:
-        ZeldaError: A part is missing, doubled or foreign, or its results cannot be written. An earlier comment says so.
+    An earlier comment says so where a part is missing, doubled or foreign.
     """
     with ExitStack() as opened:
         with _refusal_in_comment(case):
@@ -159,9 +146,7 @@ def merge(case: CiContext, pinned: PinnedPlan) -> int:
         for part in parts:
             case.log.say(f"{part.name}: {format_count(len(part.batch.runs), 'trial')}, on {part.said.platform}.")
 
-        def run() -> BatchResult:
-            return shards.import_parts(parts, case.results_dir) if parts else empty_batch(case.now())
-
+        run = partial(shards.import_parts, parts, case.results_dir) if parts else partial(empty_batch, case.now())
         earlier = (run for part in parts for run in part.said.earlier)
         evidence = pinned.evidence.replace(earlier=(*pinned.evidence.earlier, *earlier))
         return evaluate.evaluate(case, run, evidence)
@@ -169,7 +154,7 @@ def merge(case: CiContext, pinned: PinnedPlan) -> int:
 
 def _newest(case: CiContext, pinned: PinnedPlan) -> Iterator[Artifact]:
     """The parts that jobs of this run have stored since it was planned; of each shard, that of its newest attempt."""
-    newest: dict[str, str] = {}
+    newest = dict[str, str]()
     for artifact in _artifacts(case, r"shard-[0-9]+-of-[0-9]+"):
         shard, _, attempt = artifact.name.rpartition(".")
         # Whoever runs all jobs again makes a new plan; what is left of those before says nothing.

@@ -24,6 +24,8 @@ from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.source import BaseOrder
 
 MAX_OFFERED = 200
+# A session mostly waits for the model: two processors carry more, and the lowest rate limits this many.
+JOBS = 4
 
 
 class OptionType(click.ParamType[Any]):
@@ -161,6 +163,10 @@ def _enter(ctx: click.Context, param: click.Parameter, value: Any) -> None:
 
 # An option named as a field of `RunOrder`: it enters its value there, and the command's function takes the whole order.
 of_order = partial(click.option, expose_value=False, callback=_enter)
+against = partial(of_order, "--against", type=BaseOrder, metavar="REF")
+budget = partial(of_order, "--budget-usd", type=OptionType(amount, "amount"))
+jobs = partial(of_order, "--jobs", type=whole(1), default=JOBS, envvar="ZELDA_JOBS", show_default=True)
+unsafe = of_order("--unsafe", is_flag=True, help="Run even without isolation: code then has all your rights.")
 
 
 def overrides(command: str) -> Decorator:
@@ -186,7 +192,7 @@ def tested(command: str) -> Decorator:
             callback=_enter_commit,
             help="Test this commit, branch or tag, without REF the last commit, and not the files as they are.",
         ),
-        of_order("--unsafe", is_flag=True, help="Run even without isolation: code then has all your rights."),
+        unsafe,
     )
 
 

@@ -29,7 +29,6 @@ from zelda_ci.imports import one_at_a_time
 from zelda_ci.pipeline.comparing import compare_arms, keep_comparison, report_of
 from zelda_ci.pipeline.invocation import WEAK
 from zelda_ci.report import terminal
-from zelda_ci.report.builders.anchors import base_runs
 from zelda_ci.report.builders.comparison import changed_row, comparison_view
 from zelda_ci.report.builders.gate import gate_sentences, uncounted_sentences
 from zelda_ci.report.builders.summary import cut_short
@@ -254,14 +253,10 @@ class RunReport:
         batch, detail, is_compared = report.batch, self.reporting.detail, report.comparison is not None
         console = terminal.open_console(sys.stdout)
         self._suites.print_rest(console, batch.runs)
-        if not is_compared or detail is Detail.FULL:
-            pages.print_closing(console, batch, gate, self._files_of, detail)
-        elif detail is Detail.LINES:
-            pages.print_troubles(console, batch.runs, self._files_of)
+        is_whole = detail is Detail.FULL
+        pages.print_closing(console, batch, gate if is_whole or not is_compared else None, self._files_of, detail)
         if is_compared:
-            if detail is not Detail.FULL:
-                pages.print_routing(console, batch.runs, base_runs(report), detail)
-            print_sides(report, whole=detail is Detail.FULL)
+            print_sides(report, whole=is_whole)
         elif batch.base and batch.arms:
             echo(f"\n{cut_short(batch)}")
 

@@ -23,6 +23,7 @@ from zelda_ci.config.environment import read_environment
 from zelda_ci.config.files import NEW_ONES, find_root, listed
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.selection import containing, last_failed, select
+from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import BatchResult, RunResult, ShardOf, ShardPart, empty_batch, shard_of
 from zelda_ci.domain.trials import Side
@@ -46,8 +47,6 @@ from zelda_ci.workspace.source import BaseOrder
 NOT_HERE = {"UNKNOWN_SUITE", "NO_SUITE_SELECTED"}
 # Between two looks at the files.
 SECONDS = 1.0
-# A session mostly waits for the model: two processors carry more, and the lowest rate limits this many.
-JOBS = 4
 CASSETTES = click.Path(path_type=Path, file_okay=False)
 
 
@@ -129,7 +128,7 @@ def _watch(folder: Path, run: Callable[[], int]) -> int:
             time.sleep(SECONDS)
             before, now = now, _state(root)
         names = sorted(name for name in seen.keys() | now.keys() if seen.get(name) != now.get(name))
-        echo(f"Changed: {', '.join(names[:3])}{f' and {len(names) - 3} more' if len(names) > 3 else ''}", err=True)
+        echo(f"Changed: {some_of(names, 3)}", err=True)
         seen = now
 
 
@@ -210,28 +209,16 @@ def _run_shard(whole: Invocation, shard: ShardOf, report: RunReport, *, is_empty
 )
 @click.option("--all", "run_all", is_flag=True, help="All suites, whatever --changed-since says.")
 @click.option("--all-projects", is_flag=True, help="Run every project in the folder and below, one after the other.")
-@of_order(
-    "--jobs",
-    type=options.whole(1),
-    default=JOBS,
-    envvar="ZELDA_JOBS",
-    show_default=True,
-    help="Sessions in parallel; ZELDA_JOBS is the same.",
-)
+@options.jobs(help="Sessions in parallel; ZELDA_JOBS is the same.")
 @of_order("--record", type=CASSETTES, metavar="DIR", help="Record the model's responses as cassettes in this folder.")
 @of_order(
     "--replay", type=CASSETTES, metavar="DIR", help="Replay the model's responses from this folder: no key, no network."
 )
-@of_order(
-    "--against",
-    type=BaseOrder,
-    metavar="REF",
+@options.against(
     help="Compare with this commit, branch or tag, such as main or HEAD~1: a few trials of your files, and where they "
     "look worse, more of both, side by side.",
 )
-@of_order(
-    "--budget-usd",
-    type=options.OptionType(options.amount, "amount"),
+@options.budget(
     help="Most that the whole invocation may cost, judges included; what is under way may finish.",
 )
 @click.option(
@@ -367,19 +354,14 @@ def run(  # noqa: PLR0913 - its options
     metavar="N",
     help="Ask about this criterion of the suite, counted from 1; without it, about what got worse for sure.",
 )
-@of_order(
-    "--against",
-    type=BaseOrder,
-    metavar="REF",
+@options.against(
     help="Take what differs from this commit, branch or tag; without it, from the one that was compared with.",
 )
-@of_order(
-    "--budget-usd",
-    type=options.OptionType(options.amount, "amount"),
+@options.budget(
     help="Most that the search may cost, judges included; without it, what the comparison has left of its own budget.",
 )
-@of_order("--jobs", type=options.whole(1), default=JOBS, envvar="ZELDA_JOBS", show_default=True, help="In parallel.")
-@of_order("--unsafe", is_flag=True, help="Run even without isolation: code then has all your rights.")
+@options.jobs(help="In parallel.")
+@options.unsafe
 @options.no_check
 @options.as_json
 @click.make_pass_decorator(RunOrder, ensure=True)
@@ -404,13 +386,12 @@ def why(order: RunOrder, *, run: str, project: Path, criterion: int | None, as_j
         hint = "`zelda compare` shows what changed; --criterion N asks about one that failed, proven or not."
         raise StorageError(f"Nothing got worse for sure in {run}.", hint=hint, code="NOTHING_WORSE")
     worse, *others = question.worse
-    budget = order.budget_usd if order.budget_usd is not None else question.left_usd
     if others:
         named = "; ".join(f"{it.suite}: {it.subject}" for it in others)
         echo(f"The answer is about {sentence(worse.subject, 80)!r}. Also worse: {sentence(named, 300)}", err=True)
-    invocation = _invocation(
-        loaded, replace(order, names=(worse.suite,), against=against, budget_usd=budget), worse.heads[-1]
-    )
+    budget = order.budget_usd if order.budget_usd is not None else question.left_usd
+    order = replace(order, names=(worse.suite,), against=against, budget_usd=budget)
+    invocation = _invocation(loaded, order, worse.heads[-1])
     with reporters.listener(as_json=as_json) as emit:
         found = invocation.why(worse, emit)
     if as_json:

@@ -218,7 +218,6 @@ def _failing(side: SuiteSide) -> dict[int, str]:
 
 
 def is_about_criteria(found: GateResult) -> bool:
-    """Whether the gate has a finding that can be accepted."""
     return any(criterion_of(reason) is not None or _is_score(reason) for reason in found.reasons)
 
 

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from functools import cache, cached_property
 from operator import attrgetter
 
-from zelda_ci.domain.ci import PoolSummary
+from zelda_ci.domain.comparison import PoolSummary
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import NAMED_FILES, PLATFORM, STEERING, SUITE_FILES, Fingerprint, RunResult, StoredTrials
 from zelda_ci.domain.trials import PoolSettings, Side
@@ -33,7 +33,6 @@ class TrialPool:
         return tuple(run for _, group in sorted(self.groups.items()) for run in group)
 
     def of(self, suite: str, outcome: str) -> tuple[RunResult, ...]:
-        """Those of a suite in one state."""
         return self.groups.get((suite, outcome), ())
 
     def stored(self, suite: str, base: Fingerprint | None, settings: PoolSettings) -> tuple[RunResult, ...]:
@@ -130,7 +129,6 @@ def stored_trials(pool: TrialPool, suite: str, expected: Fingerprint) -> int:
 
 
 def summarize_pool(trials: Iterable[RunResult]) -> PoolSummary | None:
-    """What a pool rests on; nothing without trials."""
     counted = list(trials)
     if not counted:
         return None

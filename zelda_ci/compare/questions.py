@@ -74,7 +74,6 @@ class Question:
 
     @cached_property
     def tails(self) -> Tails:
-        """Both tests of a number that is tested."""
         a, b = self.baseline, self.candidate
         if self.method == "fisherExact":
             return inference.fisher_exact(len(a) - a.count(0.0), len(a), len(b) - b.count(0.0), len(b))
@@ -91,12 +90,10 @@ class Question:
 
     @property
     def change(self) -> float:
-        """Candidate mean minus baseline mean."""
         return mean(self.candidate) - mean(self.baseline)
 
     @property
     def effect(self) -> Literal["better", "worse", "same"]:
-        """What the change means, whether or not it matters."""
         return "same" if not self.change else "worse" if self.scale.is_worse(self.change) else "better"
 
     @property
@@ -133,13 +130,11 @@ class Pair:
 
     @cached_property
     def sides(self) -> dict[str, SuiteSide]:
-        """The sides that have the suite, by name."""
         both = {"baseline": self.baseline, "candidate": self.candidate}
         return {name: side for name, side in both.items() if side.given}
 
     @cached_property
     def readings(self) -> tuple[RunMetrics, ...]:
-        """The valid trials of both sides."""
         return (*self.baseline.readings, *self.candidate.readings)
 
     @cached_property

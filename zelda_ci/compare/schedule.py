@@ -122,7 +122,6 @@ class SuiteTrials:
 
     @property
     def adds(self) -> bool:
-        """Whether trials are added where they are needed."""
         return isinstance(self.plan, TrialPlan)
 
     @cached_property
@@ -137,7 +136,6 @@ class SuiteTrials:
 
     @cached_property
     def sides(self) -> tuple[SuiteSide, SuiteSide, SuiteSide]:
-        """Head, base and stored trials."""
         return SuiteSide(self.head), SuiteSide(self.base), SuiteSide(self.stored)
 
     @cached_property
@@ -153,7 +151,6 @@ class SuiteTrials:
         return sum(1 for _ in takewhile(lambda look: head >= look.head and base >= look.base, self.looks))
 
     def at(self, look: Look, baseline: SuiteSide) -> Pair:
-        """The head's trials of a look, beside others."""
         head, *_ = self.sides
         return Pair(self.suite, baseline, head.first(look.head), head.tolerance, same_job=True, adds=self.adds)
 
@@ -333,7 +330,6 @@ def _interleaved(lists: Iterable[Sequence[Wanted]]) -> Iterator[Wanted]:
 
 
 def of_stored(suite: str, trials: TrialSetting, stored: StoredTrials, *, has_base: bool) -> SuiteTrials:
-    """What stored trials say of a suite."""
     head, base, known = (tuple(map(RunMetrics, runs)) for runs in (stored.head, stored.base, stored.stored))
     return SuiteTrials(suite, head, base, known, plan_of(trials), has_base)
 

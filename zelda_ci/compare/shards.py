@@ -48,7 +48,6 @@ def expected_to_take(per_trial: Mapping[str, float], trials: Mapping[str, int]) 
 
 
 def loads_of(plan: ShardPlan) -> tuple[float, ...]:
-    """Of each shard, the seconds of its suites together."""
     return tuple(sum(suite.seconds for suite in plan.suites_of(number)) for number in range(1, plan.shards + 1))
 
 
@@ -72,7 +71,6 @@ def budget_of(plan: ShardPlan, shard: int) -> float | None:
 
 
 def digest_of(record: Record) -> str:
-    """Of a record, the same wherever it is computed."""
     text = record.model_dump_json(by_alias=True, exclude_none=True)
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -29,12 +29,10 @@ class RunMetrics:
 
     @cached_property
     def values(self) -> Mapping[Measure, float]:
-        """All measures that were computed."""
         return measures.values(self.run.evaluations)
 
     @cached_property
     def judgements(self) -> dict[str, CriterionJudgement]:
-        """By `FulfillmentDetails.by_name`."""
         details = self.run.details(FulfillmentDetails)
         return details.by_name if details else {}
 
@@ -46,12 +44,10 @@ class RunMetrics:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Arithmetic mean of at least one value."""
     return fsum(values) / len(values)
 
 
 def deviation(values: Sequence[float]) -> float:
-    """Sample standard deviation of at least two values."""
     center = mean(values)
     return sqrt(fsum((value - center) ** 2 for value in values) / (len(values) - 1))
 
@@ -62,7 +58,6 @@ def mostly(part: int, whole: int) -> bool:
 
 
 def summarize(values: Sequence[float]) -> TrialStatistics | None:
-    """Mean, range and spread; nothing without values."""
     if not values:
         return None
     spread, least, most = deviation(values) if len(values) > 1 else None, min(values), max(values)
@@ -94,7 +89,6 @@ class SuiteSide:
 
     @property
     def newest(self) -> RunResult:
-        """The newest of all trials."""
         return self._ordered[-1].run
 
     @property
@@ -120,7 +114,6 @@ class SuiteSide:
         )
 
     def values(self, measure: Measure) -> tuple[float, ...]:
-        """One number per trial that has it."""
         return tuple([reading.values[measure] for reading in self.readings if measure in reading.values])
 
     def unscored(self, measure: Measure) -> str | None:

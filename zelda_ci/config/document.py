@@ -95,31 +95,29 @@ class Layer(Generic[Model]):
 
 
 def read_text(path: Path, file: str) -> str:
-    """The text of a file, every line break a newline, without a byte order mark; `file` names it in messages.
+    """The text of a file, every line break a newline, without a byte order mark; raises Rejected where it has none.
 
-    Raises:
-        Rejected: It cannot be read as text. Links are not followed, nothing is opened that could block.
+    Links are not followed, nothing is opened that could block; `file` names it in messages.
     """
+    place = None
     try:
         data = untrusted.read(path, MAX_FILE_BYTES).removeprefix(b"\xef\xbb\xbf")
+        text = data.decode().replace("\r\n", "\n").replace("\r", "\n")
+        if (character := _UNPRINTABLE.search(text)) is None:
+            return text
+        place = position(text, character.start())
+        message = f"a text file cannot hold the character U+{ord(character[0]):04X}"
     except untrusted.NotRegularError:
         message = f"is {untrusted.kind_of(path) or 'something unknown'}; it must be a regular file"
-        raise Rejected(config_problem(file, None, message)) from None
     except untrusted.TooLargeError as error:
         message = f"is {error.size / MAX_FILE_BYTES:.1f} MB large; at most 1 MB is read"
-        raise Rejected(config_problem(file, None, message)) from None
     except OSError as error:
-        raise Rejected(config_problem(file, None, f"cannot be read: {error.strerror or error}")) from None
-    try:
-        text = data.decode().replace("\r\n", "\n").replace("\r", "\n")
+        message = f"cannot be read: {error.strerror or error}"
     except UnicodeDecodeError as error:
-        before = data[: error.start].decode()
-        message = f"is not UTF-8 text (byte 0x{data[error.start]:02x}); save it as UTF-8"
-        raise Rejected(config_problem(file, position(before, len(before)), message)) from None
-    if character := _UNPRINTABLE.search(text):
-        message = f"a text file cannot hold the character U+{ord(character[0]):04X}"
-        raise Rejected(config_problem(file, position(text, character.start()), message))
-    return text
+        before = error.object[: error.start].decode()
+        place = position(before, len(before))
+        message = f"is not UTF-8 text (byte 0x{error.object[error.start]:02x}); save it as UTF-8"
+    raise Rejected(config_problem(file, place, message))
 
 
 def position(text: str, offset: int) -> Position:
@@ -151,18 +149,13 @@ def load_document(path: Path, file: str, model: type[Model]) -> Layer[Model]:
 
 
 def parse_document(text: str, file: str, model: type[Model]) -> Layer[Model]:
-    """Check what a file says, whose path in the project is `file`.
-
-    Raises:
-        Rejected: Nothing in it can be used.
-    """
+    """Check what a file says, whose path in the project is `file`; raises Rejected where nothing in it can be used."""
     leaked = tuple(shaped(text, file))
     try:
         source = read(text, file)
     except Rejected as exc:
         raise Rejected(*leaked, *exc.problems) from None
-    if source.values is None:
-        source.values = {}
+    source.values = {} if source.values is None else source.values
     if not isinstance(source.values, dict):
         what = "a list" if isinstance(source.values, tuple) else "a single text"
         message = f"the file holds {what}; it must hold keys, each followed by a colon and its value"
@@ -186,13 +179,16 @@ def check(model: type[Model], source: Source) -> tuple[Model, Iterator[ConfigPro
     except ValidationError as error:
         found = _by_place(values, error)
     wrong = {path[0] for path in found}
-    places = {path: source.keys[path] if _is_about_key(errors) else source.at[path] for path, errors in found.items()}
-    # To guess what was meant takes a while, and nobody reads thousands of guesses.
-    problems = (
-        config_problem(source.file, places[path], _sentence(model, source, path, errors, guesses=at < MAX_PER_FILE))
-        for at, (path, errors) in enumerate(found.items())
-    )
-    return _validated(model, {key: value for key, value in values.items() if key not in wrong}), problems
+    right = _validated(model, {key: value for key, value in values.items() if key not in wrong})
+    return right, _problems(model, source, found)
+
+
+def _problems(model: type[Model], source: Source, found: dict[Steps, list[Any]]) -> Iterator[ConfigProblem]:
+    for at, (path, errors) in enumerate(found.items()):
+        is_key = any(error["type"] == "extra_forbidden" or error["loc"][-1] == "[key]" for error in errors)
+        place = source.keys[path] if is_key else source.at[path]
+        # To guess what was meant takes a while, and nobody reads thousands of guesses.
+        yield config_problem(source.file, place, _sentence(model, source, path, errors, guesses=at < MAX_PER_FILE))
 
 
 def problem_of(model: type[BaseModel], path: tuple[str, ...], value: Any) -> str | None:
@@ -232,10 +228,6 @@ def _place(values: Any, location: Steps, culprit: Any) -> Steps:
     return next((path for path, value in reversed(trail) if value == culprit), trail[-1][0])
 
 
-def _is_about_key(errors: list[Any]) -> bool:
-    return any(error["type"] == "extra_forbidden" or error["loc"][-1] == "[key]" for error in errors)
-
-
 def _sentence(model: type[BaseModel], source: Source, path: Steps, errors: list[Any], *, guesses: bool = True) -> str:
     level, last, name = [step for step in path[:-1] if isinstance(step, str)], str(path[-1]), ""
     for step in path:
@@ -256,19 +248,14 @@ def _sentence(model: type[BaseModel], source: Source, path: Steps, errors: list[
     if own := [error["msg"] for error in exact if error["type"] not in _WANTED]:
         return f"{name} {own[-1]}"
     errors = exact or errors
-    *others, wanted = dict.fromkeys(map(_wanted, errors))
+    contexts = [{key: PATTERNS.get(it, it) for key, it in error.get("ctx", {}).items()} for error in errors]
+    pairs = zip(errors, contexts, strict=True)
+    *others, wanted = dict.fromkeys(_WANTED[it["type"]].format(**context).replace("'", "") for it, context in pairs)
     wanted = f"{', '.join(others)} or {wanted}" if others else wanted
-    words = [word for error in errors for word in re.findall("'([^']*)'", error.get("ctx", {}).get("expected", ""))]
+    words = [word for context in contexts for word in re.findall("'([^']*)'", context.get("expected", ""))]
     value = source.value(path)
     written = source.texts.get(path, value.text if isinstance(value, Ambiguous) else str(value))
     return f"{name} must be {wanted}{_instead(value, shown(written), {error['type'] for error in errors}, words)}"
-
-
-def _wanted(error: Any) -> str:
-    context = {**error.get("ctx", {})}
-    if pattern := context.get("pattern"):
-        context["pattern"] = PATTERNS[pattern]
-    return _WANTED[error["type"]].format(**context).replace("'", "")
 
 
 def _instead(value: Any, written: str, kinds: set[str], words: list[str]) -> str:
@@ -304,11 +291,9 @@ def across(project: Layer[Any], suites: Sequence[Layer[Any]], *, complete: bool)
             yield from _without_tests(suite, "the suite has no testCommand")
         switches = {**(project.values().get("metrics") or {}), **(suite.values().get("metrics") or {})}
         if {name for name, on in switches.items() if on is False} == everything:
-            layer, message = (
-                suite if "metrics" in suite.places else project,
-                "are all off: leave at least one of them on",
-            )
-            yield config_problem(layer.file, layer.places["metrics"], f"metrics {message}")
+            layer = suite if "metrics" in suite.places else project
+            message = "metrics are all off: leave at least one of them on"
+            yield config_problem(layer.file, layer.places["metrics"], message)
     if complete and suites and not _tests(project) and not any(map(_tests, suites)):
         yield from _without_tests(project, "no suite has a testCommand")
     for layer in (project, *suites):

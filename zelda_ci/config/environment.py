@@ -58,8 +58,7 @@ class ModelCredential:
 def find_credential(environ: Mapping[str, str], passed: Mapping[str, Secret]) -> ModelCredential | None:
     """The one that counts, in Claude Code's own order; what was passed in another way comes first.
 
-    Raises:
-        ConfigError: The one that was asked for cannot be had, or lacks something.
+    Raises ConfigError where the one that was asked for cannot be had, or lacks something.
     """
 
     def found(*names: str) -> tuple[str, Secret | None]:
@@ -125,20 +124,16 @@ class EnvironmentSettings:
 def read_environment(
     environ: Mapping[str, str], passed: Mapping[str, Secret] | None = None, *, trusts_files: bool = False
 ) -> EnvironmentSettings:
-    """Read the settings.
+    """Read the settings; raises ConfigError for all unusable values at once, which are not shown.
 
     Credentials that are passed came in another way, by the variable that each stands for, which is then not read. Files
     that are trusted may send the gateway's key to any host: in CI they are the base's, else perhaps a stranger's.
-
-    Raises:
-        ConfigError: Values that cannot be used, all at once; the values themselves are not shown.
     """
     passed = passed or {}
     given = {name: value for name, value in environ.items() if value and name not in passed}
     checked = {name: check(given[name]) for name, check in _CHECKS.items() if name in given}
-    if wrong := [f"The environment variable {name} {why}." for name, why in checked.items() if why]:
-        hint = "Set it again, without what does not belong."
-        raise ConfigError("\n".join(wrong), hint=hint, code="ENVIRONMENT_INVALID")
+    if wrong := "\n".join(f"The environment variable {name} {why}." for name, why in checked.items() if why):
+        raise ConfigError(wrong, hint="Set it again, without what does not belong.", code="ENVIRONMENT_INVALID")
     # Whose key it is, and where the environment itself sends it.
     usual = {PORTKEY_HOST, urlsplit(environ.get("PORTKEY_GATEWAY_URL", "")).hostname or PORTKEY_HOST}
     hosts = set(re.findall(r"[^\s,]+", environ.get("ZELDA_GATEWAY_HOSTS", "").lower()))

@@ -52,8 +52,7 @@ class InvalidConfigError(ConfigError):
 def without_suites(folder: Path) -> LoadedProject:
     """Read the settings of the project that a folder lies in, with one suite that has them and asks for nothing.
 
-    Raises:
-        InvalidConfigError: There is no such folder, or its own file is wrong.
+    Raises InvalidConfigError where there is no such folder, or its own file is wrong.
     """
     root = find_root(folder)
     config = _read_config(root)
@@ -67,8 +66,7 @@ def without_suites(folder: Path) -> LoadedProject:
 def active(loaded: LoadedProject, *, is_ci: bool = False) -> LoadedProject:
     """The project without suites that are skipped, and without those beside which others say `only`; with notices.
 
-    Raises:
-        ConfigError: No suite is left; or one says `only` in CI, where that would hide all others.
+    Raises ConfigError where no suite is left; or one says `only` in CI, where that would hide all others.
     """
     notices = [f"{it.resolved.name} is skipped: {it.skip} ({it.resolved.file})" for it in loaded.suites if it.skip]
     suites = [it for it in loaded.suites if not it.skip]
@@ -94,12 +92,9 @@ def results_folder(folder: Path) -> Path:
 
 
 def load(folder: Path, asked_for: Sequence[str] = ()) -> LoadedProject:
-    """Read the configuration of the project that a folder lies in.
+    """Read the configuration of the project that a folder lies in; raises InvalidConfigError with all its problems.
 
     A broken suite stops nothing where none of the names in `asked_for` means it.
-
-    Raises:
-        InvalidConfigError: Its message has a line for every problem of every file.
     """
     if not folder.is_dir():
         raise InvalidConfigError([config_problem(str(folder), None, "is not a folder")])

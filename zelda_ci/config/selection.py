@@ -20,19 +20,14 @@ def select(
     """The suites that one of the names means and that have one of the tags, in the order of their files.
 
     Without names all are meant, and without tags any. `notices` were said of the files, such as of one that looks like
-    a suite and is none.
-
-    Raises:
-        ConfigError: No suite has a name or tag, or nothing is left.
+    a suite and is none. Raises ConfigError where no suite has a name or tag, or nothing is left.
     """
     names, tags = list(names), list(tags)
     # Where a suite has this very name, no folder and no file of that name is meant.
     exact = {suite.resolved.name for suite in suites}
+    resolved = [suite.resolved for suite in suites]
     meant = [
-        {name}
-        if name in exact
-        else {it.resolved.name for it in suites if is_meant(name, it.resolved.name, it.resolved.file)}
-        for name in names
+        {name} if name in exact else {it.name for it in resolved if is_meant(name, it.name, it.file)} for name in names
     ]
     strangers = [_unknown_suite(name, suites) for name, found in zip(names, meant, strict=True) if not found]
     if strangers:

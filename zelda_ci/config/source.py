@@ -140,11 +140,7 @@ class _Loader(Composer, CParser):
 
 
 def read(text: str, file: str) -> Source:
-    """Read a file.
-
-    Raises:
-        Rejected: It is not YAML, or larger or deeper than any configuration.
-    """
+    """Read a file; raises Rejected where it is not YAML, or larger or deeper than any configuration."""
     source = Source(file)
     try:
         if (node := _Loader(text, file).get_single_node()) is not None:

@@ -71,21 +71,19 @@ def places(loaded: LoadedProject, top: Path) -> Mapping[str, str]:
 def settle(head: LoadedProject, top: Path, base: Path, folder: Path, commit: str) -> SettledProject:
     """Take the base's settings where these count for the pull request's project, in whose repository `top` is.
 
-    The files of the base commit lie in `base`, and those of the project in its `folder`.
-
-    Raises:
-        ConfigError: The settings of the base are invalid, or do not fit the files of the pull request.
+    The files of the base commit lie in `base`, and those of the project in its `folder`. Raises ConfigError where the
+    settings of the base are invalid, or do not fit the files of the pull request.
     """
     root, paths = find_root(folder), places(head, top)
     layer = _base_layer(root / CONFIG_FILE, CONFIG_FILE, ProjectConfig)
     own = {it: _base_layer(base / it, it, SuiteConfig) for it in {*paths.values()} if (base / it).exists()}
     if problems := (*layer.problems, *(problem for suite in own.values() for problem in suite.problems)):
-        raise ConfigError(
+        message = (
             f"On a pull request, security settings are taken from the base commit {commit[:7]}. Its configuration "
-            "is invalid:\n" + "\n".join(map(str, ordered(problems))),
-            hint="Nothing was run. Correct it on the base branch first.",
-            code="BASE_CONFIGURATION_INVALID",
         )
+        lines = "\n".join(["is invalid:", *map(str, ordered(problems))])
+        hint = "Nothing was run. Correct it on the base branch first."
+        raise ConfigError(message + lines, hint=hint, code="BASE_CONFIGURATION_INVALID")
     changes, results_dir = list[KeyChange](), layer.config.results_dir
     if results_dir != head.config.results_dir:
         place = head.layer.origin("resultsDir") or layer.origin("resultsDir") or DEFAULT

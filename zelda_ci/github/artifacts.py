@@ -48,13 +48,7 @@ class ArtifactReply(Described):
 
 
 class ArtifactService:
-    """Stores artifacts in the name of the job that runs us.
-
-    It reads `ACTIONS_RUNTIME_TOKEN`, `ACTIONS_RESULTS_URL`, `GITHUB_SERVER_URL` and `GITHUB_RETENTION_DAYS`.
-
-    Raises:
-        ArtifactError: `ARTIFACTS_UNAVAILABLE` on GitHub Enterprise Server and outside a job.
-    """
+    """Stores artifacts in the name of the job that runs us; elsewhere, `ArtifactError` (`ARTIFACTS_UNAVAILABLE`)."""
 
     def __init__(self, environ: Mapping[str, str], http: Http) -> None:
         host = (urlsplit(environ.get("GITHUB_SERVER_URL") or "https://github.com").hostname or "").lower()

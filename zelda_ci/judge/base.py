@@ -70,7 +70,6 @@ class JudgeQuestion:
 
     @property
     def tokens(self) -> int:
-        """Estimated size."""
         images = self.common.images.tokens if self.common.images else 0
         return images + estimated_tokens(self.common.system, self.system, *self.blocks, self.body)
 
@@ -91,7 +90,6 @@ class Judge(Protocol):
 
 
 def models_of(suite: ResolvedSuite) -> tuple[str, ...]:
-    """The models that judge a suite: a panel, or one."""
     return suite.judge.models or (suite.judge_model,)
 
 
@@ -117,7 +115,6 @@ class JudgePanel:
 
 
 def estimated_tokens(*texts: str) -> int:
-    """Size of texts, estimated from their length."""
     return math.ceil(sum(map(len, texts)) / CHARS_PER_TOKEN)
 
 

@@ -209,7 +209,6 @@ class Conversation(Generic[A]):
 
 
 def tool_name(form: type[BaseModel]) -> str:
-    """The tool by which a form is given."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", form.__name__).lower().strip("_")
     return f"answer_{words}"
 
@@ -252,7 +251,6 @@ def failure_of_status(status: int, words: SafeText) -> JudgeError:
 
 
 def unreachable(words: SafeText) -> JudgeError:
-    """The connection could not be made, or broke."""
     hint = "Check the network, and gatewayUrl or ANTHROPIC_BASE_URL if they are set."
     return JudgeError(f"The judge could not be reached: {_shortened(words)}", hint=hint, code="JUDGE_UNREACHABLE")
 

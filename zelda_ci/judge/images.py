@@ -53,7 +53,6 @@ class SessionImages:
 
     @cached_property
     def all(self) -> tuple[SessionImage, ...]:
-        """Every image that the transcript names, in order."""
         entries = self.transcript.entries
         alone = (image for entry in entries if isinstance(entry, ToolReturned) for image in entry.images)
         return (*(image for call in self.transcript.tool_calls for image in call.images), *alone)
@@ -64,12 +63,10 @@ class SessionImages:
 
     @property
     def most(self) -> int:
-        """How many a question shows."""
         return min(MAX_SHOWN, int(CONTEXT_SHARE * self.context_tokens / TOKENS_OF_ONE))
 
     @property
     def tokens(self) -> int:
-        """Estimated size of those that a question shows."""
         return min(len(self.all), self.most) * TOKENS_OF_ONE if self.can_be_shown else 0
 
     def blocks(self, texts: Sequence[str]) -> list[dict[str, Any]]:
@@ -101,7 +98,6 @@ class SessionImages:
         return None if is_seen else self._why_not(image) or "it was not shown"
 
     def notes(self) -> Iterator[str]:
-        """What the judge did not see, in a sentence."""
         if unseen := [image for image in self.all if self.objection(image)]:
             why = ", ".join(dict.fromkeys(self._why_not(image) or BOUND for image in unseen))
             count = format_count(len(self.all), "image")

@@ -64,7 +64,6 @@ class FinalTree:
         return self._tree.is_whole
 
     def files(self, patterns: Sequence[str]) -> list[str]:
-        """Regular files that a pattern covers, by path, in a fixed order."""
         return [path for path in self._tree.files if _covers(patterns, path)]
 
     def others(self, patterns: Sequence[str]) -> list[str]:
@@ -275,7 +274,6 @@ class SessionLookups:
 
     @cached_property
     def tree(self) -> FinalTree:
-        """The final workspace; raises LookupFailedError where it is gone."""
         if self.root is None:
             raise LookupFailedError(GONE)
         return FinalTree(self.root)

@@ -14,19 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from zelda_ci.domain.session import (
-    Denied,
-    HookRan,
-    McpServer,
-    McpServerState,
-    Noticed,
-    Retried,
-    SessionImage,
-    SessionTranscript,
-    ToolReturned,
-    Turn,
-    UserSaid,
-)
+from zelda_ci.domain import session
+from zelda_ci.domain.session import SessionImage, SessionTranscript, Turn, UserSaid
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.judge.characters import marked, spelled
 
@@ -191,17 +180,16 @@ def pieces(transcript: SessionTranscript, mark: str, max_chars: int | None = Non
 
 
 def units(transcript: SessionTranscript, mark: str, max_chars: int | None = None) -> tuple[str, ...]:
-    """The same as texts."""
     return tuple(piece.told(mark) for piece in pieces(transcript, mark, max_chars))
 
 
 def preface(transcript: SessionTranscript, mark: str) -> tuple[str, ...]:
     """Before the first unit: the MCP servers that the session had to do without, by the last that was heard of them."""
     started = transcript.started.mcp_servers if transcript.started else ()
-    states: dict[str, McpServer] = {str(server.name): server for server in (*started, *transcript.mcp_servers)}
+    states: dict[str, session.McpServer] = {str(server.name): server for server in (*started, *transcript.mcp_servers)}
     missing = [f"[{mark} MCP servers that were not connected]"]
     for state in states.values():
-        error = state.error if isinstance(state, McpServerState) else None
+        error = state.error if isinstance(state, session.McpServerState) else None
         if state.status != "connected":
             missing.append(f"{state.name}: {state.status}{f' ({error})' if error else ''}")
     return (marked("\n".join(missing)),) if missing[1:] else ()
@@ -222,21 +210,24 @@ def _brief(text: str) -> str:
     return " ".join(text[: 4 * MAX_BRIEF].split())[:MAX_BRIEF]
 
 
-def _around(entry: ToolReturned | UserSaid | Denied | HookRan | Retried | Noticed, mark: str) -> tuple[str, str]:
+def _around(
+    entry: session.ToolReturned | UserSaid | session.Denied | session.HookRan | session.Retried | session.Noticed,
+    mark: str,
+) -> tuple[str, str]:
     """What happened around the conversation."""
     match entry:
-        case ToolReturned():
+        case session.ToolReturned():
             text = "\n".join((entry.output, *_image_lines(entry.images, mark)))
             return f"a tool result whose call is not known{' an error' if entry.is_error else ''}", text
         case UserSaid():
             return f"said to the model{_thread(entry)}", entry.text
-        case Denied():
+        case session.Denied():
             return "denied", f"{entry.tool}: {entry.reason}"
-        case HookRan():
+        case session.HookRan():
             return "hook", f"{entry.name} ran on {entry.event}: {entry.outcome}\n{entry.output}"
-        case Retried():
+        case session.Retried():
             return "a model request was repeated", entry.error
-        case Noticed():
+        case session.Noticed():
             return "notice", f"{entry.kind}: {entry.text}"
 
 

@@ -27,12 +27,10 @@ def _switched_on(switches: MetricSwitches, *, judged: bool) -> Sequence[Any]:
 
 
 def unjudged(switches: MetricSwitches, services: Services) -> tuple[Evaluator, ...]:
-    """The evaluators without a judge that a suite's switches ask for."""
     return tuple(kind(services) for kind in _switched_on(switches, judged=False))
 
 
 def judged(switches: MetricSwitches, services: JudgeServices) -> tuple[Evaluator, ...]:
-    """The evaluators with a judge that a suite's switches ask for."""
     return tuple(kind(services) for kind in _switched_on(switches, judged=True))
 
 
@@ -40,13 +38,11 @@ def ask_judge(suite: ResolvedSuite) -> bool:
     """Whether any of a suite's metrics needs a judge. One that has checks and no criteria asks for none."""
     if not suite.criteria and suite.checks:
         return False
-    return any(
-        kind is not RequirementFulfillment or suite.criteria for kind in _switched_on(suite.metrics, judged=True)
-    )
+    asking = _switched_on(suite.metrics, judged=True)
+    return any(kind is not RequirementFulfillment or suite.criteria for kind in asking)
 
 
 def forms(switches: MetricSwitches) -> tuple[type[BaseModel], ...]:
-    """In which the judges of a suite answer."""
     return tuple(kind.form for kind in _switched_on(switches, judged=True))
 
 

@@ -57,7 +57,6 @@ class SessionCall:
 
     @property
     def shown(self) -> str:
-        """The call in few words."""
         values = [value for value in self.tool.input.values() if isinstance(value, str)]
         return (self.tool.label if self.tool.label != self.tool.name or not values else values[0])[:MAX_SHOWN_LENGTH]
 
@@ -70,7 +69,6 @@ class Rule:
     manifest: ToolsManifest
 
     def covers(self, call: SessionCall) -> bool:
-        """Whether a call is one that the rule names."""
         return bool(self.positions(call))
 
     def positions(self, call: SessionCall) -> tuple[int, ...]:

@@ -48,7 +48,6 @@ def commands_of_checks(suite: ResolvedSuite) -> list[tuple[int, SuiteCheck]]:
 def judgement(
     check: SuiteCheck, redact: Redactor, verdict: CriterionVerdict, why: str, evidence: Sequence[Citation] = ()
 ) -> CriterionJudgement:
-    """A decision as results store it."""
     places = tuple(place.redacted(redact) for place in evidence[:MAX_PLACES])
     text, reasoning = redact(check.text), redact(why)
     return CriterionJudgement(criterion=text, verdict=verdict, reasoning=reasoning, evidence=places, by="check")
@@ -261,7 +260,6 @@ class Checks:
 
 
 def cited(calls: Sequence[SessionCall]) -> list[Citation]:
-    """The places of some calls."""
     quoted = ((call, _text(call.shown.strip().partition("\n")[0])) for call in calls[:MAX_PLACES])
     return [Citation(kind="transcript", turn=it.turn, call=it.number, quote=quote) for it, quote in quoted]
 
@@ -298,7 +296,6 @@ def _shown_files(call: SessionCall) -> Iterator[str]:
 
 
 def waits_for(matcher: str, tool: str) -> bool:
-    """Whether a hook with a matcher runs for a tool."""
     if matcher in {"", "*"}:
         return True
     options = re2.Options()

@@ -96,7 +96,6 @@ Piece = tuple[str, bool, Standing]
 
 
 def lines_of(text: str, standing: Standing | Callable[[str], Standing] = Standing.FACT) -> Iterator[Line]:
-    """The lines of a text that all have the same standing."""
     return (Line(line, standing) for line in text.split("\n"))
 
 
@@ -182,7 +181,6 @@ def shortcoming(pieces: Sequence[Piece], proving: Standing = Standing.FACT) -> s
 
 
 def without_numbers(text: str) -> str:
-    """A text without the numbers that stand before its lines."""
     return _PREFIX.sub("", text)
 
 
@@ -239,7 +237,6 @@ def patch_lines(patch: str, *, is_bare: bool = False, removed: bool = False) -> 
 
 
 def added(patch: str) -> Iterator[str]:
-    """The lines that a patch adds."""
     return (line.text for line in patch_lines(patch, is_bare=True) if line.standing is Standing.FACT)
 
 

@@ -1,7 +1,7 @@
 """What a session cost, and how well that compares with what the suite wants."""
 
 from collections import Counter
-from typing import Final, Literal
+from typing import Literal
 
 from zelda_ci.domain.details import EfficiencyDetails
 from zelda_ci.domain.measures import Metric
@@ -10,11 +10,7 @@ from zelda_ci.domain.session import ApiUsage, Denied, ModelUsage, Retried, Sessi
 from zelda_ci.domain.suite import EfficiencyTargets, ResolvedSuite
 from zelda_ci.metrics.base import Outcome, Scored, Services, Unscored
 
-LIMITS: Final = {
-    SessionStatus.MAX_TURNS: "turns",
-    SessionStatus.BUDGET_EXCEEDED: "budget",
-    SessionStatus.TIMED_OUT: "time",
-}
+LIMITS = {SessionStatus.MAX_TURNS: "turns", SessionStatus.BUDGET_EXCEEDED: "budget", SessionStatus.TIMED_OUT: "time"}
 
 
 class Efficiency:

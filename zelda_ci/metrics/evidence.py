@@ -145,7 +145,6 @@ class Sources:
 
     @cached_property
     def turns(self) -> dict[int, Turn]:
-        """The turns by their number."""
         return {turn.index: turn for turn in self.transcript.turns} if self.transcript else {}
 
     @cached_property

@@ -73,7 +73,6 @@ def weigh(suite: ResolvedSuite, evidence: CommandEvidence) -> tuple[float, Corre
 
 
 def reasoning(details: CorrectnessDetails) -> str:
-    """Why it did not pass, or what did."""
     reached = ["buildCommand succeeded."] if details.build else []
     if details.tests and details.tests.recognised:
         reached.append(f"{details.tests.passed} of {details.tests.ran} tests passed.")

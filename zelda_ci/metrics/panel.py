@@ -90,7 +90,6 @@ class Draft(Generic[V]):
     """How the votes differ."""
 
     def stored(self, redact: Redactor) -> dict[str, Any]:
-        """Reasoning, evidence and split, as results hold them."""
         split = {verdict or NOT_JUDGED: votes for verdict, votes in (self.split or {}).items()}
         reasoning = redact(shortened(self.reasoning, MAX_REASONING_LENGTH))
         evidence: list[Citation] = []
@@ -105,7 +104,6 @@ Vote = dict[int, Draft[V]]
 
 
 def shortened(text: str, length: int) -> str:
-    """A text of at most some length."""
     return text if len(text) <= length else f"{text[: length - 2].rstrip()} …"
 
 
@@ -118,12 +116,11 @@ def not_judged(why: str | JudgeError, *, again: bool = False) -> Draft[Any]:
 def unjudged(what: str, judged: Sequence[tuple[str, str | None]], details: Record) -> Unscored:
     """No score, because some items have no verdict: of each its name, and why, which is told once if all share it."""
     missing = [(shortened(" ".join(name.split()), MAX_NAME_LENGTH), why) for name, why in judged if why is not None]
-    is_shared = len({why for _, why in missing}) == 1
-    named = "; ".join(name if is_shared else f"{name} ({why})" for name, why in missing[:MAX_NAMED])
+    (shared, *others) = dict.fromkeys(f" {why}" for _, why in missing)
+    named = "; ".join(f"{name} ({why})" if others else name for name, why in missing[:MAX_NAMED])
     more = f"; and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
-    why = f" {missing[0][1]}" if is_shared else ""
-    reason = f"{len(missing)} of {len(judged)} {what} were not judged.{why} Not judged: {named}{more}"
-    return Unscored(reason, details, failed=True)
+    counted = f"{len(missing)} of {len(judged)} {what} were not judged."
+    return Unscored(f"{counted}{'' if others else shared} Not judged: {named}{more}", details, failed=True)
 
 
 class Panel(ABC, Generic[Item, V]):
@@ -201,13 +198,11 @@ class Panel(ABC, Generic[Item, V]):
 
     def _concluding(self, earlier: EarlierFindings, numbers: Sequence[int]) -> JudgeQuestion:
         told = fence("transcript" if earlier.is_whole else "findings", earlier.text, self.nonce)
+        outline = (fence("outline", earlier.outline, self.nonce),) if earlier.outline else ()
         # Every judge is shown the transcript; findings are for the one who asked for them.
-        blocks, own = ((told,), ()) if earlier.is_whole else ((), (told,))
-        if earlier.outline:
-            own = (fence("outline", earlier.outline, self.nonce), *own)
-        question = self._question(
-            self.prompt, numbers, (*self.evidence.blocks, *blocks), part=None, is_whole=earlier.is_whole
-        )
+        blocks, own = ((told,), ()) if earlier.is_whole else ((), (*outline, told))
+        shown = (*self.evidence.blocks, *blocks)
+        question = self._question(self.prompt, numbers, shown, part=None, is_whole=earlier.is_whole)
         return replace(question, shared=(*self.shown, *own), lookups=self._lookups)
 
     def _question(self, template: str, numbers: Sequence[int], blocks: Sequence[str], **values: Any) -> JudgeQuestion:
@@ -258,12 +253,12 @@ class Panel(ABC, Generic[Item, V]):
         return [(vote, answer) for (vote, _), answer in zip(orders, answers, strict=True)]
 
     async def _ask(
-        self, earlier: EarlierFindings, numbers: Sequence[int], problems: Mapping[int, str], vote: int
+        self, earlier: EarlierFindings, numbers: Sequence[int], why: Mapping[int, str], vote: int
     ) -> Vote[V]:
         """A vote on some items, in halves where the answer on all was too long; what could not be had is in it."""
         question = replace(self._concluding(earlier, numbers), vote=vote)
-        if any(problems.values()):
-            question = repeated(question, (f"{number}. {problems[number]}" for number in numbers), self.nonce)
+        if any(why.values()):
+            question = repeated(question, (f"{number}. {why[number]}" for number in numbers), self.nonce)
         try:
             entries = _entries(await self.judge.ask(question, self.form))
             return {number: self._vote([each for each in entries if each.number == number]) for number in numbers}
@@ -271,8 +266,8 @@ class Panel(ABC, Generic[Item, V]):
             if problem.code != ANSWER_CUT or len(numbers) == 1:
                 return dict.fromkeys(numbers, not_judged(problem))
             half = len(numbers) // 2
-            first = await self._ask(earlier, numbers[:half], problems, vote)
-            return first | await self._ask(earlier, numbers[half:], problems, vote)
+            first = await self._ask(earlier, numbers[:half], why, vote)
+            return first | await self._ask(earlier, numbers[half:], why, vote)
 
     def _vote(self, given: Sequence[ItemAnswer]) -> Draft[V]:
         """One vote on one item, checked; of verdicts that contradict each other, none."""
@@ -305,10 +300,9 @@ class Panel(ABC, Generic[Item, V]):
         return Draft(verdict, given.reasoning, holding, problems, given)
 
     def _decided(self, votes: Sequence[Draft[V]]) -> Draft[V]:
-        """What the votes on one item come to.
+        """What the votes on one item come to: more than half of all that were asked for must agree.
 
-        More than half of all votes that were asked for must agree, so that votes which do not count help no side. Where
-        they do not agree, votes that are missing might have decided, and the item is not judged.
+        So votes which do not count help no side; where they might have decided, the item is not judged.
         """
         counts = Counter(vote.verdict for vote in votes)
         ((ahead, most), *others) = counts.most_common()
@@ -317,13 +311,11 @@ class Panel(ABC, Generic[Item, V]):
             # The fullest evidence speaks; by text among equals, because the order in which votes arrive is chance.
             agreed = (vote for vote in votes if vote.verdict is ahead)
             found = max(agreed, key=lambda vote: (len(vote.evidence), vote.reasoning))
-        elif not others:
-            found = votes[0]
-        elif missing:
+        elif missing and others:
             count = f"{len(missing)} of {len(votes)} votes are missing"
             found = not_judged(f"{NO_MAJORITY[:-1]}, and {count}: {missing[0].reasoning}")
         else:
-            found = Draft(self.tie, NO_MAJORITY)
+            found = Draft(self.tie, NO_MAJORITY) if others else votes[0]
         return replace(found, split=counts if others else None)
 
     def _checked_part(self, findings: BaseModel) -> tuple[BaseModel, list[str]]:

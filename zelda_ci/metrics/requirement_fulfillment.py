@@ -1,7 +1,4 @@
-"""Requirement fulfillment: whether the work meets the criteria.
-
-Acceptance criteria are judged by vote and checked by citations; checks are decided without a judge.
-"""
+"""Requirement fulfillment: criteria are judged by vote and checked by citations, checks are decided without a judge."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
@@ -84,18 +81,11 @@ class RequirementFulfillment:
         not_judged = CriterionVerdict.NOT_JUDGED
         if criteria:
             drafts, how = await CriteriaPanel(context, self._services, numbered).judged()
-        judgements = [
-            CriterionJudgement(
-                criterion=redact(numbered[n].text), verdict=draft.verdict or not_judged, **draft.stored(redact)
-            )
-            for n, draft in drafts.items()
-        ]
+        judged = ((redact(numbered[n].text), draft.verdict or not_judged, draft) for n, draft in drafts.items())
+        judgements = [CriterionJudgement(criterion=it, verdict=v, **draft.stored(redact)) for it, v, draft in judged]
         judgements += await anyio.to_thread.run_sync(decide, context, redact)
-        dropped = (
-            redact(f"Criterion {number}: a citation was left out. {' '.join(draft.dropped)}")
-            for number, draft in drafts.items()
-            if draft.verdict and draft.dropped
-        )
+        left_out = ((n, " ".join(draft.dropped)) for n, draft in drafts.items() if draft.verdict and draft.dropped)
+        dropped = (redact(f"Criterion {number}: a citation was left out. {why}") for number, why in left_out)
         details = FulfillmentDetails(**{**how, "criteria": judgements, "notes": (*how["notes"], *dropped)})
         verdicts = [judgement.verdict for judgement in judgements]
         if not_judged in verdicts:

@@ -99,7 +99,6 @@ class Subject:
 
     @property
     def name(self) -> str:
-        """As it is told and stored."""
         return self.item.file if self.item.is_followed else self.item.tool
 
     def missed_tool(self, given: ItemAnswer | None) -> str | None:
@@ -303,7 +302,6 @@ class ToolUsage:
 
 
 def _counted(context: EvalContext, manifest: ToolsManifest, redact: Redactor) -> ToolUsageDetails:
-    """What is known without a judge."""
     uses = count_uses(context.transcript, manifest, redact)
     entries, silent = [], redact("It was not judged.")
     for item in manifest.items:

@@ -41,17 +41,18 @@ DATA = {"tool_use": ("input",), "server_tool_use": ("input",), "mcp_tool_use": (
 
 @dataclass(frozen=True)
 class Allowed:
-    """What the requests of a run may be."""
+    """What the requests of a run may be.
+
+    They may ask the session's own `model`, or any where there is none, and use `keys` beside those that Zelda knows.
+    With `web` they may make the API turn to addresses, or run code. Without `messages` they are only kept, and token
+    counts estimated.
+    """
 
     model: str | None = None
-    """The session's own; None where any may be asked."""
     more_models: Collection[str] = ()
     web: bool = True
-    """Whether they may make the API turn to addresses, or run code."""
     keys: Collection[str] = ()
-    """Beside those that Zelda knows."""
     messages: bool = True
-    """Whether the model may be asked; otherwise requests are only kept, and token counts estimated."""
 
     def allows_model(self, asked: object) -> bool:
         """Whether a request may name a model: a smaller one is the project's to choose, a dearer one is the suite's."""
@@ -73,11 +74,7 @@ class Allowed:
 
 
 def judged(path: str, headers: Headers, data: bytes, allowed: Allowed) -> Call:
-    """Return what a request asks; of a key that its body gives twice the last counts, and only that is sent.
-
-    Raises:
-        RefusedHereError: Its body is no JSON object, or its run may not send it.
-    """
+    """Return what a request asks; of a key that its body gives twice the last counts, and only that is sent."""
     body = wire.read_object(data)
     if body is None:
         raise RefusedHereError(400, "invalid_request_error", "the body is not a JSON object")
@@ -98,9 +95,8 @@ def check(body: dict[str, Any], allowed: Allowed) -> None:
             # The first words are the API's own: Claude Code leaves out an option that is refused with them.
             why = f"{name}: Extra inputs are not permitted. This version of Zelda does not know the key: allow it with "
             why += "execution.requestKeys or ZELDA_REQUEST_KEYS"
-            remark = f"a request had the key {name}, which this version of Zelda does not know"
-            remark += ": see execution.requestKeys"
-            raise RefusedHereError(400, "invalid_request_error", why, remark=remark)
+            remark = f"a request had the key {name}, which this version of Zelda does not know: see "
+            raise RefusedHereError(400, "invalid_request_error", why, remark=f"{remark}execution.requestKeys")
     for place in _structure(body):
         # A model is named by the request, by what it falls back on, and by tools that ask one.
         model = place.get("model")

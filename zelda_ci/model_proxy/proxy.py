@@ -86,11 +86,7 @@ class ProxyRun:
 
     @asynccontextmanager
     async def answer(self, path: str, headers: wire.Headers, body: bytes) -> AsyncIterator[ApiAnswer]:
-        """Ask until the API does not refuse for its rate; the task that does is cancelled where the run ends before.
-
-        Raises:
-            RefusedHereError: There is no answer.
-        """
+        """Ask until the API does not refuse for its rate; the task that does is cancelled where the run ends before."""
         task: Any = asyncio.current_task()
         self._tasks.add(task)
         try:
@@ -187,11 +183,8 @@ def preload(*, live: bool) -> tuple[Any, Any]:
 class ModelProxy(AsyncContextManagerMixin):
     """Serves the Messages API on loopback, and on a socket in the file system, while its `async with` block lasts.
 
-    Args:
-        upstream: The API; None where the cassettes answer, or nothing but token counts is asked: no key, no network.
-        redact: Masks what is recorded and what messages quote.
-        cassettes: The folder where runs are recorded, or which answers them.
-        rate_limits: The API's, where several proxies share them.
+    Without an `upstream`, which is the API, there is no key and no network: the `cassettes` answer, a folder where runs
+    are recorded otherwise, or nothing but token counts is asked. Several proxies may share the API's `rate_limits`.
     """
 
     socket: Path | None = None
@@ -215,11 +208,7 @@ class ModelProxy(AsyncContextManagerMixin):
 
     @asynccontextmanager
     async def __asynccontextmanager__(self) -> AsyncGenerator[Self, None]:
-        """Serve the runs that are opened.
-
-        Raises:
-            ProxyError: The API's address, the HTTP proxy or the certificates cannot be used.
-        """
+        """Serve the runs that are opened; a `ProxyError` where address, HTTP proxy or certificates cannot be used."""
         serving, live_source = preload(live=self._upstream is not None)
         async with AsyncExitStack() as stack:
             if self._upstream:
@@ -241,10 +230,7 @@ class ModelProxy(AsyncContextManagerMixin):
 
         `run_label` names its cassette, as that of no other run; a recording takes its place when the block ends without
         an exception, and has `{{zelda:name}}` for the `placeholders`, absolute paths by name. Once the run has cost
-        `budget_usd`, further requests are refused.
-
-        Raises:
-            ProxyError: The cassette cannot be read, or is of another version.
+        `budget_usd`, further requests are refused. A `ProxyError` says why a cassette cannot be read.
         """
         token, recorder, allowed = secrets.token_urlsafe(32), None, allowed or Allowed()
         texts = SessionTexts({**placeholders, "proxyUrl": self._base_url, "proxyToken": token}, self.redact)
@@ -266,10 +252,7 @@ class ModelProxy(AsyncContextManagerMixin):
                 await run.close()
 
     async def probe(self, model: str, notify: Callable[[str], None]) -> Probe:
-        """Ask a model for one token, past any recording: whether it answers now, before a session depends on it.
-
-        Without an answer it is asked again, a few times; `notify` is called with why before that.
-        """
+        """Ask a model for one token, past any recording: whether it answers now; `notify` gets why it asks again."""
         model, attempts = pricing.plain(model), 1
         body = {"model": model, "max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}]}
         while True:

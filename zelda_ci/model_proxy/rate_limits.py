@@ -53,10 +53,9 @@ def asked_seconds(answer: ApiAnswer) -> float | None:
 
 
 class RateLimitWait:
-    """How long a run waits for rate limits. Its time limits stand still meanwhile: waiting is none of its doing.
+    """How long a run waits for rate limits, `max_seconds` in all. Its time limits stand still: it is none of its doing.
 
-    Args:
-        max_seconds: How long it may wait in all; at 0 every refusal is passed on.
+    At 0 seconds every refusal is passed on.
     """
 
     def __init__(self, max_seconds: float = MAX_WAIT_SECONDS) -> None:
@@ -121,11 +120,7 @@ class UpstreamPause:
         """Refusals; those of requests that were under way together count once."""
 
     async def wait(self, run: RateLimitWait) -> float:
-        """Wait for the end of the pause; the value is when.
-
-        Raises:
-            RefusedHereError: That would take longer than the run may wait.
-        """
+        """Wait for the end of the pause, unless that would take longer than the run may wait; the value is when."""
         if self._ends_at > monotonic():
             with run.waiting():
                 while (seconds := self._ends_at - monotonic()) > 0:

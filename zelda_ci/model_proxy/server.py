@@ -1,7 +1,4 @@
-"""The HTTP server: h11 on loopback and on a socket in the file system; who may ask, and what.
-
-No framework: importing one costs more than all requests of a session.
-"""
+"""The HTTP server: h11 on loopback and on a socket; who may ask, and what. Importing a framework costs too much."""
 
 import asyncio
 import logging

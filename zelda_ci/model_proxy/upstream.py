@@ -1,8 +1,7 @@
 """Where the Messages API is, with which credentials it is asked, and what a request looks like there.
 
-Sessions and judges speak Anthropic's own dialect; for Amazon Bedrock and Google Cloud's Vertex AI it is translated
-here, and the answer back, so that metering, limits and recordings are the same everywhere. Credentials, signatures and
-streams of the clouds are their own libraries' work, which only those need who use that cloud.
+For Amazon Bedrock and Google Cloud's Vertex AI requests are translated here, and answers back, so that metering, limits
+and recordings are the same everywhere. Credentials, signatures and streams of the clouds are their libraries' work.
 """
 
 import base64
@@ -88,12 +87,7 @@ class Upstream:
         return text
 
     def wired(self, call: Call) -> tuple[str, Headers, bytes]:
-        """URL, headers and body of a call as they are sent. May wait for new credentials, so it runs in a thread.
-
-        Raises:
-            RefusedHereError: This is not offered there.
-            UnreachableError: The credentials have expired, and there are no new ones.
-        """
+        """URL, headers and body of a call as they are sent. May wait for new credentials, so it runs in a thread."""
         # Without compression, what is counted is what is passed on.
         ours = {"accept-encoding": "identity", **self.routing}
         ours |= {name: key.reveal() for name, key in self.headers.items()}

@@ -152,10 +152,9 @@ class RefusedHereError(Exception):
 
 
 class UnreachableError(RefusedHereError):
-    """The API could not be reached, or gave nothing that can be passed on.
+    """The API could not be reached, or gave nothing that can be passed on; the message names it as it was configured.
 
-    It may be otherwise in a moment (`again`); or the API has the request and may still answer, but the proxy stopped
-    waiting (`abandoned`). The message names the address as it was configured.
+    `again`: it may be otherwise in a moment. `abandoned`: it may still answer, but the proxy stopped waiting.
     """
 
     def __init__(self, message: str, *, again: bool = True, abandoned: bool = False) -> None:

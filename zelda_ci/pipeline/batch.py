@@ -24,13 +24,12 @@ from zelda_ci.files import locks
 from zelda_ci.metrics.base import run_evaluator
 from zelda_ci.pipeline.attribution import Investigation
 from zelda_ci.pipeline.checking import Checker, about_contents, about_the_tree, check_fair
-from zelda_ci.pipeline.evaluation import with_results
+from zelda_ci.pipeline.evaluation import Tools, with_results
 from zelda_ci.pipeline.fingerprints import steering_between
 from zelda_ci.pipeline.planning import Budget, Rounds, forecast, known_prices
 from zelda_ci.pipeline.run import SuiteRun
-from zelda_ci.pipeline.tools import Tools
 from zelda_ci.redact import SafeText
-from zelda_ci.storage.fold import transcript_of
+from zelda_ci.storage.codec import transcript_of
 from zelda_ci.storage.result_store import RunFolder
 from zelda_ci.workspace import folder
 

@@ -10,8 +10,7 @@ from zelda_ci.compare.comparison import compare, compare_trials
 from zelda_ci.compare.gate import failures, gate, recorded_settings
 from zelda_ci.compare.pool import TrialPool, is_valid, pool_of
 from zelda_ci.compare.schedule import of_stored
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState
-from zelda_ci.domain.comparison import SAME_FILES, Comparison, GateResult
+from zelda_ci.domain.comparison import SAME_FILES, BaselineOrigin, BaselineState, Comparison, GateResult
 from zelda_ci.domain.manifest import SteeringChange
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult, StoredComparison, StoredTrials, batch_of
@@ -96,20 +95,16 @@ def compare_arms(batch: BatchResult, stored: Mapping[str, StoredTrials]) -> Comp
 
 def _judged(batch: BatchResult, comparison: Comparison, known: Iterable[RunResult]) -> Compared:
     evaluated = {run.suite for run in batch.runs if run_outcome(run) < Outcome.INCOMPLETE}
-    broken = {run.suite for run in batch.runs} - evaluated
-    found = gate(batch, recorded_settings(batch.runs), comparison, known)
-    return Compared(comparison, found, tuple(sorted(broken)))
+    broken = sorted({run.suite for run in batch.runs} - evaluated)
+    return Compared(comparison, gate(batch, recorded_settings(batch.runs), comparison, known), tuple(broken))
 
 
 def keep_comparison(results_dir: Path, batch: BatchResult, stored: Mapping[str, StoredTrials]) -> None:
     """Store what the comparison of two arms rests on."""
-
-    def ids(side: str) -> tuple[str, ...]:
-        return tuple(run.run_id for arms in batch.arms for run in getattr(stored.get(arms.suite), side, ()))
-
+    counted, sides = [stored[arms.suite] for arms in batch.arms if arms.suite in stored], ("head", "base", "stored")
+    head, base, known = (tuple(run.run_id for it in counted for run in getattr(it, side)) for side in sides)
     without_runs = batch.replace(runs=(), base_runs=())
-    kept = StoredComparison(batch=without_runs, head=ids("head"), base=ids("base"), stored=ids("stored"))
-    ResultStore(results_dir).keep_comparison(kept)
+    ResultStore(results_dir).keep_comparison(StoredComparison(batch=without_runs, head=head, base=base, stored=known))
 
 
 def kept_comparison(results_dir: Path, batch_id: str) -> tuple[BatchResult, Compared] | None:

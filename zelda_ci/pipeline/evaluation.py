@@ -1,48 +1,126 @@
-"""Evaluating a run: first what needs no judge, then the judges; also once more for a stored run."""
+"""Evaluating a run, and what that works with: first without a judge, then by the judges; also a stored run again."""
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.to_thread
 
 from zelda_ci import metrics
-from zelda_ci.domain.details import CorrectnessDetails, CriterionJudgement, CriterionVerdict, FulfillmentDetails
+from zelda_ci.domain.details import (
+    CommandResult,
+    CorrectnessDetails,
+    CriterionJudgement,
+    CriterionVerdict,
+    FulfillmentDetails,
+)
 from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.run import BatchResult, EvalContext, JudgeUsage, RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.workspace import Changes, SettingFinding
+from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.domain.workspace import Changes, SettingFinding, Workspace
 from zelda_ci.errors import JudgeError, ProxyError, ZeldaError
 from zelda_ci.events import Emit, Phase, PhaseStarted, Warned
 from zelda_ci.execution.manifest.loading import resolve_loaded
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.judge.base import Judge, JudgePanel, models_of
 from zelda_ci.judge.rendering import mark_of, new_nonce
-from zelda_ci.metrics.base import CommandRequest, Evaluator, JudgeServices, run_evaluator
+from zelda_ci.metrics.base import CommandRequest, Evaluator, JudgeServices, Ran, Services, run_evaluator
 from zelda_ci.metrics.checks import commands_of_checks, judgement
 from zelda_ci.metrics.functional_correctness import check_usable, ending
 from zelda_ci.model_proxy import pricing
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.overrides import Overrides, apply
-from zelda_ci.pipeline import checking
 from zelda_ci.pipeline.fingerprints import judged_again
-from zelda_ci.pipeline.tools import Tools
+from zelda_ci.pipeline.invocation import Prepared
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.selection.felt import with_felt
-from zelda_ci.storage.result_store import IMAGES, RunFolder, RunState
+from zelda_ci.storage.result_store import IMAGES, ResultStore, RunFolder, RunState, log_name
+from zelda_ci.workspace.clean_checkout import CheckedOut
+from zelda_ci.workspace.reports import Watch
 from zelda_ci.workspace.workspaces import Workspaces
 
 if TYPE_CHECKING:
     from zelda_ci.judge.anthropic_judge import AnthropicJudge
 
 MAX_NAMED = 50
+# Asks each judge of suites for one token.
+CheckJudges = Callable[[Sequence[ResolvedSuite], ModelProxy, Emit], Awaitable[None]]
 # What running code leaves behind in every session says nothing.
 CACHES = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
+
+
+class WorkspaceCommandRunner:
+    """Runs commands in workspaces and emits their phases; what they print is kept where there is a store.
+
+    Raises `WorkspaceError` where no process could be started, and `StorageError` where its output could not be kept: a
+    result that rests on it would have no evidence.
+    """
+
+    def __init__(self, workspaces: Workspaces, store: ResultStore | None, emit: Emit) -> None:
+        self._workspaces, self._store, self._emit = workspaces, store, emit
+
+    async def run(self, workspace: Workspace, order: CommandRequest) -> Ran:
+        """Run a command that decides, and collect the reports it wrote."""
+        self._emit(PhaseStarted(workspace.run_id, Phase(order.step)))
+        watch = await anyio.to_thread.run_sync(Watch, workspace, order.reports, abandon_on_cancel=True)
+        result = await self._command(workspace, order)
+        return Ran(result, *await anyio.to_thread.run_sync(watch.written, abandon_on_cancel=True))
+
+    async def set_up(self, workspace: Workspace, suite: ResolvedSuite, log: str = "setup") -> CommandResult:
+        """Run a suite's setup command where nothing has run yet."""
+        order = CommandRequest("setup", suite.setup_command or (), suite.command_timeout_seconds, log=log)
+        return await self._command(workspace, order)
+
+    async def set_up_again(self, checked: CheckedOut, suite: ResolvedSuite) -> CommandResult:
+        """Run setup in a fresh checkout, and bring that to the session's files; the first that failed counts."""
+        done = await self.set_up(checked.workspace, suite, "setup-again")
+        if done.exit_code == 0 and checked.update:
+            limit = suite.command_timeout_seconds
+            updated = await self._workspaces.run_command(checked.workspace, checked.update, limit, phase="zelda")
+            return done if updated.exit_code == 0 else updated
+        return done
+
+    async def _command(self, workspace: Workspace, order: CommandRequest) -> CommandResult:
+        """Run a command; its output becomes a file, also where Zelda is interrupted."""
+
+        def keep(done: CommandResult) -> None:
+            if self._store:
+                self._store.run(workspace.run_id).keep(log_name(order.log or order.step), done.output.encode())
+
+        command, limit = order.command, order.timeout_seconds
+        return await self._workspaces.run_command(
+            workspace, command, limit, phase=order.step, buffer=order.buffer, keep=keep
+        )
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What the runs of one side work with."""
+
+    prepared: Prepared
+    workspaces: Workspaces
+    proxy: ModelProxy
+    judge_proxy: ModelProxy
+    emit: Emit
+
+    @property
+    def redact(self) -> Redactor:
+        return self.prepared.redact
+
+    @property
+    def commands(self) -> WorkspaceCommandRunner:
+        return WorkspaceCommandRunner(self.workspaces, self.prepared.store, self.emit)
+
+    def evaluators(self, suite: ResolvedSuite) -> Sequence[Evaluator]:
+        """Those that need no judge."""
+        return metrics.unjudged(suite.metrics, Services(self.commands, self.redact))
 
 
 def anthropic_judge() -> "type[AnthropicJudge]":
@@ -231,7 +309,7 @@ def checks(run: RunResult, redact: Redactor) -> tuple[SafeText, ...]:
 
 
 async def rejudge(
-    runs: Sequence[RunFolder], proxy: ModelProxy, overrides: Overrides, emit: Emit, *, check: bool
+    runs: Sequence[RunFolder], proxy: ModelProxy, overrides: Overrides, emit: Emit, *, check: CheckJudges | None
 ) -> BatchResult:
     """Judge stored runs again, one after the other; where that is wanted, once each judge has answered.
 
@@ -240,20 +318,19 @@ async def rejudge(
     started_at = datetime.now(UTC)
     async with proxy:
         if check:
-            suites = [apply(run.result().config, overrides) for run in runs]
-            await checking.check_judges(suites, proxy, emit)
+            await check([apply(run.result().config, overrides) for run in runs], proxy, emit)
         results = [await _rejudge(run, proxy, emit, overrides) for run in runs]
     now = datetime.now(UTC)
     return BatchResult(batch_id=results[0].batch_id, started_at=started_at, finished_at=now, runs=tuple(results))
 
 
 async def judge_idle(
-    contexts: Sequence[EvalContext], workspaces: Workspaces, proxy: ModelProxy, emit: Emit
+    contexts: Sequence[EvalContext], workspaces: Workspaces, proxy: ModelProxy, emit: Emit, *, check: CheckJudges
 ) -> dict[str, tuple[CriterionJudgement, ...]]:
     """By suite, how judges decide its criteria on the tested files as they are; a failure is warned of."""
     found = dict[str, tuple[CriterionJudgement, ...]]()
     async with proxy:
-        await checking.check_judges([context.suite for context in contexts], proxy, emit)
+        await check([context.suite for context in contexts], proxy, emit)
         for context in contexts:
             suite = context.suite
             async with workspaces.open(f"lint-{secrets.token_hex(6)}", suite) as workspace:

@@ -99,7 +99,7 @@ class Prepared:
         self.environ, self.replayed = settings.environ, order.replay is not None
         self._is_unsafe = order.unsafe or settings.unsafe
         self.store = ResultStore(loaded.results_dir)
-        self.given = order.overrides.above(given_by(settings))
+        self.given = order.overrides.above(read("variable", settings.environ.get))
         self.known_secrets: dict[frozenset[str], FoundSecrets] = {}
 
     def ordering(self, order: RunOrder) -> Self:
@@ -225,11 +225,6 @@ class Prepared:
                     hint="Give the session's commands another credential, under another name.",
                     code="CREDENTIAL_PASSED_ON",
                 )
-
-
-def given_by(settings: EnvironmentSettings) -> Overrides:
-    """What variables of the environment set above the suites."""
-    return read("variable", settings.environ.get)
 
 
 def settled(root: Path, suites: Sequence[LoadedSuite], environ: Mapping[str, str]) -> list[LoadedSuite]:

@@ -140,10 +140,8 @@ def forecast(
 
     As many `sides` run as often as it takes to compare them: both, the head alone, or none.
     """
-    if sides:
-        rows = schedule.trials_to_come(states(suites, stored or {}, has_base=sides > 1))
-    else:
-        rows = {suite.name: (trials_alone(suite.trials),) * 2 for suite in suites}
+    rows = {suite.name: (trials_alone(suite.trials),) * 2 for suite in suites}
+    rows |= schedule.trials_to_come(states(suites, stored or {}, has_base=sides > 1)) if sides else {}
     limits = {suite.name: suite.execution.max_cost_usd for suite in suites}
     found = (
         SuiteForecast(suite=name, fewest=fewest, most=most, price=known.get(name), limit_usd=limits[name])
@@ -215,8 +213,7 @@ class Rounds:
     ) -> None:
         own, self._elsewhere = (states(each, stored, has_base=sides > 1) for each in (suites, elsewhere))
         self._arms = {suite.name: _Arms(suite, state) for suite, state in zip(suites, own, strict=True)}
-        self._has_looked_over_all = False
-        self._emit, self._budget, self._is_compared = emit, budget, sides > 0
+        self._emit, self._budget, self._is_compared, self._has_looked_over_all = emit, budget, sides > 0, False
         self._fixed: Sequence[PlannedRun] = [
             PlannedRun(suite, trial, label_of(suite.name, trial) if trials_alone(suite.trials) > 1 else suite.name)
             for suite in suites
@@ -286,22 +283,15 @@ class Rounds:
 
     def _start(self, arms: _Arms, wanted: Sequence[Wanted]) -> None:
         """Note that the trials of a suite begin, and say so where it has had some."""
-        looks, head = [trial.look for trial in wanted if trial.suite == arms.suite.name], arms.state.head
-        arms.under_way = len(looks)
+        name, head = arms.suite.name, arms.state.head
+        trials = [trial for trial in wanted if trial.suite == name]
+        arms.under_way = len(trials)
         if arms.made or arms.reason:
-            arms.goes_on = True
-            sides = Counter(trial.side for trial in wanted if trial.suite == arms.suite.name)
+            arms.goes_on, sides = True, Counter(trial.side for trial in trials)
             judged = Counter(name for trial in head for name in trial.outcomes)
-            more = MoreTrials(
-                suite=arms.suite.name,
-                head=sides[Side.HEAD],
-                base=sides[Side.BASE],
-                made=len(head),
-                look=looks[0],
-                looks=len(arms.state.looks),
-                missed=tuple((name, count, judged[name]) for name, count in arms.missed.most_common()),
-            )
-            self._emit(more)
+            missed = tuple((name, count, judged[name]) for name, count in arms.missed.most_common())
+            looks = trials[0].look, len(arms.state.looks)
+            self._emit(MoreTrials(name, sides[Side.HEAD], sides[Side.BASE], len(head), *looks, missed))
 
     def _run(self, trial: Wanted) -> PlannedRun:
         arms, label = self._arms[trial.suite], label_of(trial.suite, trial.number, trial.side)

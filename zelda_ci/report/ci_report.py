@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 from zelda_ci.domain.attribution import Attribution
 from zelda_ci.domain.check import ContextReport
-from zelda_ci.domain.ci import BaselineOrigin
-from zelda_ci.domain.comparison import Comparison, GateResult
+from zelda_ci.domain.comparison import BaselineOrigin, Comparison, GateResult
 from zelda_ci.domain.manifest import SteeringChange
 from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import BatchResult

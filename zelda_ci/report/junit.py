@@ -8,15 +8,10 @@ from xml.etree import ElementTree as ET
 
 from junit_xml import TestCase, TestSuite
 
+from zelda_ci.domain import comparison
 from zelda_ci.domain.comparison import (
-    BelowMinimum,
-    CommandsFailed,
-    CriterionDelta,
-    CriterionFailed,
-    EndedAtLimit,
     GateReason,
     GateResult,
-    NotLoaded,
     Refusal,
     Regression,
     SuiteComparison,
@@ -47,7 +42,6 @@ MAX_TEXT_LENGTH = 20_000
 # What XML 1.0 cannot hold, or advises against: controls, lone surrogates, characters that are none.
 NOT_XML = re.compile("[^\t\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U00010000-\U0010ffff]")
 
-
 Tag = Literal["", "failure", "error", "skipped"]
 
 
@@ -63,8 +57,8 @@ class Case(NamedTuple):
 
     def written(self, group: str) -> TestCase:
         """The case for the file."""
-        known = self.seconds is not None and 0 <= self.seconds <= A_WEEK
-        case = TestCase(self.name, group, self.seconds if known else None, "" if self.tag else self.output)
+        seconds = self.seconds if self.seconds is not None and 0 <= self.seconds <= A_WEEK else None
+        case = TestCase(self.name, group, seconds, "" if self.tag else self.output)
         if self.tag == "skipped":
             case.add_skipped_info(sentence(self.why), self.output)
         elif self.tag:
@@ -77,12 +71,8 @@ def render_junit(report: CiReport) -> str:
     """The whole file, with its declaration; always well-formed, whatever the results hold."""
     suites = [_suite(run, report) for run in report.batch.runs]
     if refused := [reason for reason in report.gate.reasons if isinstance(reason, Refusal)]:
-        cases = [
-            Case(it.file, "failure", gate_sentence(it), it.effect, it.kind)
-            if isinstance(it, NotLoaded)
-            else Case("always in context", "failure", gate_sentence(it), kind=it.kind)
-            for it in refused
-        ]
+        about = [(getattr(it, "file", "always in context"), it, getattr(it, "effect", "")) for it in refused]
+        cases = [Case(name, "failure", gate_sentence(it), effect, it.kind) for name, it, effect in about]
         suites.append(TestSuite("settings and plugins", [case.written("settings files") for case in cases]))
     if report.comparison:
         properties = {"baseline": report.baseline.commit} if report.baseline.commit else None
@@ -121,19 +111,18 @@ def _suite(run: RunResult, report: CiReport) -> TestSuite:
     """No case is green of a run in which nothing could fail, and none is red for what the gate does not count."""
     measured = Outcome.MEASURED is run_outcome(run) is correctness_outcome(run)
     uncounted = _uncounted(run, report.gate)
-    cases = []
-    for case in _cases(run):
-        shown = case
+
+    def shown(case: Case) -> Case:
         if measured and not case.tag:
-            shown = case._replace(tag="skipped", why=MEASURED, output="")
-        elif case.tag == "failure" and case.name in uncounted:
-            # As test runners report an expected failure.
-            shown = case._replace(tag="skipped", why=f"{uncounted[case.name]}: {case.why}")
-        cases.append(shown.written(run.suite or "unknown"))
+            return case._replace(tag="skipped", why=MEASURED, output="")
+        # As test runners report an expected failure.
+        why = uncounted.get(case.name) if case.tag == "failure" else None
+        return case._replace(tag="skipped", why=f"{why}: {case.why}") if why else case
+
     several = run.trial > 1 or sum(other.suite == run.suite for other in report.batch.runs) > 1
     return TestSuite(
         f"{run.suite} (trial {run.trial})" if several else run.suite,
-        cases,
+        [shown(case).written(run.suite or "unknown") for case in _cases(run)],
         timestamp=f"{run.started_at.astimezone(UTC):%Y-%m-%dT%H:%M:%S}",
         package=run.config.file,
         properties=dict(_properties(run, report)),
@@ -172,18 +161,18 @@ def _uncounted(run: RunResult, gate: GateResult) -> dict[str, str]:
 def _names(reason: GateReason, run: RunResult) -> list[str]:
     """The cases of a run that a finding is about."""
     details = run.details(FulfillmentDetails)
-    judged = enumerate(details.by_name.items() if details else (), start=1)
+    judged = enumerate(details.by_name.items() if details else (), 1)
     criteria = {name: _criterion_name(number, one.criterion) for number, (name, one) in judged}
     match reason:
         case _ if reason.suite != run.suite:
             return []
-        case CriterionFailed(criterion=name) | Regression(delta=CriterionDelta(criterion=name)):
+        case comparison.CriterionFailed(criterion=name) | Regression(delta=comparison.CriterionDelta(criterion=name)):
             return [criteria[name]] if name in criteria else []
-        case BelowMinimum(measure=Measure.REQUIREMENT_FULFILLMENT):
+        case comparison.BelowMinimum(measure=Measure.REQUIREMENT_FULFILLMENT):
             return [*criteria.values()]
-        case EndedAtLimit(status=run.status):
+        case comparison.EndedAtLimit(status=run.status):
             return [SESSION]
-        case CommandsFailed():
+        case comparison.CommandsFailed():
             return [BUILD, TESTS, COVERAGE, CORRECTNESS]
         case _:
             return []

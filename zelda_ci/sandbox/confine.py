@@ -36,22 +36,21 @@ SOCKETS = "/run"
 
 @dataclass(frozen=True)
 class Needs:
-    """What a run's confinement depends on beside its folder."""
+    """What a run's confinement depends on beside its folder.
+
+    `programs` of Zelda's own run inside, the CLI above all, and the run's repository borrows from `objects`. `uid` is
+    the run's own user, at the level of that name; `given` are variables whose values the suite gives, which say nothing
+    of where the machine's toolchains are; and `socket` is the outside path of the model proxy's.
+    """
 
     level: IsolationLevel
     settings: IsolationSettings
     private: PrivateFolders
-    """The folders that stay out of sight."""
     programs: Sequence[Path] = ()
-    """Programs of Zelda's own that run inside, the CLI above all."""
     objects: Sequence[Path] = ()
-    """Object folders from which the run's repository borrows."""
     uid: int | None = None
-    """The run's own user, at the level of that name."""
     given: frozenset[str] = frozenset()
-    """Variables whose values the suite gives: these say nothing of where the machine's toolchains are."""
     socket: Path | None = None
-    """Outside path of the model proxy's socket."""
 
     def reaches(self, path: Path) -> bool:
         """Whether the run's user gets to what it may read at a path."""
@@ -59,11 +58,7 @@ class Needs:
 
 
 def confine(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) -> Confinement:
-    """How every process of a run is started: under a supervisor, and with no more rights than the level leaves.
-
-    Raises:
-        OSError: The run's folder cannot be written.
-    """
+    """How every process of a run is started: under a supervisor, and with no more rights than the level leaves."""
     supervisor = tuple(programs.supervisor(os.getpid()))
     session_variables = {"BUN_OPTIONS": programs.unreadable()} if sys.platform == "linux" else {}
     if needs.level == "none":
@@ -170,22 +165,16 @@ def _shells(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) 
 
 @dataclass(frozen=True)
 class Isolation:
-    """What is there to confine runs with."""
+    """What is there to confine runs with: the offer, programs that run inside, daemons' sockets to keep closed."""
 
     offered: Offered
     unsafe: bool = False
     """Whether a run may have no isolation at all."""
     programs: Sequence[Path] = ()
-    """Programs of Zelda's own that run inside, the CLI above all."""
     sockets: Sequence[Path] = ()
-    """Of daemons that would give a run the machine."""
 
     def of(self, suite: ResolvedSuite) -> IsolationLevel:
-        """The level of a suite's runs.
-
-        Raises:
-            ConfigError: It cannot be had.
-        """
+        """The level of a suite's runs; a `ConfigError` where it cannot be had."""
         settings = suite.isolation
         level = levels.choose_level(self.offered, settings.level, settings.require, unsafe=self.unsafe)
         if not self.unsafe:
@@ -203,20 +192,12 @@ NO_PIPEFAIL = (
 
 
 def arguments(command: Command, suite: ResolvedSuite, environment: Mapping[str, str]) -> list[str]:
-    """The program to start and its arguments.
-
-    Raises:
-        WorkspaceError: The shell that the suite asks for is not there (`SHELL_MISSING`).
-    """
+    """The program to start and its arguments; an error where the suite's shell is not there (`SHELL_MISSING`)."""
     return [*_shell(suite, environment), command] if isinstance(command, str) else list(command)
 
 
 def notes(suite: ResolvedSuite, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """What to know of the shell of a suite's commands.
-
-    Raises:
-        WorkspaceError: As in `arguments`.
-    """
+    """What to know of the shell of a suite's commands; an error as in `arguments`."""
     commands = (suite.setup_command, *suite.deciding_commands)
     shell = _shell(suite, environment) if any(isinstance(command, str) for command in commands) else ["bash"]
     return () if suite.shell or PurePath(shell[0]).name == "bash" else (NO_PIPEFAIL,)

@@ -46,14 +46,9 @@ def rights(abi: int) -> int:
 def policy(
     abi: int, readable: Iterable[Path], writable: Iterable[Path], *, internet: bool, terminals: bool = True
 ) -> Mapping[str, Any]:
-    """The rules of a run: what is not named cannot be opened at all.
+    """The rules of a run: what is not named cannot be opened at all, since all rights of the version are taken away.
 
-    Args:
-        abi: Version of Landlock, whose rights are all taken away first.
-        readable: Files and folders given back for reading and running.
-        writable: The same, with all that can be done with files and folders.
-        internet: Whether TCP is left as it is.
-        terminals: Whether terminals may be opened: they are the run's own, or closed to its user otherwise.
+    Without `internet` TCP is taken away, too. `terminals` may be opened that are the run's own, or closed to its user.
     """
     every, devices = rights(abi), [f"/dev/{name}" for name in DEVICES if terminals or name != "pts"]
     # Nothing that builds or tests code makes devices, or controls those that lie among its files.
@@ -99,14 +94,9 @@ SYSTEM_V = {
 }
 # Its flags lie in memory, where a filter cannot look: libraries fall back to `clone` where it does not exist.
 CLONE3 = 435
-CLONE = {"x86_64": 56, "aarch64": 220}
-UNSHARE = {"x86_64": 272, "aarch64": 97}
-IOCTL = {"x86_64": 16, "aarch64": 29}
-SOCKET = {"x86_64": 41, "aarch64": 198}
-SOCKET_PAIR = {"x86_64": 53, "aarch64": 199}
-SET_PRIORITY = {"x86_64": 141, "aarch64": 140}
-SET_LIMITS = {"x86_64": 302, "aarch64": 261}
-
+CLONE, UNSHARE, IOCTL = {"x86_64": 56, "aarch64": 220}, {"x86_64": 272, "aarch64": 97}, {"x86_64": 16, "aarch64": 29}
+SOCKET, SOCKET_PAIR = {"x86_64": 41, "aarch64": 198}, {"x86_64": 53, "aarch64": 199}
+SET_PRIORITY, SET_LIMITS = {"x86_64": 141, "aarch64": 140}, {"x86_64": 302, "aarch64": 261}
 # Mount, cgroup, UTS, IPC, user, process, network.
 NEW_NAMESPACES = 0x7E020000
 NEW_TIME = 0x80
@@ -129,13 +119,10 @@ ALLOWED, REFUSED = (RETURN, 0, 0, ALLOW), (RETURN, 0, 0, ERRNO | EPERM)
 
 
 def program(machine: str, level: IsolationLevel, *, internet: bool, services: bool = False) -> bytes:
-    """The filter for one architecture.
+    """The filter for one architecture; at `full` a run has its own namespaces, at `landlock` it is the user's process.
 
-    Args:
-        machine: A key of `ARCHITECTURES`.
-        level: At `full` a run has namespaces of its own, at `landlock` it is the user's own process.
-        internet: Whether sockets that could leave the machine may be made.
-        services: Whether a run at `landlock` may make sockets that reach the machine's services by a path.
+    With `internet` sockets may be made that could leave the machine, and with `services` a run at `landlock` may make
+    those that reach the machine's services by a path.
     """
     is_users_own = level == "landlock"
     absent = [CLONE3, *(() if level == "full" else POSIX_QUEUES[machine]), *(SYSTEM_V[machine] if is_users_own else ())]

@@ -25,11 +25,7 @@ ATTEMPTS = 100
 
 @asynccontextmanager
 async def borrowed(base: Path) -> AsyncIterator[int]:
-    """A user id that is nobody's, for as long as this process lives or the context lasts.
-
-    Raises:
-        WorkspaceError: None is free.
-    """
+    """A user id that is nobody's, for as long as this process lives or the context lasts; an error if none is free."""
     claims = base / "users"
     claims.mkdir(mode=0o700, exist_ok=True)
     # At random, so that runs of several Zeldas (in containers that share no locks, too) seldom try the same one.
@@ -88,11 +84,7 @@ def _is_known(uid: int) -> bool:
 
 
 def chown_to_run_user(run: WorkspaceFolder, base: Path, objects: Sequence[Path], uid: int) -> None:
-    """Make the run's folders the user's, let it read the objects, and pass through the folders above both.
-
-    Raises:
-        WorkspaceError: A folder above them, which is not ours to change, is closed.
-    """
+    """Make the run's folders the user's, and let it read the objects and pass through the folders above both."""
     _change(["chmod", "-R", "a+rX"], [*objects, run.path / "inner"])
     for folder in (folder for place in (run.path.parent, *objects) for folder in (place, *place.parents)):
         mode = stat.S_IMODE(folder.stat().st_mode)

@@ -11,9 +11,10 @@ from tests.unit.compare.runs import START, efficiency, fulfillment, gate_of, run
 from zelda_ci.ci import publish
 from zelda_ci.ci.context import CiResult
 from zelda_ci.compare.comparison import SINGLE_TRIAL, compare
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState
 from zelda_ci.domain.comparison import (
     SAME_FILES,
+    BaselineOrigin,
+    BaselineState,
     Comparison,
     MeasureDelta,
     Verdict,

@@ -6,7 +6,7 @@ import pytest
 
 from zelda_ci.ci import baseline
 from zelda_ci.ci.base import over_https
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState
+from zelda_ci.domain.comparison import BaselineOrigin, BaselineState
 from zelda_ci.errors import ArtifactError, GitHubError, StorageError, ZeldaError
 
 SHA = "abc1234" + "0" * 33

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from zelda_ci.ci.stored import JobIdentity, distrust, is_results_name
-from zelda_ci.domain.ci import Provenance
+from zelda_ci.domain.comparison import Provenance
 from zelda_ci.github.repository import WorkflowRun
 
 HERE, FORK = 100, 200

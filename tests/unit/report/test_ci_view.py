@@ -10,8 +10,15 @@ from tests.golden.batches import efficiency
 from tests.golden.ci_reports import FOUND, HOSTILE, LINKS, REPORTS, before, report, trial
 from tests.support.cited import citation
 from tests.unit.compare.runs import evaluation
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState
-from zelda_ci.domain.comparison import CommandsFailed, GateResult, NotLoaded, Uncounted, UncountedReason
+from zelda_ci.domain.comparison import (
+    BaselineOrigin,
+    BaselineState,
+    CommandsFailed,
+    GateResult,
+    NotLoaded,
+    Uncounted,
+    UncountedReason,
+)
 from zelda_ci.domain.details import ToolUsageDetails
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestEntry, SteeringChange

@@ -7,8 +7,7 @@ import pytest
 from tests.builders import safe
 from tests.support.cited import citation
 from tests.unit.compare.runs import JUDGE, batch, evaluation, fulfillment, tool_usage, trials
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState
-from zelda_ci.domain.comparison import GateResult
+from zelda_ci.domain.comparison import BaselineOrigin, BaselineState, GateResult
 from zelda_ci.domain.details import RuleJudgement, RuleVerdict, ToolRemark, ToolUsageDetails
 from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.report.builders.run import hidden_findings

@@ -6,8 +6,7 @@ import pytest
 
 from tests.builders import result, safe, suite
 from tests.unit.compare.runs import batch
-from zelda_ci.domain.ci import BaselineOrigin, BaselineState
-from zelda_ci.domain.comparison import GateResult
+from zelda_ci.domain.comparison import BaselineOrigin, BaselineState, GateResult
 from zelda_ci.domain.details import (
     Citation,
     CriterionJudgement,

@@ -14,8 +14,7 @@ from tests.support.schemas import checker
 from tests.unit.storage.test_codec import FULL
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.check import ContextReport
-from zelda_ci.domain.ci import Provenance
-from zelda_ci.domain.comparison import Acceptance, AcceptedReason
+from zelda_ci.domain.comparison import Acceptance, AcceptedReason, Provenance
 from zelda_ci.domain.details import CommandResult, CorrectnessDetails, EfficiencyDetails, ToolUsageDetails
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import BatchResult, RunResult

@@ -13,7 +13,6 @@ from zelda_ci.domain.comparison import (
     GateResult,
     MeasureDelta,
     SuiteComparison,
-    ToolDelta,
     TrialStatistics,
     Verdict,
 )
@@ -42,9 +41,7 @@ NOISE = "1 trial: differences may be noise"
 NOT_PROVEN = "one trial on a side proves no change: set `trials: adaptive`, or more trials"
 # What is said once for all rows of a report.
 SHOWN_ONCE = frozenset({NOISE, NOT_PROVEN})
-MAX_REASONING_LENGTH = 300
 MAX_FILES = 5
-MAX_PATH_LENGTH = 100
 
 
 def verdict(value: Verdict) -> Cell:
@@ -93,7 +90,7 @@ def criterion_table(deltas: Sequence[CriterionDelta], shown_reasons: frozenset[s
         cells = (Cell(sentence(delta.criterion)), *sides, changed, verdict(delta.verdict))
         said = [("was", delta.baseline_judgement), ("now", delta.candidate_judgement)]
         judged = [
-            Cell(f"{when}: {sentence(judgement.reasoning, MAX_REASONING_LENGTH)}", Tone.DIM)
+            Cell(f"{when}: {sentence(judgement.reasoning, 300)}", Tone.DIM)
             for when, judgement in said
             if judgement and delta.change is not None
         ]
@@ -108,12 +105,9 @@ def figure_table(deltas: Sequence[FigureDelta]) -> Table:
         if delta.change != 0:
             group, _, part = delta.name.partition(".")
             name = re.sub("[A-Z]", lambda capital: f" {capital[0].lower()}", group).capitalize()
-            sides = [
-                NOT_THERE if side is None else Cell(f"{round(side, 4):,.12g}")
-                for side in (delta.baseline, delta.candidate)
-            ]
-            change = NOT_THERE if delta.change is None else Cell(f"{round(delta.change, 4):+,.12g}")
-            rows.append(TableRow((Cell(visible(f"{name}: {part}" if part else name, 80)), *sides, change)))
+            numbers = ((delta.baseline, ""), (delta.candidate, ""), (delta.change, "+"))
+            cells = (NOT_THERE if it is None else Cell(f"{round(it, 4):{sign},.12g}") for it, sign in numbers)
+            rows.append(TableRow((Cell(visible(f"{name}: {part}" if part else name, 80)), *cells)))
     return Table((Column("Measured"), *SIDES), tuple(rows))
 
 
@@ -150,7 +144,7 @@ def changed_files(changes: Sequence[SteeringChange]) -> Iterator[str]:
     """The files that steer and differ between the sides, each with the first line that does."""
     for change in changes[:MAX_FILES]:
         place = " (removed)" if change.is_gone else f", line {change.line}" if change.line else ""
-        yield f"{visible(change.path, MAX_PATH_LENGTH)}{place}"
+        yield f"{visible(change.path, 100)}{place}"
     if (more := len(changes) - MAX_FILES) > 0:
         yield format_count(more, "more file")
 
@@ -162,18 +156,11 @@ def changed_row(changes: Sequence[SteeringChange]) -> Iterator[Row]:
 
 
 def comparison_view(
-    comparison: Comparison,
-    gate: GateResult,
-    *,
-    baseline: str,
-    candidate: str,
-    changes: Sequence[SteeringChange] = (),
+    comparison: Comparison, gate: GateResult, *, baseline: str, candidate: str, changes: Sequence[SteeringChange] = ()
 ) -> ComparisonView:
     """The view of a comparison; the sides are called as the user called them, and `changes` steer the head."""
-    sides = (
-        Row(side, (Cell(visible(name, len(name)), whole=True),))
-        for side, name in (("Base", baseline), ("Head", candidate))
-    )
+    names = (("Base", baseline), ("Head", candidate))
+    sides = (Row(side, (Cell(visible(name, len(name)), whole=True),)) for side, name in names)
     deltas = [(*suite.measures, *suite.criteria) for suite in comparison.suites]
     several = sum(any(row.change is not None for row in suite.measures) for suite in comparison.suites) > 1
     sure = [*certainty(comparison)]
@@ -203,6 +190,17 @@ def _suite(suite: SuiteComparison) -> SuiteComparisonView:
         facts.append(Cell(f"{side} {', '.join(counts)}" if trials else f"not in the {side}", Tone.DIM))
         if trials and trials.incomplete:
             facts.append(Cell(f"{whole(trials.incomplete)} of them INCOMPLETE", Tone.BAD))
+    # Tools that one side used or missed, and the other did not.
+    tools = []
+    for label, changes, tone in (
+        ("Newly used", suite.tools.newly_used, Tone.NEUTRAL),
+        ("No longer used", suite.tools.no_longer_used, Tone.NEUTRAL),
+        ("Newly missed", suite.tools.newly_missed, Tone.BAD),
+        ("No longer missed", suite.tools.no_longer_missed, Tone.GOOD),
+    ):
+        counted = ((it.tool, format_count(it.baseline_trials or it.candidate_trials, "trial")) for it in changes)
+        if cells := tuple(Cell(f"{visible(tool, 80)} (in {trials})", tone) for tool, trials in counted):
+            tools.append(Row(label, cells))
     return SuiteComparisonView(
         visible(suite.suite),
         verdict(suite.verdict),
@@ -210,7 +208,7 @@ def _suite(suite: SuiteComparison) -> SuiteComparisonView:
         tuple(remarks(suite)),
         measure_table(suite.measures, shown_reasons),
         criterion_table(suite.criteria, shown_reasons),
-        tuple(_tool_rows(suite.tools)),
+        tuple(tools),
     )
 
 
@@ -218,19 +216,6 @@ def remarks(suite: SuiteComparison) -> Iterator[Cell]:
     """What stands in the way of comparing, and what else differs."""
     yield from (Cell(sentence(reason), Tone.WARN) for reason in suite.reasons)
     yield from (Cell(sentence(note), Tone.DIM) for note in suite.notes)
-
-
-def _tool_rows(tools: ToolDelta) -> Iterator[Row]:
-    """Tools that one side used or missed, and the other did not."""
-    for label, changes, tone in (
-        ("Newly used", tools.newly_used, Tone.NEUTRAL),
-        ("No longer used", tools.no_longer_used, Tone.NEUTRAL),
-        ("Newly missed", tools.newly_missed, Tone.BAD),
-        ("No longer missed", tools.no_longer_missed, Tone.GOOD),
-    ):
-        counts = ((it.tool, format_count(it.baseline_trials or it.candidate_trials, "trial")) for it in changes)
-        if changes:
-            yield Row(label, tuple(Cell(f"{visible(tool, 80)} (in {trials})", tone) for tool, trials in counts))
 
 
 def certainty(comparison: Comparison) -> Iterator[Row]:

@@ -72,7 +72,7 @@ def gate_sentence(reason: GateReason) -> str:
     return found if isinstance(reason, Refusal) else f"{sentence(reason.suite or 'all suites')}: {found}"
 
 
-def finding(reason: GateReason, base: Cell = THE_BASE) -> Line:
+def finding(reason: GateReason) -> Line:
     """What the gate found, without its suite and without a full stop: in the same words wherever it is told."""
     often = ""
     if isinstance(reason, NotJudged | CriterionFailed | CommandsFailed) and reason.of > 1:
@@ -86,7 +86,7 @@ def finding(reason: GateReason, base: Cell = THE_BASE) -> Line:
                 f"{whole(maximum)} are allowed (gate.maxAlwaysOnTokens): {whole(tokens - maximum)} too many"
             )
         case Regression(delta=delta):
-            return fallen(delta, base) if isinstance(delta, CriterionDelta) else line(change_words(delta))
+            return fallen(delta) if isinstance(delta, CriterionDelta) else line(change_words(delta))
         case NotJudged():
             return line(f"not judged completely{often}: {{}}", reason.reason.rstrip("."))
         case NotRun(made=made, trials=trials):
@@ -98,12 +98,10 @@ def finding(reason: GateReason, base: Cell = THE_BASE) -> Line:
             return line(f"{which} {ENDINGS[reason.status]}")
         case BelowMinimum(mean=mean):
             spec = MEASURES[reason.measure]
-            minimum = f"at least {written(spec.unit.write, reason.minimum)} is required"
+            minimum, why = f"at least {written(spec.unit.write, reason.minimum)} is required", reason.reason
             if mean is not None:
                 return line(f"{spec.label} is {written(spec.unit.write, mean)}, and {minimum}")
-            return line(
-                f"{spec.label} has no value, and {minimum}: {{}}", (reason.reason or "not computed").rstrip(".")
-            )
+            return line(f"{spec.label} has no value, and {minimum}: {{}}", (why or "not computed").rstrip("."))
         case CriterionFailed():
             return line(f"{{}} is not met{often}", quoted(reason.criterion, MAX_CRITERION_LENGTH))
         case CommandsFailed():

@@ -1,17 +1,17 @@
 """What the log of a workflow shows: annotations on the lines of suites, and why the step ends as it does."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.comparison import ContextTooLarge, CriterionDelta, GateReason, NotLoaded, Verdict
+from zelda_ci.domain.comparison import CriterionDelta, NotLoaded, Verdict
 from zelda_ci.domain.outcome import Outcome
 from zelda_ci.report.builders.gate import gate_sentence, gate_sentences, uncounted_sentences
 from zelda_ci.report.builders.phrases import change_words, quoted
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, of, standings
 from zelda_ci.report.ci_report import CiReport
-from zelda_ci.report.comment.causes import EXPLAINED, Cause, causes, steering_of
+from zelda_ci.report.comment.causes import EXPLAINED, causes, steering_of
 from zelda_ci.report.comment.headline import measured
 from zelda_ci.report.comment.table import standing_words
 from zelda_ci.report.text import sentence, visible
@@ -38,46 +38,31 @@ def annotations(report: CiReport, *, prefix: str = "", texts: Mapping[str, str] 
     """
     if report.is_cut_short:
         return
+    kinds = {"notLoaded": "not loaded", "context": "too much is always in context"}
     for reason in report.gate.reasons:
         if reason.suite is None:
             file = reason.file if isinstance(reason, NotLoaded) and reason.file.isprintable() else ""
-            yield Annotation("error", gate_sentence(reason), f"Zelda: {_what(reason)}", file, 1 if file else None)
+            what = kinds.get(reason.kind, "worse over all suites together")
+            yield Annotation("error", gate_sentence(reason), f"Zelda: {what}", file, 1 if file else None)
     suites = standings(report)
     for cause in (cause for found in causes(report, suites) for cause in found):
-        file, number = _blamed(report, cause) or _place(report, cause.suite, prefix, texts or {}, cause.criterion)
+        # The line of the pull request that may have done it, where one is known.
+        changes = steering_of(report, cause.suite) if cause.suite.standing in EXPLAINED else ()
+        lines = ((it.path, it.line) for it in changes if it.line)
+        blamed: Iterable[tuple[str, int | None]] = ((file, 1) for file in cause.files[:1]) if cause.files else lines
+        known = next((it for it in blamed if it[0].isprintable()), None)
+        place = known or _place(report, cause.suite, prefix, texts or {}, cause.criterion)
         level: Literal["error", "warning"] = "error" if cause.is_red else "warning"
-        yield Annotation(level, sentence(cause.sentence), _title(cause.suite), file, number)
+        yield Annotation(level, sentence(cause.sentence), _title(cause.suite), *place)
     for suite in of(suites, SuiteVerdict.BETTER):
         better = [delta for delta in suite.deltas if delta.verdict is Verdict.IMPROVED]
-        what = "; ".join(
-            quoted(delta.criterion, 80) if isinstance(delta, CriterionDelta) else change_words(delta)
-            for delta in better
-        )
-        file, number = _place(report, suite, prefix, texts or {})
-        yield Annotation("notice", f"Better: {what}.", _title(suite), file, number)
-
-
-def _what(reason: GateReason) -> str:
-    """What is wrong that is about no suite."""
-    match reason:
-        case NotLoaded():
-            return "not loaded"
-        case ContextTooLarge():
-            return "too much is always in context"
-        case _:
-            return "worse over all suites together"
+        told = (quoted(it.criterion, 80) if isinstance(it, CriterionDelta) else change_words(it) for it in better)
+        place = _place(report, suite, prefix, texts or {})
+        yield Annotation("notice", f"Better: {'; '.join(told)}.", _title(suite), *place)
 
 
 def _title(suite: SuiteStanding) -> str:
     return f"Zelda: {visible(suite.suite, 80)}, {standing_words(suite)}"
-
-
-def _blamed(report: CiReport, cause: Cause) -> tuple[str, int] | None:
-    """The line of the pull request that may have done it, where one is known."""
-    if cause.files:
-        return (cause.files[0], 1) if cause.files[0].isprintable() else None
-    changes = steering_of(report, cause.suite) if cause.suite.standing in EXPLAINED else ()
-    return next(((it.path, it.line) for it in changes if it.line and it.path.isprintable()), None)
 
 
 def _place(

@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from posixpath import dirname
 
 from zelda_ci.domain import numbers
-from zelda_ci.domain.ci import BaselineState
 from zelda_ci.domain.comparison import (
     BUDGET_ENDED,
+    BaselineState,
     ContextTooLarge,
     MeasureDelta,
     NotLoaded,
@@ -41,48 +40,38 @@ from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.model import Cell, Line
 from zelda_ci.report.text import visible
 
-KINDS = {ItemKind.MCP_SERVER: "MCP server", ItemKind.AGENT: "sub-agent"}
-
-
 _Key = tuple[ItemKind, str, str]
 
 
-@dataclass(frozen=True)
-class Ineffective:
-    """One thing that is not loaded."""
-
-    brief: str
-    sentence: str
-
-
-def ineffective(report: CiReport) -> list[Ineffective]:
-    """What the pull request changes and no session of the head had, the refused settings files first."""
+def ineffective(report: CiReport) -> list[tuple[str, str]]:
+    """What the pull request changes and no session of the head had, in brief and as a sentence; refused files first."""
     refused = [reason for reason in report.gate.reasons if isinstance(reason, NotLoaded)]
-    found = [Ineffective(f"{visible(it.file, 80)} is not loaded", f"{gate_sentence(it)}.") for it in refused]
-    known = {it.file for it in refused}
-    for entry in _not_loaded(report):
+    found = [(f"{visible(it.file, 80)} is not loaded", f"{gate_sentence(it)}.") for it in refused]
+    known, not_loaded = {it.file for it in refused}, _not_loaded(report)
+    for entry in not_loaded:
         if entry.file not in known:
-            file, where = visible(entry.file, 80), ""
-            named = file
+            named, where = visible(entry.file, 80), ""
             if entry.name != entry.file:
-                named, where = f"the {KINDS.get(entry.kind, entry.kind)} {visible(entry.name, 60)}", f" ({file})"
+                kind = {ItemKind.MCP_SERVER: "MCP server", ItemKind.AGENT: "sub-agent"}.get(entry.kind, entry.kind)
+                named, where = f"the {kind} {visible(entry.name, 60)}", f" ({named})"
             why = (entry.reason or "no reason is known").rstrip(".")
             words = f"{named[:1].upper()}{named[1:]}{where} is not loaded: {why}."
-            found.append(Ineffective(f"{named} is not loaded", words))
-    known |= {entry.file for entry in _not_loaded(report)}
+            found.append((f"{named} is not loaded", words))
+    known |= {entry.file for entry in not_loaded}
     for change in report.changes.steering:
-        if change.path not in known and _is_absent(report, change):
+        # A note of the run says that the checkout lacks a changed submodule or file of Git LFS.
+        noted = re.compile(rf"[:,] {re.escape(change.path)}(?=, | \(| and |\. )")
+        if change.path not in known and any(map(noted.search, report.batch.notes)):
             brief = f"{visible(change.path, 80)} is not checked out"
-            found.append(Ineffective(brief, f"{brief}, so no session had it."))
+            found.append((brief, f"{brief}, so no session had it."))
     return found
 
 
 def _not_loaded(report: CiReport) -> list[ManifestEntry]:
     """What no session of the head had, although a session of the base had it, or the pull request changes it."""
-    here = _missing(report.batch.runs)
-    before = _missing(base_runs(report))
-    always = [entry for key, entry in here[0].items() if all(key in missing for missing in here)] if here else []
-    new = [entry for entry in always if not any(_key(entry) in missing for missing in before)]
+    here, before = _missing(report.batch.runs), _missing(base_runs(report))
+    always = [(key, entry) for key, entry in here[0].items() if all(key in it for it in here)] if here else []
+    new = [entry for key, entry in always if not any(key in it for it in before)]
     if steering := report.changes.steering:
         return [entry for entry in new if any(_concerns(change, entry) for change in steering)]
     return new if before else []
@@ -91,11 +80,7 @@ def _not_loaded(report: CiReport) -> list[ManifestEntry]:
 def _missing(runs: Iterable[RunResult]) -> list[dict[_Key, ManifestEntry]]:
     """What each of the sessions that count did not load."""
     counted = (run.details(ToolUsageDetails) for run in runs if run.status.is_valid)
-    return [{_key(entry): entry for entry in details.not_loaded} for details in counted if details]
-
-
-def _key(entry: ManifestEntry) -> _Key:
-    return entry.kind, entry.name, entry.file
+    return [{(it.kind, it.name, it.file): it for it in details.not_loaded} for details in counted if details]
 
 
 def _concerns(change: SteeringChange, entry: ManifestEntry) -> bool:
@@ -103,11 +88,7 @@ def _concerns(change: SteeringChange, entry: ManifestEntry) -> bool:
     return change.path == entry.file or f"{entry.file}/".startswith(f"{change.path}/") or change.path.startswith(own)
 
 
-def _is_absent(report: CiReport, change: SteeringChange) -> bool:
-    """Whether the checkout lacks a changed submodule or file of Git LFS, as a note of the run says."""
-    listed = re.compile(rf"[:,] {re.escape(change.path)}(?=, | \(| and |\. )")
-    return any(listed.search(note) for note in report.batch.notes)
-
+# --- the first line ----------------------------------------------------------------------------------------------
 
 V = SuiteVerdict
 # What the first line says of the gravest verdict, in this order.
@@ -121,7 +102,6 @@ FIRST = {
     V.PERHAPS_BETTER: "perhaps better in {share}",
 }
 MAX_KEYS = 4
-MAX_INEFFECTIVE = 3
 
 
 def measured(runs: Iterable[RunResult]) -> str:
@@ -141,7 +121,7 @@ def headline(report: CiReport, suites: Sequence[SuiteStanding]) -> str:
     if not here:
         return ", ".join(("no session ran" if report.context_size else "nothing was run", *too_large))
     missed = ineffective(report)
-    parts = [f"{missed[0].brief}{f' and {len(missed) - 1} more' if len(missed) > 1 else ''}"] if missed else []
+    parts = [f"{missed[0][0]}{f' and {len(missed) - 1} more' if len(missed) > 1 else ''}"] if missed else []
     is_alone = report.comparison is None or all(each.is_new for each in here)
     parts += _alone(report, here) if is_alone else _compared(report, here)
     parts += too_large
@@ -175,7 +155,7 @@ def _alone(report: CiReport, here: Sequence[SuiteStanding]) -> Iterator[str]:
 def _compared(report: CiReport, here: Sequence[SuiteStanding]) -> Iterator[str]:
     """What changed first, then what else a reader has to do something about."""
     first = next((word for word in FIRST if of(here, word)), None)
-    if _worse_together(report) and first is not V.WORSE:
+    if any(isinstance(it, Regression) and it.suite is None for it in report.gate.reasons) and first is not V.WORSE:
         yield f"worse over all {numbers.format_count(len(here), 'suite')} together"
         first = None
     elif first:
@@ -202,10 +182,6 @@ def _compared(report: CiReport, here: Sequence[SuiteStanding]) -> Iterator[str]:
 
 def _too_large(report: CiReport) -> Iterator[ContextTooLarge]:
     return (reason for reason in report.gate.reasons if isinstance(reason, ContextTooLarge))
-
-
-def _worse_together(report: CiReport) -> bool:
-    return any(isinstance(it, Regression) and it.suite is None for it in report.gate.reasons)
 
 
 def _share(part: Sequence[object], whole: Sequence[object]) -> str:
@@ -236,7 +212,7 @@ def lead(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
     if report.is_cut_short:
         yield line("Nothing was compared, and nothing is claimed of any suite.")
         return
-    without_effect = [line("{}", each.sentence) for each in ineffective(report)[:MAX_INEFFECTIVE]]
+    without_effect = [line("{}", sentence) for _, sentence in ineffective(report)[:3]]
     yield from without_effect[:1]
     yield from _red(report, suites) if report.is_red else _green(report, suites)
     yield from _open_gates(suites)
@@ -250,28 +226,25 @@ def lead(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
 
 def _red(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
     """Why the check is red: for what the first line says, and for what it does not."""
+    reasons = report.gate.reasons
     expected = [each for each in of(suites, V.WORSE) if each.reasons] + of(suites, V.NOT_TESTED)
     expected += of(suites, V.FAILS) if report.comparison is None else []
-    others = _other_reasons(report, suites, {each.suite for each in expected})
-    because = [*([line("for this")] if expected else []), *(line("because {}", other) for other in others)]
-    if because:
-        yield line("The check is red {}.", joined(because, ", and "))
-
-
-def _other_reasons(report: CiReport, suites: Sequence[SuiteStanding], expected: set[str]) -> Iterator[Line]:
-    reasons = report.gate.reasons
-    if any(isinstance(reason, NotLoaded) for reason in reasons):
-        yield line("a settings file or plugin is not loaded")
-    yield from map(finding, _too_large(report))
+    others = [line("a settings file or plugin is not loaded")] * any(isinstance(it, NotLoaded) for it in reasons)
+    others += map(finding, _too_large(report))
     together = [it.delta for it in reasons if isinstance(it, Regression) and it.suite is None]
     if measures := [change_words(delta) for delta in together if isinstance(delta, MeasureDelta)]:
-        yield line(f"over all suites together {' and '.join(measures)}")
-    if failing := [each for each in suites if each.fails_by_itself and each.suite not in expected]:
+        others.append(line(f"over all suites together {' and '.join(measures)}"))
+    if failing := [each for each in suites if each.fails_by_itself and each not in expected]:
         alone = "" if report.comparison is None else ", whatever the base does"
-        yield line(f"{{}} {verb(failing, 'fails by itself', 'fail by themselves')}{alone}", _names(failing))
+        verbs = verb(failing, "fails by itself", "fail by themselves")
+        others.append(line(f"{{}} {verbs}{alone}", _names(failing)))
     unpaid = [each for each in suites if any(isinstance(it, NotRun) for it in each.reasons)]
-    if unpaid and not expected & {each.suite for each in unpaid}:
-        yield line("{} before all sessions of {} had run", report.batch.ended or BUDGET_ENDED, _names(unpaid))
+    if unpaid and not any(each in expected for each in unpaid):
+        ended = report.batch.ended or BUDGET_ENDED
+        others.append(line("{} before all sessions of {} had run", ended, _names(unpaid)))
+    because = [*[line("for this")] * bool(expected), *(line("because {}", other) for other in others)]
+    if because:
+        yield line("The check is red {}.", joined(because, ", and "))
 
 
 def _green(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:

@@ -7,8 +7,7 @@ from datetime import UTC, timedelta
 
 from zelda_ci.domain import numbers
 from zelda_ci.domain.check import ContextReport
-from zelda_ci.domain.ci import BaselineState
-from zelda_ci.domain.comparison import Comparison, GateReason, GateResult, SuiteComparison, Verdict
+from zelda_ci.domain.comparison import BaselineState, Comparison, GateReason, Verdict
 from zelda_ci.domain.details import Citation, CriterionVerdict
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import BatchResult
@@ -19,7 +18,7 @@ from zelda_ci.report.builders.gate import KINDS, gate_sentence, uncounted_words
 from zelda_ci.report.builders.phrases import age_words, capital, joined, line, pool_words, quoted
 from zelda_ci.report.builders.routing import routing_tables
 from zelda_ci.report.builders.run import cost, used
-from zelda_ci.report.builders.standings import GRAVE, SuiteStanding, standings
+from zelda_ci.report.builders.standings import SuiteStanding, standings
 from zelda_ci.report.builders.steering import context_line, context_report, first_requests
 from zelda_ci.report.builders.summary import spending
 from zelda_ci.report.ci_report import CiReport
@@ -30,7 +29,6 @@ from zelda_ci.report.model import NO_FILES, Cell, CiView, Details, Line, Row, pl
 from zelda_ci.report.text import sentence, visible
 from zelda_ci.report.words import OUTCOMES
 
-MAX_TITLE_LENGTH = 80
 MAX_NOTES = 10
 # Sentences below the first line; the others can be opened.
 MAX_LEAD = 3
@@ -42,14 +40,20 @@ NO_JUNIT = "There is no JUnit XML"
 
 def ci_view(report: CiReport) -> CiView:
     """The view that comment and summary are rendered from."""
-    suites = standings(report)
+    suites, comparison = standings(report), report.comparison
     shown, more = boxes(report, [] if report.is_cut_short else causes(report, suites))
     first, rest = (found := [*lead(report, suites)])[:MAX_LEAD], found[MAX_LEAD:]
     # Nobody is asked to look into the folds of a night.
     opened = [note for note in report.notes if report.nightly or note == FOREIGN]
     rest += [line("{}", capital(note)) for note in report.notes if note not in opened]
+    changed = report.baseline.state is not BaselineState.OFF
+    if comparison:
+        verdicts = {comparison.verdict, *(suite.verdict for suite in comparison.suites)}
+        missed = any(suite.tools.newly_missed or suite.tools.no_longer_missed for suite in comparison.suites)
+        broken = report.is_cut_short or any(run_outcome(run) > Outcome.FAILED for run in report.batch.runs)
+        changed = missed or broken or not verdicts <= {Verdict.UNCHANGED, Verdict.INCONCLUSIVE}
     return CiView(
-        title=sentence(report.title, MAX_TITLE_LENGTH) or "Zelda",
+        title=sentence(report.title, 80) or "Zelda",
         headline=headline(report, suites),
         lead=(
             *([joined(first, " ")] if first else []),
@@ -60,21 +64,11 @@ def ci_view(report: CiReport) -> CiView:
         more_causes=more,
         table=moved_table(report, suites),
         basis=tuple(basis(report)),
-        details=tuple(details(report, suites, rest)),
+        details=tuple(_folds(report, suites, rest)),
         footer=_footer(report),
-        changed=_changed(report),
+        changed=changed,
         failed=report.is_red,
     )
-
-
-def _changed(report: CiReport) -> bool:
-    comparison = report.comparison
-    if comparison is None:
-        return report.baseline.state is not BaselineState.OFF
-    verdicts = {comparison.verdict, *(suite.verdict for suite in comparison.suites)}
-    missed = any(suite.tools.newly_missed or suite.tools.no_longer_missed for suite in comparison.suites)
-    broken = report.is_cut_short or any(run_outcome(run) in GRAVE for run in report.batch.runs)
-    return missed or broken or not verdicts <= {Verdict.UNCHANGED, Verdict.INCONCLUSIVE}
 
 
 def basis(report: CiReport) -> Iterator[Line]:
@@ -95,7 +89,9 @@ def basis(report: CiReport) -> Iterator[Line]:
 def _compared(report: CiReport, comparison: Comparison) -> Iterator[Line]:
     """The baseline, and how many sessions of each side; of a base without any, why there are none."""
     origin, suites = report.baseline, comparison.suites
-    base = [trials for suite in suites if (trials := _trials_of_base(suite))]
+    # Stored trials only said what to expect of the head's first.
+    of_base = (it.sources.base if it.sources else it.baseline.valid if it.baseline else 0 for it in suites)
+    base = [*filter(None, of_base)]
     if base:
         age = report.batch.started_at - origin.created_at if origin.created_at else timedelta()
         facts = [f"{origin.stands_for} has stored no results"] if origin.stands_for else []
@@ -103,7 +99,7 @@ def _compared(report: CiReport, comparison: Comparison) -> Iterator[Line]:
         facts += [f"{numbers.format_count(origin.behind, 'commit')} behind"] if origin.behind else []
         facts += [age_words(age)] if age > timedelta(days=1) else []
         words = ", ".join(facts)
-        name = commit_name(origin.branch, origin.commit)
+        name = _commit_name(origin.branch, origin.commit)
         against = Cell(name, whole=True) if name else "the results that the workflow names"
         yield line("Compared with {} ({})." if words else "Compared with {}{}.", against, words)
     here = [suite.candidate.valid for suite in suites if suite.candidate and suite.candidate.valid]
@@ -111,50 +107,49 @@ def _compared(report: CiReport, comparison: Comparison) -> Iterator[Line]:
     there = f", all as expected; {whose} was not needed"
     if base:
         beside = any(suite.sources and suite.sources.base for suite in suites)
-        there = f", {number_range(base)} on the base{', side by side' * beside}"
+        there = f", {_range(base)} on the base{', side by side' * beside}"
     elif report.gate.uncounted or report.is_red:
         there = f"; no session of {whose} stands beside them"
     single = ": cost, turns and time differ between any two" * comparison.single_trial
-    counts = f"{number_range(here)} session{'s' * (max(here) > 1)} per suite here" if here else ""
+    counts = f"{_range(here)} session{'s' * (max(here) > 1)} per suite here" if here else ""
     yield line(f"{counts}{{}}{single}.", there) if here else line("No session could be counted.")
-
-
-def _trials_of_base(suite: SuiteComparison) -> int:
-    """Those that the verdict on a suite rests on; stored ones only said what to expect of the head's first."""
-    if suite.sources:
-        return suite.sources.base
-    return suite.baseline.valid if suite.baseline else 0
 
 
 def _footer(report: CiReport) -> Line:
     """The commit that a reviewer knows, and where everything is."""
     links = report.links
     head = report.head or report.tested or next((run.source.commit for run in report.batch.runs if run.source), None)
-    tested = line("Tested {}", Cell(commit_name(None, head), whole=True, url=links.commit)) if head else ()
-    places = (
-        ("report", links.report),
-        ("transcripts and patches", links.transcripts),
-        ("results", links.artifact),
-        ("workflow run", links.run),
-    )
-    found = [tested, *((Cell(words, url=url),) for words, url in places if url)]
+    tested = line("Tested {}", Cell(_commit_name(None, head), whole=True, url=links.commit)) if head else ()
+    places = {
+        "report": links.report,
+        "transcripts and patches": links.transcripts,
+        "results": links.artifact,
+        "workflow run": links.run,
+    }
+    found = [tested, *((Cell(words, url=url),) for words, url in places.items() if url)]
     return joined(filter(None, found), " \u00b7 ")
 
 
-HASH = 7
-MAX_REASONING_LENGTH = 500
-MAX_QUOTE_LENGTH = 160
-MAX_CITATIONS = 2
+# --- what can be opened ------------------------------------------------------------------------------------------
+
 MAX_ROWS = 100
 
 
-def details(report: CiReport, suites: Sequence[SuiteStanding], notes: Sequence[Line]) -> Iterator[Details]:
+def _folds(report: CiReport, suites: Sequence[SuiteStanding], notes: Sequence[Line]) -> Iterator[Details]:
     """What matters most comes first: where there is no room for all, the last ones are left out."""
-    folds = [] if report.is_cut_short else [*_gate(report.gate)]
-    folds += [_broken(report.batch), *_unmet(report)]
+    gate, folds = report.gate, []
+    if not report.is_cut_short:
+        # Every finding, also those that follow from another.
+        red = [_finding(reason) for reason in gate.reasons]
+        others = [_finding(each.reason, uncounted_words(each)) for each in gate.uncounted]
+        for reason, given in ((each.reason, each.acceptance) for each in gate.accepted):
+            others.append(_finding(reason, f"accepted by @{given.by} because {given.because}"))
+        folds.append((f"Why the check is red: {numbers.format_count(len(red), 'finding')} of the gate", red))
+        folds.append((f"Fails, and is no reason to be red: {numbers.whole(len(others))}", others))
     noted = [Row("", (Cell(plain(note)),)) for note in notes]
-    folds.append((f"{numbers.format_count(len(noted), 'note')} on this run", noted))
     title = "About this run and its baseline" if report.comparison else "About this run"
+    folds += [_broken(report.batch), *_unmet(report)]
+    folds.append((f"{numbers.format_count(len(noted), 'note')} on this run", noted))
     folds.append((title, [*_baseline(report), *_run(report)]))
     for words, rows in folds:
         more = [Row("", (Cell(f"and {numbers.whole(len(rows) - MAX_ROWS)} more"),))] * (len(rows) > MAX_ROWS)
@@ -162,10 +157,11 @@ def details(report: CiReport, suites: Sequence[SuiteStanding], notes: Sequence[L
             yield Details(words, (*rows[:MAX_ROWS], *more))
     if report.context_size:
         found = context_details(report.context_size)
-        measured = first_requests(report.context_size, report.batch.runs, base_runs(report))
-        yield replace(found, rows=(*measured, *found.rows))
-    tables = () if report.is_cut_short else routing_tables(report.batch.runs, base_runs(report))
-    yield from (Details(title, table=table) for title, table in tables)
+        requests = first_requests(report.context_size, report.batch.runs, base_runs(report))
+        yield replace(found, rows=(*requests, *found.rows))
+    if not report.is_cut_short:
+        tables = routing_tables(report.batch.runs, base_runs(report))
+        yield from (Details(title, table=table) for title, table in tables)
     table = numbers_table(report, suites)
     if table.lines:
         yield Details("All numbers of all suites", table=table)
@@ -178,18 +174,6 @@ def context_details(size: ContextReport) -> Details:
     return replace(found, title="Context of a session, unit by unit", table=table)
 
 
-def _gate(gate: GateResult) -> Iterator[tuple[str, list[Row]]]:
-    """Every finding, also those that follow from another."""
-    red = [_finding(reason) for reason in gate.reasons]
-    yield f"Why the check is red: {numbers.format_count(len(red), 'finding')} of the gate", red
-    uncounted = [_finding(each.reason, uncounted_words(each)) for each in gate.uncounted]
-    uncounted += [
-        _finding(each.reason, f"accepted by @{each.acceptance.by} because {each.acceptance.because}")
-        for each in gate.accepted
-    ]
-    yield f"Fails, and is no reason to be red: {numbers.whole(len(uncounted))}", uncounted
-
-
 def _finding(reason: GateReason, because: str = "") -> Row:
     words = gate_sentence(reason)
     return Row(KINDS[reason.kind], (Cell(f"{words}: {because}" if because else words),))
@@ -200,14 +184,13 @@ def _broken(batch: BatchResult) -> tuple[str, list[Row]]:
     rows = []
     for run in batch.runs:
         outcome = run_outcome(run)
-        problem = failure_problem(run, NO_FILES) if outcome > Outcome.PASSED else None
-        if problem:
+        if outcome > Outcome.PASSED and (problem := failure_problem(run, NO_FILES)):
             several = trials_alone(run.config.trials) > 1 or run.trial > 1
             name = f"{run.suite}, session {run.trial}" if several else run.suite
             # The last lines of what a command printed, as they are.
-            printed = Cell("\n".join(problem.output), whole=True)
-            lines = (Cell(problem.advice), *([printed] if problem.output else []))
-            rows.append(Row(f"{name}, {OUTCOMES[outcome].word}", (Cell(problem.sentence),), lines))
+            printed = [Cell("\n".join(problem.output), whole=True)] * bool(problem.output)
+            label = f"{name}, {OUTCOMES[outcome].word}"
+            rows.append(Row(label, (Cell(problem.sentence),), (Cell(problem.advice), *printed)))
     return f"{numbers.format_count(len(rows), 'session')} with a problem", rows
 
 
@@ -220,31 +203,27 @@ def _unmet(report: CiReport) -> Iterator[tuple[str, list[Row]]]:
     for run in report.batch.runs:
         for judged in failed_criteria(run):
             undecided = "undecided: " * (judged.verdict is CriterionVerdict.UNDECIDED)
-            places = "; ".join(map(citation_place, judged.evidence[:MAX_CITATIONS]))
-            reason = f"{undecided}{sentence(judged.reasoning, MAX_REASONING_LENGTH)}{f' ({places})' if places else ''}"
+            places = "; ".join(map(citation_place, judged.evidence[:2]))
+            reason = f"{undecided}{sentence(judged.reasoning, 500)}{f' ({places})' if places else ''}"
             rows[run.suite, judged.criterion] = Row(run.suite, (Cell(judged.criterion),), (Cell(reason),))
     for again in ("", " as before"):
         those = [row for key, row in rows.items() if (key in unchanged) == bool(again)]
-        fail = "criterion fails" if len(those) == 1 else "criteria fail"
-        yield f"{numbers.whole(len(those))} {fail}{again}", those
+        yield f"{numbers.format_count(len(those), 'criterion fails', 'criteria fail')}{again}", those
 
 
 def citation_place(cited: Citation) -> str:
     """Where a verdict can be checked."""
-    return f"{cited.where} {quoted(cited.quote, MAX_QUOTE_LENGTH)}" if cited.quote else cited.where
+    return f"{cited.where} {quoted(cited.quote, 160)}" if cited.quote else cited.where
 
 
-# --- about the run ----------------------------------------------------------------------------------------------
-
-
-def commit_name(branch: str | None, commit: str | None) -> str:
+def _commit_name(branch: str | None, commit: str | None) -> str:
     """`main@abc1234`."""
-    return "@".join(filter(None, (visible(branch or "", 100), visible((commit or "")[:HASH]))))
+    return "@".join(filter(None, (visible(branch or "", 100), visible((commit or "")[:7]))))
 
 
 def _baseline(report: CiReport) -> Iterator[Row]:
     origin, now = report.baseline, report.batch.started_at
-    name, wanted = commit_name(origin.branch, origin.commit), commit_name(None, origin.wanted)
+    name, wanted = _commit_name(origin.branch, origin.commit), _commit_name(None, origin.wanted)
     cells = [Cell(name, whole=True)] if name else []
     if origin.created_at:
         stamp = f"{origin.created_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
@@ -258,33 +237,29 @@ def _baseline(report: CiReport) -> Iterator[Row]:
 
 
 def _run(report: CiReport) -> Iterator[Row]:
-    batch = report.batch
+    batch, suites = report.batch, report.comparison.suites if report.comparison else ()
     if report.head and report.tested:
-        yield Row("Tested", (Cell(f"{commit_name(None, report.tested)} merges {commit_name(None, report.head)}"),))
-    sides: list[tuple[Collection[int], str]] = []
-    if batch.runs:
-        sides.append((Counter(run.suite for run in batch.runs).values(), "per suite"))
-    base = report.comparison.suites if report.comparison else ()
-    if stored := [suite.baseline.valid for suite in base if suite.baseline]:
-        sides.append((stored, "in the baseline"))
-    yield Row("Sessions", tuple(Cell(f"{number_range(sizes)} {where}") for sizes, where in sides))
+        yield Row("Tested", (Cell(f"{_commit_name(None, report.tested)} merges {_commit_name(None, report.head)}"),))
+    sizes = Counter(run.suite for run in batch.runs).values()
+    here = [Cell(f"{_range(sizes)} per suite")] if sizes else []
+    stored = [suite.baseline.valid for suite in suites if suite.baseline]
+    yield Row("Sessions", (*here, *([Cell(f"{_range(stored)} in the baseline")] if stored else [])))
     runs = (*batch.runs, *batch.base_runs)
     judges = [run.judge for run in runs if run.judge]
     exact = all(use.cost_known for run in runs if (use := used(run)))
-    costs = [
-        f"sessions {numbers.money(sum(run.api.cost_usd for run in runs), exact=exact)}",
-        *([f"judge {cost(judges)}"] if judges else []),
-        numbers.duration((batch.finished_at - batch.started_at).total_seconds()),
-    ]
+    costs = [f"sessions {numbers.money(sum(run.api.cost_usd for run in runs), exact=exact)}"]
+    costs += [f"judge {cost(judges)}"] * bool(judges)
+    costs.append(numbers.duration((batch.finished_at - batch.started_at).total_seconds()))
     yield Row("Cost of this run", tuple(map(Cell, costs)))
-    levels = {f"isolation {run.isolation.level}" for run in batch.runs if run.isolation}
-    versions = {f"Zelda {run.versions.zelda}, Claude Code {run.versions.cli or 'unknown'}" for run in batch.runs}
-    replayed = {"the model's words came from a cassette" for run in batch.runs if run.replayed}
-    models = {model for run in batch.runs for model in run.models}
-    made_with = (*sorted(versions), *sorted(models), *sorted(levels), *replayed)
+    made_with = (
+        *sorted({f"Zelda {run.versions.zelda}, Claude Code {run.versions.cli or 'unknown'}" for run in batch.runs}),
+        *sorted({model for run in batch.runs for model in run.models}),
+        *sorted({f"isolation {run.isolation.level}" for run in batch.runs if run.isolation}),
+        *["the model's words came from a cassette"] * any(run.replayed for run in batch.runs),
+    )
     yield Row("Versions", tuple(map(Cell, made_with)))
 
 
-def number_range(sizes: Collection[int]) -> str:
+def _range(sizes: Collection[int]) -> str:
     """`3`, or `1 to 3`."""
     return " to ".join(map(numbers.whole, sorted({min(sizes), max(sizes)})))

@@ -50,6 +50,8 @@ from zelda_ci.report.text import sentence, visible, written
 from zelda_ci.report.words import OUTCOMES
 
 WORST_FIRST = (Tone.BAD, Tone.WARN, Tone.NEUTRAL, Tone.DIM, Tone.GOOD)
+MAX_CHOICES = 40
+MINUS = "\u2212"
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,12 +67,11 @@ class SuiteSession:
 
     @property
     def outcome(self) -> Outcome:
-        """How it ended."""
         return run_outcome(self.run)
 
     @property
     def verdict(self) -> Cell:
-        """The same in a word."""
+        """The outcome in a word."""
         return OUTCOMES[self.outcome].verdict
 
     @property
@@ -82,22 +83,7 @@ class SuiteSession:
     @property
     def worst_criteria(self) -> Sequence[CriterionJudgement]:
         """The same, what failed first."""
-        return sorted(self.criteria, key=lambda one: WORST_FIRST.index(self.verdict_of(one).tone))
-
-    def verdict_of(self, one: CriterionJudgement) -> Cell:
-        """A judge's verdict on a criterion, as it counts here."""
-        return criterion_verdict(self.run, one)
-
-
-class CriterionSummary(NamedTuple):
-    """A criterion and every session's verdict on it."""
-
-    text: str
-    verdict: Cell
-    numbers: str
-    """How often it passed, on both sides."""
-    judged: Sequence[tuple[SuiteSession, CriterionJudgement]]
-    is_grave: bool
+        return sorted(self.criteria, key=lambda one: WORST_FIRST.index(criterion_verdict(self.run, one).tone))
 
 
 class SuiteSessions:
@@ -157,25 +143,29 @@ class SuiteSessions:
         return Cell(standing_words(self.standing), TONES.get(self.standing.standing, Tone.NEUTRAL))
 
     @property
-    def criteria(self) -> Iterator[CriterionSummary]:
-        """Each criterion with what every session's judge said of it, in the suite's order."""
+    def criteria(self) -> Iterator[tuple[str, Cell, str, list[tuple[SuiteSession, CriterionJudgement]], bool]]:
+        """Each criterion in the suite's order.
+
+        Its text, its verdict, how often it passed on both sides, what every session's judge said of it, and whether
+        that is grave.
+        """
         by_text: dict[str, list[tuple[SuiteSession, CriterionJudgement]]] = {}
         for session in self.all:
             for one in session.criteria:
                 by_text.setdefault(one.criterion, []).append((session, one))
         deltas = {delta.criterion: delta for delta in self.compared.criteria} if self.compared else {}
         for text, judged in by_text.items():
-            cells = [session.verdict_of(one) for session, one in judged]
+            cells = [criterion_verdict(session.run, one) for session, one in judged]
             tones = [cell.tone for cell in cells]
             if delta := deltas.get(text):
                 sides = [cell.text for cell in (passes(delta.baseline), passes(delta.candidate)) if cell != NOT_THERE]
                 counts = "; ".join((" → ".join(sides), *(note.text for note in notes(delta, SHOWN_ONCE))))
                 is_grave = delta.verdict in {Verdict.REGRESSED, Verdict.CHANGED} or Tone.BAD in tones
-                yield CriterionSummary(text, verdict(delta.verdict), counts, judged, is_grave)
+                yield text, verdict(delta.verdict), counts, judged, is_grave
             else:
                 tone = next((tone for tone in (Tone.BAD, Tone.WARN) if tone in tones), Tone.GOOD)
                 summary = Cell(f"{tones.count(Tone.GOOD)} of {len(cells)}", tone) if len(cells) > 1 else cells[0]
-                yield CriterionSummary(text, summary, "", judged, tone is Tone.BAD)
+                yield text, summary, "", judged, tone is Tone.BAD
 
     @property
     def commands(self) -> list[tuple[str, Cell, list[Span], str]]:
@@ -196,43 +186,29 @@ class SuiteSessions:
     @property
     def tools(self) -> Iterator[tuple[str, Cell, list[tuple[SuiteSession, str]]]]:
         """Tools and rules with what was said of them, and in which sessions; the worst first."""
+        # By how they stand in the details.
+        kinds = dict.fromkeys(("missed", "broken", "misused"), Tone.BAD) | {"instructions_ignored": Tone.WARN}
+        kinds |= dict.fromkeys(("used_well", "followed"), Tone.GOOD)
         found: dict[tuple[int, str], list[tuple[SuiteSession, str]]] = {}
         for session in self.all:
             if details := session.run.details(ToolUsageDetails):
-                said = [(kind, it.tool, it.reasoning) for kind in KINDS for it in getattr(details, kind, ())]
+                said = [(kind, it.tool, it.reasoning) for kind in kinds for it in getattr(details, kind, ())]
                 said += [(rule.verdict.value, rule.rule, rule.reasoning) for rule in details.rules]
                 for kind, name, reasoning in said:
-                    if kind in KINDS:
-                        key = [*KINDS].index(kind), visible(name, 120)
-                        found.setdefault(key, []).append((session, reasoning))
-        return ((name, [*KINDS.values()][rank], sessions) for (rank, name), sessions in sorted(found.items()))
+                    if kind in kinds:
+                        found.setdefault(([*kinds].index(kind), visible(name, 120)), []).append((session, reasoning))
+        cells = [Cell(kind.replace("_", " "), tone) for kind, tone in kinds.items()]
+        return ((name, cells[rank], sessions) for (rank, name), sessions in sorted(found.items()))
 
     @property
     def tables(self) -> Iterator[tuple[str, Table]]:
         """Its numbers, under captions."""
         if self.compared:
             yield "Metrics", measure_table(self.compared.measures, frozenset({*SHOWN_ONCE, *self.compared.reasons}))
-        caption = "Sessions of the head" if self.base else "Sessions"
-        yield caption, trial_table(tuple(session.run for session in self.head))
-        yield "Sessions of the base", trial_table(tuple(session.run for session in self.base))
+        yield "Sessions of the head" if self.base else "Sessions", trial_table([each.run for each in self.head])
+        yield "Sessions of the base", trial_table([each.run for each in self.base])
         if self.compared:
             yield "Counts", figure_table(self.compared.figures)
-
-
-# What is said of a tool or a rule, as it stands in the details; the worst first.
-KINDS = {
-    "missed": Cell("missed", Tone.BAD),
-    "broken": Cell("broken", Tone.BAD),
-    "misused": Cell("misused", Tone.BAD),
-    "instructions_ignored": Cell("instructions ignored", Tone.WARN),
-    "used_well": Cell("used well", Tone.GOOD),
-    "followed": Cell("followed", Tone.GOOD),
-}
-
-
-MAX_WORST = 12
-MAX_CHOICES = 40
-MINUS = "\u2212"
 
 
 def sessions_of(report: CiReport, *, with_texts: bool) -> list[SuiteSessions]:
@@ -255,6 +231,9 @@ def sessions_of(report: CiReport, *, with_texts: bool) -> list[SuiteSessions]:
     ]
 
 
+# --- the overview ------------------------------------------------------------------------------------------------
+
+
 def overview_page(report: CiReport, suites: Sequence[SuiteSessions]) -> dict[str, Any]:
     """The first page of a report, for its template."""
     known_measures = {it for suite in suites for session in suite.all for it in values(session.run.evaluations)}
@@ -263,15 +242,28 @@ def overview_page(report: CiReport, suites: Sequence[SuiteSessions]) -> dict[str
     # A check that is green over something worse is not all well.
     doubtful = any(suite.is_bad or suite.standing in EXPLAINED or suite.accepted for suite in known)
     tone = Tone.BAD if report.is_red else Tone.WARN if doubtful else Tone.GOOD
+    tested, base = (
+        next((tested_name(run.source) for run in runs if run.source), f"commit {commit[:12]}" if commit else "")
+        for runs, commit in (
+            (report.batch.runs, report.tested),
+            (report.baseline_batch.runs if report.baseline_batch else report.batch.base_runs, report.baseline.commit),
+        )
+    )
+    subject = []
+    if tested:
+        against = f", compared with {base}" if base and comparison else ""
+        subject.append(f"Tested: {tested}{against}, {report.batch.started_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC.")
+    if changed := ", ".join(changed_files(report.changes.steering)):
+        subject.append(f"Changed files that steer Claude Code: {changed}.")
     return {
         # Tells apart the reports of several projects.
         "title": sentence(f"{report.subject}: {report.title}" if report.subject else report.title, 100),
-        "state": _tested(report),
+        "state": tested,
         "verdict": replace(OUTCOMES[report.outcome].verdict, tone=tone),
         "headline": Cell(headline(report, known), tone),
-        "lead": (*_subject(report), *map(plain, (*lead(report, known), *basis(report)))),
+        "lead": (*subject, *map(plain, (*lead(report, known), *basis(report)))),
         "remarks": (*map(sentence, report.notes), *uncounted_sentences(report.gate)),
-        "worst": list(islice(_worst(report, known, suites), MAX_WORST)),
+        "worst": list(islice(_worst(report, known, suites), 12)),
         "columns": [MEASURES[measure].column for measure in columns],
         "lines": [(suite, [_number(suite, measure) for measure in columns]) for suite in suites],
         "verdicts": Counter(suite.verdict.text for suite in suites).most_common(MAX_CHOICES),
@@ -282,27 +274,6 @@ def overview_page(report: CiReport, suites: Sequence[SuiteSessions]) -> dict[str
         "has_base": any(suite.base for suite in suites),
         "made": f"zelda {__version__}, {report.batch.finished_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
     }
-
-
-def _tested(report: CiReport) -> str:
-    """Which commit or working tree was tested; empty where nothing says it."""
-    return _name(report.batch.runs) or (f"commit {report.tested[:12]}" if report.tested else "")
-
-
-def _subject(report: CiReport) -> Iterator[str]:
-    """What was tested, against what, when; and which files that steer differ."""
-    tested = _tested(report)
-    base = _name(report.baseline_batch.runs if report.baseline_batch else report.batch.base_runs)
-    base = base or (f"commit {report.baseline.commit[:12]}" if report.baseline.commit else "")
-    against = f", compared with {base}" if base and report.comparison else ""
-    if tested:
-        yield f"Tested: {tested}{against}, {report.batch.started_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC."
-    if changed := ", ".join(changed_files(report.changes.steering)):
-        yield f"Changed files that steer Claude Code: {changed}."
-
-
-def _name(runs: Sequence[RunResult]) -> str:
-    return next((tested_name(run.source) for run in runs if run.source), "")
 
 
 def _worst(
@@ -342,36 +313,26 @@ def _place(cause: Cause, suite: SuiteSessions | None) -> tuple[str, str]:
     return place.anchor, place.text
 
 
-class Number(NamedTuple):
-    """A number of a suite: its mean, how it changed, and each session as a dot."""
+def _number(suite: SuiteSessions, measure: Measure) -> tuple[str, Cell | None, list[Any], str] | None:
+    """A number of a suite: its mean, how it changed, each session as a dot, and a title.
 
-    mean: str
-    change: Cell | None
-    dots: list[tuple[float, Side, str]]
-    """Each with its place on a scale from 0 to 100, and its title."""
-    title: str
-
-
-def _number(suite: SuiteSessions, measure: Measure) -> Number | None:
-    """The mean of the head; of a suite that only the base has, that of the base."""
+    A dot has its place on a scale from 0 to 100, and its title. The mean is that of the head; of a suite that only the
+    base has, that of the base.
+    """
     mean = means(run for run in suite.runs if run.status.is_valid).get(measure)
     if mean is None:
         return None
     spec = MEASURES[measure]
-    deltas = suite.compared.measures if suite.compared else ()
-    known = [
-        (one, value)
-        for one in (*suite.head, *suite.base)
-        if (value := values(one.run.evaluations).get(measure)) is not None
-    ]
+    known = [(one, values(one.run.evaluations).get(measure)) for one in (*suite.head, *suite.base)]
     # Scores on their own scale, everything else from nothing to the largest.
-    top = 100.0 if spec.limit else max((value for _, value in known), default=0.0) or 1.0
+    top = 100.0 if spec.limit else max((value for _, value in known if value is not None), default=0.0) or 1.0
     dots = [
         (100 * min(max(value / top, 0.0), 1.0), one.side, f"{one.text}: {written(spec.unit.write, value)}")
         for one, value in known
+        if value is not None
     ]
-    change = next((_change(delta) for delta in deltas if delta.measure is measure), None)
-    return Number(written(spec.unit.brief, mean), change, dots, f"{suite.text}, {spec.heading}")
+    delta = next((it for it in suite.compared.measures if it.measure is measure), None) if suite.compared else None
+    return written(spec.unit.brief, mean), _change(delta) if delta else None, dots, f"{suite.text}, {spec.heading}"
 
 
 def _change(delta: MeasureDelta) -> Cell | None:
@@ -384,7 +345,7 @@ def _change(delta: MeasureDelta) -> Cell | None:
     return Cell(f"{'+' if change > 0 else MINUS}{size}", EFFECTS[delta.effect or "same"])
 
 
-# --- two sides --------------------------------------------------------------------------------------------------
+# --- two sides ---------------------------------------------------------------------------------------------------
 
 MAX_TURNS = 400
 # Of a text; the whole is one click away.
@@ -398,7 +359,7 @@ class SidesRow(NamedTuple):
     head: Turn | None
     kind: str
     """`same`, `alike` (the same with other words, such as other text in the same file), `differs` or `only`."""
-    difference: list[Span]
+    difference: Sequence[Span] = ()
     """Of those that are alike, what the head wrote instead."""
 
 
@@ -416,7 +377,7 @@ def sides_page(
     first = next(iter(parted or [place for place, row in enumerate(rows) if row.kind == "alike"]), None)
     summary = f"{len(rows) - len(parted)} of {format_count(len(rows), 'step')} alike"
     if not parted:
-        summary = f"Both took the same steps{' and differ in what they wrote' if first is not None else ''}"
+        summary = f"Both took the same steps{' and differ in what they wrote' * (first is not None)}"
     if max(len(base_talk.turns), len(head_talk.turns)) > MAX_TURNS:
         summary += f"; the first {MAX_TURNS} turns of each are shown"
     return {
@@ -437,21 +398,21 @@ def _rows(before: tuple[Turn, ...], after: tuple[Turn, ...]) -> Iterator[SidesRo
         pairs = min(end - start, other_end - other_start)
         for old, new in zip(before[start : start + pairs], after[other_start : other_start + pairs], strict=True):
             yield _pair(old, new, is_equal=tag == "equal")
-        yield from (SidesRow(turn, None, "only", []) for turn in before[start + pairs : end])
-        yield from (SidesRow(None, turn, "only", []) for turn in after[other_start + pairs : other_end])
+        yield from (SidesRow(turn, None, "only") for turn in before[start + pairs : end])
+        yield from (SidesRow(None, turn, "only") for turn in after[other_start + pairs : other_end])
 
 
 def _pair(old: Turn, new: Turn, *, is_equal: bool) -> SidesRow:
     # The same command that fails on one side only is where the sides part.
     went = [[call.is_error or call.denied for call in turn.tool_calls] for turn in (old, new)]
     if not is_equal or went[0] != went[1]:
-        return SidesRow(old, new, "differs", [])
+        return SidesRow(old, new, "differs")
     written = [
         [line for call in turn.tool_calls for line in written_lines(call.input, MAX_SHOWN_LENGTH)]
         for turn in (old, new)
     ]
     if written[0] == written[1]:
-        return SidesRow(old, new, "same", [])
+        return SidesRow(old, new, "same")
     # What the head wrote instead, without most of what both have in common.
     texts = ("\n".join(line.text[1:] for line in side if line.kind == "add") for side in written)
     lines = list(compared_lines(*texts))

@@ -10,7 +10,7 @@ from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
 from zelda_ci.domain.numbers import duration, format_count, whole
-from zelda_ci.report.builders.run import criteria_title, run_facts
+from zelda_ci.report.builders.run import criteria_title, criterion_verdict, run_facts
 from zelda_ci.report.builders.transcript import aside
 from zelda_ci.report.html.conversation import call_status, merged, seconds, spans, target, time_line
 from zelda_ci.report.text import clock, inert, sentence, visible
@@ -41,7 +41,7 @@ def environment() -> Environment:
         finalize=_harmless,
     )
     filters = (clock, duration, format_count, merged, run_facts, seconds, sentence, spans, time_line, visible, whole)
-    made.filters |= {each.__name__: each for each in (criteria_title, *filters)}
+    made.filters |= {each.__name__: each for each in (criteria_title, criterion_verdict, *filters)}
     made.globals |= {"aside": aside, "call_status": call_status, "target": target}
     # The policy lets nothing load, and nothing run but what is hashed here.
     for name, file in (("style", "page.css"), ("script", "page.js")):

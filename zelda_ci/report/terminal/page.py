@@ -140,20 +140,28 @@ class Page:
                 for number, width in widths.items():
                     line[number].align("right" if table.columns[number].right else "left", width)
                 self.line(Text(" " * indent) + Text(GAP).join(line[number] for number in widths))
-                self._notes(row, indent)
-            return
-        for row in table.lines:
-            *marks, name = row.cells[: table.leading + 1]
-            label = Text(" " * indent) + Text().join(self.cell(mark) + GAP for mark in marks)
-            self.beside(label, (name,))
-            facts = []
-            for column, cell in [*zip(table.columns, row.cells, strict=True)][table.leading + 1 :]:
-                # A number says what it is; a word does so itself.
-                title, percent, _ = column.title.lower().partition(" %") if column.right else ("", "", "")
-                if cell.text not in {"", "-"}:
-                    facts.append(Cell(f"{title} {cell.text}{percent}".lstrip(), cell.tone, cell.whole))
-            self.beside(" " * (indent + STEP), facts)
-            self._notes(row, indent)
+                self.notes(row.notes if row else (), indent=indent + STEP)
+        else:
+            for row in table.lines:
+                self._flowing(row, table, indent)
+        self.notes(table.remarks, indent=indent)
+
+    def _flowing(self, row: TableRow, table: Table, indent: int) -> None:
+        *marks, name = row.cells[: table.leading + 1]
+        self.beside(Text(" " * indent) + Text().join(self.cell(mark) + GAP for mark in marks), (name,))
+        facts = []
+        for column, cell in [*zip(table.columns, row.cells, strict=True)][table.leading + 1 :]:
+            # A number says what it is; a word does so itself.
+            title, percent, _ = column.title.lower().partition(" %") if column.right else ("", "", "")
+            if cell.text not in {"", "-"}:
+                facts.append(Cell(f"{title} {cell.text}{percent}".lstrip(), cell.tone, cell.whole))
+        self.beside(" " * (indent + STEP), facts)
+        self.notes(row.notes, indent=indent + STEP)
+
+    def notes(self, cells: Iterable[Cell], *, indent: int) -> None:
+        """Each cell from a line of its own on."""
+        for cell in cells:
+            self.beside(" " * indent, (cell,))
 
     def quote(self, lines: Iterable[str], *, indent: int) -> None:
         """Output of a program, behind a gutter that it cannot cross."""
@@ -161,10 +169,6 @@ class Page:
         for line in lines:
             for text in self._wrapped(self.write(line), self._room(gutter.cell_len)):
                 self.line(gutter + text)
-
-    def _notes(self, row: TableRow | None, indent: int) -> None:
-        for note in row.notes if row else ():
-            self.beside(" " * (indent + STEP), (note,))
 
     def _room(self, indent: int) -> int:
         return max(self.width - indent, NARROWEST)

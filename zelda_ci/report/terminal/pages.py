@@ -39,57 +39,39 @@ from zelda_ci.report.words import first
 # --- reports on runs --------------------------------------------------------------------------------------------
 
 
-def print_closing(console: Console, batch: BatchResult, gate: GateResult, files_of: FilesOf, detail: Detail) -> None:
-    """Print what comes after the suites: what went wrong and the summary, or one line where that is wanted."""
+def print_closing(
+    console: Console, batch: BatchResult, gate: GateResult | None, files_of: FilesOf, detail: Detail
+) -> None:
+    """Print what comes after the suites: what went wrong, each problem once, what routing suites called, a summary.
+
+    Where little is wanted the summary is a line, and without a gate, since the end of two sides follows, there is none.
+    """
     page = Page(console)
-    if detail is Detail.QUIET:
-        badge = page.badge(summary.closing_outcome(batch, gate))
-        _routing(page, batch.runs, batch.base_runs, detail)
-        page.beside(Text(" ") + badge + "  ", [*summary.closing_line(batch, gate)])
-    else:
-        if detail is Detail.LINES:
-            print_troubles(console, batch.runs, files_of)
+    if detail is not Detail.QUIET:
         page.line()
-        if batch.runs:
-            page.table(summary.suite_table(batch, by_file=detail is Detail.LINES), indent=4)
-            _routing(page, batch.runs, batch.base_runs, detail)
-        _section(page, Section("Summary", tuple(summary.closing_rows(batch, gate))))
-    page.show()
-
-
-def print_troubles(console: Console, runs: Sequence[RunResult], files_of: FilesOf) -> None:
-    """Print what went wrong, each problem once."""
-    page = Page(console)
-    for problem, affected in summary.troubles(runs, files_of):
-        if not page.lines:
-            page.line()
+    for problem, affected in summary.troubles(batch.runs, files_of) if detail is Detail.LINES else ():
+        if len(page.lines) == 1:
             page.title("What went wrong")
-        mark = page.mark(run_outcome(affected[0]))
-        page.beside(Text("    ") + mark + " ", (Cell(summary.affected_names(affected, runs)),))
-        unmet = unmet_rows(affected[0])
+        names, unmet = Cell(summary.affected_names(affected, batch.runs)), unmet_rows(affected[0])
+        page.beside(Text("    ") + page.mark(run_outcome(affected[0])) + " ", (names,))
         page.rows((*unmet, *_problem_rows(replace(problem, sentence="") if unmet else problem)), indent=6)
         page.quote(problem.output, indent=12)
-    page.show()
-
-
-def print_routing(console: Console, runs: Sequence[RunResult], base: Sequence[RunResult], detail: Detail) -> None:
-    """Print the tables of routing suites, with what the base's trials called."""
-    page = Page(console)
-    _routing(page, runs, base, detail)
-    page.show()
-
-
-def _routing(page: Page, runs: Sequence[RunResult], base: Sequence[RunResult], detail: Detail) -> None:
-    for title, table in routing_tables(runs, base):
+    if gate and batch.runs and detail is not Detail.QUIET:
+        page.blank()
+        page.table(summary.suite_table(batch, by_file=detail is Detail.LINES), indent=4)
+    for title, table in routing_tables(batch.runs, batch.base_runs):
         if detail is Detail.QUIET:
             page.beside(" ", (Cell(title),))
-            continue
-        if not page.lines:
-            page.line()
-        page.title(title)
-        page.table(table, indent=4)
-        for remark in table.remarks:
-            page.beside("    ", (remark,))
+        else:
+            page.title(title)
+            page.table(table, indent=4)
+    if gate and detail is Detail.QUIET:
+        badge = page.badge(summary.closing_outcome(batch, gate))
+        page.beside(Text(" ") + badge + "  ", [*summary.closing_line(batch, gate)])
+    elif gate:
+        _section(page, Section("Summary", tuple(summary.closing_rows(batch, gate))))
+    if any(line.plain for line in page.lines):
+        page.show()
 
 
 def print_run(console: Console, run: RunResult, files: RunFiles) -> None:
@@ -199,8 +181,7 @@ def print_forecast(console: Console, forecast: Forecast) -> None:
     page = Page(console)
     page.table(forecast_table(forecast), indent=2)
     page.blank()
-    for line in forecast_lines(forecast):
-        page.beside("  ", (Cell(line),))
+    page.notes(map(Cell, forecast_lines(forecast)), indent=2)
     page.show()
 
 
@@ -208,14 +189,13 @@ def print_table(console: Console, remarks: Console, table: Table, *, unbroken: b
     """Print the table, and on the other console what is to be said about it."""
     if table.lines:
         page = Page(console)
-        page.table(table, unbroken=unbroken)
+        page.table(replace(table, remarks=()), unbroken=unbroken)
         page.show()
     if table.remarks:
         page = Page(remarks)
         if table.lines:
             page.line()
-        for remark in table.remarks:
-            page.beside("", (remark,))
+        page.notes(table.remarks, indent=0)
         page.show()
 
 
@@ -225,11 +205,9 @@ def print_details(console: Console, details: Details) -> None:
     page.line(page.write(details.title, TITLE))
     page.blank()
     page.rows(details.rows, indent=2)
-    if table := details.table:
+    if details.table:
         page.blank()
-        page.table(table, indent=2)
-        for remark in table.remarks:
-            page.beside("  ", (remark,))
+        page.table(details.table, indent=2)
     page.show()
 
 
@@ -268,8 +246,7 @@ def print_comparison(console: Console, view: ComparisonView) -> None:
     for suite in view.suites:
         page.blank()
         page.beside(Text(" ") + page.write(suite.name, TITLE) + "  ", (suite.verdict, *suite.facts))
-        for remark in suite.remarks:
-            page.beside("    ", (remark,))
+        page.notes(suite.remarks, indent=4)
         for table in (suite.measures, suite.criteria):
             if table.lines:
                 page.blank()
