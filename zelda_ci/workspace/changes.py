@@ -388,13 +388,12 @@ def escaped(name: str) -> str:
     return re.sub(r"[\\*?\[\]! #]", r"\\\g<0>", name)
 
 
-def find_changes(
-    staged: StagedTree, root: Path, before: Stamps, keep: PathSpec[Any], redact: Redactor
-) -> tuple[IgnoredFiles, tuple[str, ...]]:
-    """Find what of the ignored files of a work tree is not as before the session, and which of it to `keep`; blocks."""
-    now = read_stamps(root, staged.ignored)
+def find_changes(run: OpenRun, staged: StagedTree, keep: PathSpec[Any], redact: Redactor) -> IgnoredFiles:
+    """Find what of the ignored files of a work tree is not as before the session, and note what to `keep`; blocks."""
+    root, before, now = run.folder.root, run.before, read_stamps(run.folder.root, staged.ignored)
     kinds = {path: "changed" if path in before else "added" for path, stamp in now.items() if before.get(path) != stamp}
     kept = dict.fromkeys(path for path in kinds if keep.match_file(path))
+    run.kept = tuple(kept)
     # What is there and no longer ignored stands in the patch.
     gone = before.keys() - now.keys() - staged.changed.keys() - staged.left_out.keys()
     kinds |= dict.fromkeys((path for path in gone if not os.path.lexists(root / path)), "removed")
@@ -404,4 +403,4 @@ def find_changes(
     changes = sorted({(shown[path], kind) for path, kind in kinds.items() if path not in kept})
     listed = [TreeChange.model_validate({"path": redact(path), "kind": kind}) for path, kind in changes[:MAX_LISTED]]
     names, more = sorted({shown[path] for path in kept})[:MAX_LISTED], max(0, len(changes) - MAX_LISTED)
-    return IgnoredFiles(changes=tuple(listed), more=more, kept=tuple(map(redact, names))), tuple(kept)
+    return IgnoredFiles(changes=tuple(listed), more=more, kept=tuple(map(redact, names)))

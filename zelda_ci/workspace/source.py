@@ -34,9 +34,7 @@ COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 # Larger files are no pointers to Git LFS either.
 MAX_POINTER_BYTES = 1024
 
-_POINTER = re.compile(
-    rb"version https://git-lfs\.github\.com/spec/v1\noid sha256:(?P<digest>[0-9a-f]{64})\nsize (?P<size>[0-9]{1,15})\n"
-)
+_POINTER = re.compile(rb"version https://git-lfs\.github\.com/spec/v1\noid sha256:([0-9a-f]{64})\nsize ([0-9]{1,15})\n")
 
 
 @dataclass(frozen=True)
@@ -117,7 +115,7 @@ async def pointers(git: Git, repository: Path, prefix: str = "") -> list[LargeFi
         texts = await objects.read((blob for _, blob, _ in entries), MAX_POINTER_BYTES)
     matches = ((mode, blob, path[2:], _POINTER.fullmatch(texts.get(blob, b""))) for mode, blob, path in entries)
     return [
-        LargeFile(prefix + path, mode, blob, it["digest"].decode(), int(it["size"]), repository)
+        LargeFile(prefix + path, mode, blob, it[1].decode(), int(it[2]), repository)
         for mode, blob, path, it in matches
         if it
     ]
