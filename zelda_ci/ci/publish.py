@@ -208,8 +208,7 @@ def publish_results(result: CiResult) -> None:
         result.note_failure(NO_JUNIT, problem)
     record(result)
     report = result.report
-    for line in (ci_view(report).sentence, *log_lines(report)):
-        log.say(line)
+    log.say("\n".join([ci_view(report).sentence, *log_lines(report)]))
     _show_output(result)
     for name in {run.config.file for run in result.batch.runs}:
         with suppress(OSError, UnicodeDecodeError):

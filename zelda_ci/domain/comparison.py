@@ -402,8 +402,6 @@ class Provenance(Document):
 
 
 class PoolSummary(Record):
-    """Size and age of a pool of stored trials."""
-
     trials: int
     per_suite: int
     """Most trials that any suite has."""
@@ -448,4 +446,3 @@ class BaselineOrigin(Record):
     """Number of commits by which `commit` is behind `wanted`; absent where that is not known."""
     created_at: AwareDatetime | None = None
     pool: PoolSummary | None = None
-    """Size and age of the pool, where stored trials of several runs are counted together."""

@@ -27,8 +27,8 @@ from zelda_ci.report.builders.correctness import command_words
 from zelda_ci.report.builders.run import used
 from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.comment.view import citation_place
+from zelda_ci.report.model import ENDINGS
 from zelda_ci.report.text import inert, sentence, written
-from zelda_ci.report.words import ENDINGS
 
 A_WEEK = 604_800
 MEASURED = "measured: the suite has no criteria and no commands, so that nothing could pass or fail"

@@ -35,20 +35,20 @@ from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.numbers import format_count, whole
 from zelda_ci.report.builders.phrases import change_words, interval_words, line, passed, points, quoted
 from zelda_ci.report.model import (
+    ENDINGS,
     Cell,
     Column,
     ComparisonView,
     Line,
     Row,
     Section,
-    SuiteComparisonView,
+    SuiteView,
     Table,
     TableRow,
     Tone,
     plain,
 )
 from zelda_ci.report.text import sentence, visible, written
-from zelda_ci.report.words import ENDINGS
 
 TESTS = {"fisherExact": "Fisher's exact test", "permutation": "permutation test"}
 # Kinds of findings as people call them.
@@ -296,7 +296,7 @@ def comparison_view(
     )
 
 
-def _suite(suite: SuiteComparison) -> SuiteComparisonView:
+def _suite(suite: SuiteComparison) -> SuiteView:
     rows = (*suite.measures, *suite.criteria) if suite.reasons else ()
     shown_reasons = frozenset({*SHOWN_ONCE, *suite.reasons, *(reason for row in rows for reason in row.reasons)})
     facts = []
@@ -317,7 +317,7 @@ def _suite(suite: SuiteComparison) -> SuiteComparisonView:
         counted = ((it.tool, format_count(it.baseline_trials or it.candidate_trials, "trial")) for it in changes)
         if cells := tuple(Cell(f"{visible(tool, 80)} (in {trials})", tone) for tool, trials in counted):
             tools.append(Row(label, cells))
-    return SuiteComparisonView(
+    return SuiteView(
         visible(suite.suite),
         verdict(suite.verdict),
         tuple(facts),

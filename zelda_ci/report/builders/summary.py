@@ -18,9 +18,8 @@ from zelda_ci.report.builders.comparison import gate_sentence
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.builders.phrases import measured_words
 from zelda_ci.report.builders.run import cost, hidden_findings, run_facts, spent, used, wall_seconds
-from zelda_ci.report.model import Cell, Column, Problem, Row, RunFiles, Section, Table, TableRow, Tone
+from zelda_ci.report.model import OUTCOMES, Cell, Column, Problem, Row, RunFiles, Section, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible, written
-from zelda_ci.report.words import OUTCOMES
 
 MAX_NAMED = 3
 REASONS = {
@@ -263,7 +262,7 @@ def _tally(outcomes: Sequence[Outcome], noun: str) -> tuple[Cell, ...]:
     if not outcomes:
         return (Cell(f"no {noun} was run", Tone.BAD),)
     counted = ((outcomes.count(outcome), words) for outcome, words in OUTCOMES.items())
-    cells = [Cell(format_count(count, it.word, it.several), it.tone) for count, it in counted if count]
+    cells = [Cell(format_count(count, it.word, it.several or it.word), it.tone) for count, it in counted if count]
     return (*cells, *[Cell(f"{len(outcomes)} in all", Tone.DIM)] * (len(cells) > 1))
 
 

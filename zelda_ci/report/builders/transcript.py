@@ -5,9 +5,8 @@ from collections.abc import Iterator
 
 from zelda_ci.domain.numbers import duration, format_count
 from zelda_ci.domain.session import Denied, HookRan, Noticed, Retried, SessionTranscript, ToolReturned, Turn, UserSaid
-from zelda_ci.report.model import Cell, Tone
+from zelda_ci.report.model import ENDINGS, Cell, Tone
 from zelda_ci.report.text import clock, in_workspace, sentence, text_lines
-from zelda_ci.report.words import ENDINGS
 
 PATCH_TAB = 8
 PATCH_TONES = {"@": Tone.DIM, "+": Tone.GOOD, "-": Tone.BAD}

@@ -36,9 +36,8 @@ from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.comment.causes import EXPLAINED, boxes, causes, steering_of
 from zelda_ci.report.comment.headline import headline, lead
 from zelda_ci.report.comment.table import moved_table, numbers_table, standing_words
-from zelda_ci.report.model import NO_FILES, Cell, CiView, Details, Line, Row, plain
+from zelda_ci.report.model import NO_FILES, OUTCOMES, Cell, CiView, Details, Line, Row, plain
 from zelda_ci.report.text import sentence, visible
-from zelda_ci.report.words import OUTCOMES
 
 MAX_NOTES = 10
 # Sentences below the first line; the others can be opened.

@@ -48,9 +48,8 @@ from zelda_ci.report.comment.headline import headline, lead
 from zelda_ci.report.comment.table import SHOWN, TONES, means, outcome_cell, standing_words, trial_table
 from zelda_ci.report.comment.view import basis
 from zelda_ci.report.html.conversation import MAX_SHOWN_LENGTH, ShownConversation, Span, patched_files, side_rows, spans
-from zelda_ci.report.model import NO_FILES, Cell, Section, Table, Tone, plain
+from zelda_ci.report.model import NO_FILES, OUTCOMES, Cell, Section, Table, Tone, plain
 from zelda_ci.report.text import sentence, visible, written
-from zelda_ci.report.words import OUTCOMES
 
 WORST_FIRST = (Tone.BAD, Tone.WARN, Tone.NEUTRAL, Tone.DIM, Tone.GOOD)
 MAX_CHOICES = 40
@@ -277,7 +276,8 @@ def _worst(
         bad = [session for session in suite.head if session.outcome > Outcome.PASSED]
         if bad and suite.name not in {cause.suite.suite for cause in told}:
             worst = OUTCOMES[max(session.outcome for session in bad)]
-            counted = f"{len(bad)} of {len(suite.head)} sessions {worst.several}" if len(suite.head) > 1 else worst.word
+            all_of = f"{len(bad)} of {len(suite.head)} sessions {worst.several or worst.word}"
+            counted = all_of if len(suite.head) > 1 else worst.word
             yield Cell(f"{suite.text}: {counted}", Tone.WARN), bad[0].anchor, bad[0].text
         elif suite.head and not bad and (found := hidden_findings(suite.runs)):
             hiding.append((Cell(f"{suite.text}: passes, but {found}", Tone.WARN), suite.anchor, suite.text))
