@@ -28,10 +28,7 @@ _Pair = tuple[ContextItem, ContextItem]
 
 
 def context_report(report: ContextReport, *, limit: int | None = None) -> Details:
-    """The listing, or what has changed of it, under the size of what is always there; `limit` is how large that may be.
-
-    Sizes and limit are in tokens.
-    """
+    """The listing, or what has changed of it, under the size of what is always there; all sizes are in tokens."""
     head, base, pairs = report.head, report.base, _pairs(report)
     lines, same = [], []
     for old, new in pairs:
@@ -244,7 +241,6 @@ def attribution_line(found: Attribution) -> Line:
 
 
 def round_words(found: Attribution) -> str:
-    """What is known after a round."""
     ran = format_count(sum(each.sessions for each in found.rounds), "session")
     return f"{ran}: {', '.join(map(plain, _likely(found)))}"
 
