@@ -199,9 +199,7 @@ class Invocation(Prepared):
         host, hosts = urlsplit(gateway).hostname or "", self.settings.gateway_hosts
         if hosts is not None and host not in hosts:
             origin = self.given.get("gatewayUrl") or self.loaded.layer.origin("gatewayUrl")
-            hint = (
-                "Nothing was run, and the key was sent nowhere. If you trust the host, allow it where the key is set: "
-            )
+            hint = "Nothing was run, and the key was sent nowhere. If you trust the host, allow it where the key is set"
             raise ConfigError(
                 f"{origin}: gatewayUrl is at {host}, a host that your environment does not allow to get "
                 "PORTKEY_API_KEY.",
