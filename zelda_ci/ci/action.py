@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 
 from zelda_ci.app import Invocation
-from zelda_ci.ci import base, baseline, conversation, evaluate, publish, selection, sharding
+from zelda_ci.ci import base, baseline, conversation, evaluate, publish
 from zelda_ci.ci.base import BaseSource
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.event import decide, decide_requested, read_checkout
@@ -20,7 +20,7 @@ from zelda_ci.compare.drift import TRIALS_A_NIGHT
 from zelda_ci.compare.shards import trial_seconds
 from zelda_ci.config import project
 from zelda_ci.config.files import find_root
-from zelda_ci.config.selection import select
+from zelda_ci.config.suites import select
 from zelda_ci.domain.comparison import NotLoaded
 from zelda_ci.domain.outcome import Outcome
 from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
@@ -38,7 +38,7 @@ from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.pipeline.shards import make_plan, order_of
 from zelda_ci.redact import Secret
 from zelda_ci.report import markdown
-from zelda_ci.report.builders.gate import gate_sentence
+from zelda_ci.report.builders.comparison import gate_sentence
 from zelda_ci.report.builders.steering import context_line, too_large
 from zelda_ci.report.ci_report import PullRequestChanges, RuleChange
 from zelda_ci.report.comment.view import context_details
@@ -55,11 +55,7 @@ WHY_LABEL = "zelda:why"
 
 
 def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
-    """Do what the event asks for; returns the exit code.
-
-    Raises:
-        ZeldaError: The step cannot be used as it is, nothing could be run, or results could not be written.
-    """
+    """Do what the event asks for; returns the exit code, or raises `ZeldaError` where nothing could be run."""
     settings = read_action_settings(environ, Path.read_bytes)
     log.mask(settings.credentials.values())
     checkout = anyio.run(read_checkout, settings, environ)
@@ -100,9 +96,6 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
     return _evaluate(case, emit)
 
 
-# --- without a session -----------------------------------------------------------------------------------------------
-
-
 def _skip(case: CiContext, why: str, emit: Emit) -> int:
     is_failure = case.decision.explain_forks and case.settings.untested == "fail"
     case.log.report("error" if is_failure else "notice", why, title="Zelda did not run")
@@ -123,7 +116,7 @@ def _before_any_session(case: CiContext, emit: Emit) -> CiContext:
         try:
             source = BaseSource(case, Path(name))
             case = _with_refused(case, source)
-            return _with_context_size(case, source, emit) if selection.changed_steering(case, source) else case
+            return _with_context_size(case, source, emit) if base.changed_steering(case, source) else case
         except ZeldaError as problem:
             case.log.say(f"What the pull request changes is not known: {problem.message}")
             return case
@@ -181,9 +174,6 @@ def _without_session(case: CiContext, text: str) -> int:
     return 1 if refused else 0
 
 
-# --- with sessions ---------------------------------------------------------------------------------------------------
-
-
 def _evaluate(case: CiContext, emit: Emit) -> int:
     settings, decision, log = case.settings, case.decision, case.log
     if not any(settings.project.iterdir()):
@@ -208,7 +198,7 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         raise decision.refusal
     with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
         source = BaseSource(case, Path(name), loaded)
-        case = replace(case, decision=replace(decision, base=source.commit), pinned=sharding.pinned_plan(case))
+        case = replace(case, decision=replace(decision, base=source.commit), pinned=evaluate.pinned_plan(case))
         settled = source.settle(loaded)
         notes = base.notes(settled, source.commit or "")
         overruled = base.findings(settled, source.redact)
@@ -218,7 +208,7 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         loaded = project.active(settled.project, is_ci=True)
         case = _with_refused(replace(case, root=loaded.root, results_dir=loaded.results_dir), source)
         # What a shard runs, the plan says.
-        chosen = selection.ChosenSuites() if settings.shard else selection.choose_suites(case, loaded, source)
+        chosen = base.ChosenSuites() if settings.shard else base.choose_suites(case, loaded, source)
         if chosen.steering and settings.mode != "plan":
             case = _with_context_size(case, source, emit)
     skipped, names = reasons(chosen.choices, runs=False), tuple(it.suite for it in chosen.choices if it.runs)
@@ -327,14 +317,14 @@ def _share(case: CiContext, invocation: Invocation, evidence: Evidence, emit: Em
         seconds = trial_seconds(trials, replayed=invocation.replayed)
         # One job adds the row of a night to the history.
         most = 1 if evaluate.is_nightly(case) else settings.shards
-        return sharding.publish_plan(case, make_plan(order, suites, commit, seconds, most, at_most=True), evidence)
-    sharding.check_plan(pinned.plan, shard, suites, commit)
+        return evaluate.publish_plan(case, make_plan(order, suites, commit, seconds, most, at_most=True), evidence)
+    evaluate.check_plan(pinned.plan, shard, suites, commit)
     if shard is None:
-        return sharding.merge(case, pinned)
+        return evaluate.merge(case, pinned)
     own = order_of(order, pinned.plan, shard.number)
 
     def run(kept: Sequence[RunResult]) -> BatchResult:
         stored = evidence.replace(earlier=(*evidence.earlier, *kept)).stored
         return _run(case, invocation.ordering(replace(own, stored=stored)), emit)
 
-    return sharding.run_shard(case, shard, pinned.plan, system_name(invocation.settings.environ), run)
+    return evaluate.run_shard(case, shard, pinned.plan, system_name(invocation.settings.environ), run)

@@ -1,4 +1,4 @@
-"""The commit that a pull request is merged into: its files, and the rights and rules that it gives.
+"""The commit that a pull request is merged into: its files, the rights and rules that it gives, and what changes of it.
 
 Commits and files are named by their hashes, and git checks what it fetches: it does not matter who hands them over.
 """
@@ -7,28 +7,34 @@ import base64
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
 import anyio
 
+from zelda_ci.ci.baseline import resolve_baseline
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import gitlink, origin_of
-from zelda_ci.config import project, trust
+from zelda_ci.ci.stored import Evidence
+from zelda_ci.config import project
 from zelda_ci.config.files import is_suite, suite_files, top_of
-from zelda_ci.config.project import LoadedProject
+from zelda_ci.config.project import LoadedProject, SettledProject
 from zelda_ci.config.schema import CONFIG_FILE
-from zelda_ci.config.trust import SettledProject
+from zelda_ci.config.suites import select
 from zelda_ci.domain.comparison import NotLoaded
 from zelda_ci.domain.kinds import PLUGIN_PARTS, may_steer
+from zelda_ci.domain.manifest import SteeringChange
 from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.workspace import SettingFinding
-from zelda_ci.errors import ConfigError, WorkspaceError
-from zelda_ci.process import git_settings
+from zelda_ci.errors import ConfigError, WorkspaceError, ZeldaError
+from zelda_ci.files import untrusted
+from zelda_ci.pipeline.fingerprints import evidence, project_files, read_changes
 from zelda_ci.redact import Redactor
+from zelda_ci.selection.choice import SuiteChoice, choose, run_if_either, steering_changes, trials_may_tell
+from zelda_ci.selection.effects import ChangeSet
 from zelda_ci.survey.folder import refused_settings
-from zelda_ci.workspace.git import FETCH, LINK, SUBMODULE, Git, TreeFile, prepare, tree_files
+from zelda_ci.workspace.git import FETCH, LINK, SUBMODULE, Git, TreeFile, borrowing, prepare, tree_files
 from zelda_ci.workspace.objects import MAX_TOTAL_BYTES, Objects
 from zelda_ci.workspace.source import UNAVAILABLE
 
@@ -54,9 +60,7 @@ class BaseSource:
     def __init__(self, case: CiContext, folder: Path, loaded: LoadedProject | None = None) -> None:
         """Find out which commit it is; `folder` is an empty one, for what is fetched.
 
-        Raises:
-            ConfigError: The commit that names that of a submodule cannot be had.
-            WorkspaceError: There is no git, or it did not end.
+        Raises `ConfigError` if the commit that names that of a submodule cannot be had, `WorkspaceError` without git.
         """
         self.settings, self.environ, self._folder = case.settings, case.environ, folder.resolve()
         self.redact, self._found = Redactor(case.settings.credentials.values()), dict[str, Git]()
@@ -74,7 +78,7 @@ class BaseSource:
             self.git = self.git.within(self.top)
         if loaded:
             # What may have been fetched so far came without them.
-            self._suites = frozenset(trust.places(loaded, self.top).values())
+            self._suites = frozenset(project.places(loaded, self.top).values())
             self._found.clear()
 
     async def at(self, commit: str) -> Git:
@@ -90,13 +94,12 @@ class BaseSource:
         for address in await self._addresses():
             if await self._has(git, commit, (*_fetch(address), "--filter=blob:none")):
                 return self._found.setdefault(commit, git)
-        rule, name = "On a pull request, rights come from the commit that it is merged into", commit[:7]
-        message = f"{rule}, and {name} could not be read."
+        rule, why = "On a pull request, rights come from the commit that it is merged into", f", and {commit[:7]} could"
         hint = "Give actions/checkout `fetch-depth: 2`, or let the step fetch it, with github-token and contents: read."
         if self._submodule:
-            message = f"{rule}. It names {name} of the submodule {self._submodule}, which could not be read."
+            why = f". It names {commit[:7]} of the submodule {self._submodule}, which could"
             hint = "Give actions/checkout `submodules: recursive` and `fetch-depth: 0`, or a github-token for it."
-        raise ConfigError(message, hint=hint, code="BASE_UNREADABLE")
+        raise ConfigError(f"{rule}{why} not be read.", hint=hint, code="BASE_UNREADABLE")
 
     async def _has(self, git: Git, commit: str, fetch: tuple[str, ...] = ()) -> bool:
         """Whether a repository has a commit, and of its files those that are read; first it may fetch them."""
@@ -106,10 +109,8 @@ class BaseSource:
         listing = await git.attempt(*_LIST, commit)
         if listing.exit_code != 0 or listing.truncated:
             return False
-        read = (
-            it.content for it in self._files(listing.stdout) if self._is_laid_out(it) or (fetch and may_steer(it.path))
-        )
-        blobs = "".join(f"{blob}\n" for blob in dict.fromkeys(read)).encode()
+        files = (it for it in self._files(listing.stdout) if self._is_laid_out(it) or (fetch and may_steer(it.path)))
+        blobs = "".join(f"{blob}\n" for blob in dict.fromkeys(it.content for it in files)).encode()
         if fetch and blobs:
             # All at once: git would ask for each by itself.
             await git.attempt(*fetch, "--stdin", "origin", stdin=blobs)
@@ -119,8 +120,8 @@ class BaseSource:
     def _files(self, listing: bytes) -> Iterator[TreeFile]:
         """Files that matter: suites wherever they lie, but below another configuration they are another project's."""
         for it in tree_files(listing):
-            path, name = it.path, PurePosixPath(it.path).name
-            matters = path in self._suites or _is_steering(path) or name == CONFIG_FILE or is_suite(name)
+            name = PurePosixPath(it.path).name
+            matters = it.path in self._suites or _is_steering(it.path) or name == CONFIG_FILE or is_suite(name)
             if matters and it.mode != SUBMODULE:
                 yield it
 
@@ -131,18 +132,16 @@ class BaseSource:
         return _is_steering(file.path) and (file.mode == LINK or file.path.endswith(".json"))
 
     def _networked(self, git: Git) -> Git:
-        """Git that may ask servers, with the token for GitHub's own address and no other.
-
-        As variables: arguments can be seen by everybody.
-        """
+        """Git that may ask servers, with the token for GitHub's own address and no other."""
+        # As variables: arguments can be seen by everybody.
         variables = {"GIT_ALLOW_PROTOCOL": "https:http:file"}
         if token := self.settings.github_token:
             basic = base64.b64encode(f"x-access-token:{token.reveal()}".encode()).decode()
             header = f"http.{self.settings.context.server_url}/.extraheader"
-            variables |= git_settings.variables({header: f"AUTHORIZATION: basic {basic}"})
+            variables |= untrusted.git_variables({header: f"AUTHORIZATION: basic {basic}"})
         variables |= {name: self.environ[name] for name in _PROXIES if name in self.environ}
-        certificates = [self.environ[name] for name in _CERTIFICATES if self.environ.get(name)]
-        variables |= {"GIT_SSL_CAINFO": certificates[0]} if certificates else {}
+        if certificate := next(filter(None, map(self.environ.get, _CERTIFICATES)), None):
+            variables["GIT_SSL_CAINFO"] = certificate
         return replace(git.within(git.cwd, **variables), timeout_seconds=FETCH_SECONDS)
 
     async def _addresses(self) -> list[str]:
@@ -192,7 +191,7 @@ class BaseSource:
             return SettledProject(loaded)
         files = anyio.run(self._lay_out, self.commit)
         folder = files / self.settings.project.resolve().relative_to(self.top)
-        return trust.settle(loaded, self.top, files, folder, self.commit)
+        return project.settle(loaded, self.top, files, folder, self.commit)
 
     def alone(self, root: Path) -> LoadedProject:
         """The checked-out project with nothing but the base's settings; raises `ConfigError` where these are wrong."""
@@ -235,7 +234,75 @@ def _is_steering(path: str) -> bool:
     return may_steer(path) or not {".claude-plugin", *PLUGIN_PARTS}.isdisjoint(path.split("/"))
 
 
-# --- rights and rules, for results and for readers -------------------------------------------------------------------
+@dataclass(frozen=True)
+class ChosenSuites:
+    """Whether the suites of a pull request run, the baseline that was looked at for that, and what of it steers."""
+
+    choices: tuple[SuiteChoice, ...] = ()
+    """Empty where nobody knows what is changed, so that all run."""
+    baseline: Evidence | None = None
+    """Absent where the changes alone decided."""
+    steering: tuple[SteeringChange, ...] = ()
+    others: tuple[str, ...] = ()
+    """Files that it changes and that steer nothing."""
+
+
+def choose_suites(case: CiContext, loaded: LoadedProject, source: BaseSource) -> ChosenSuites:
+    """Which suites run, by what is changed and what stored trials of the base felt; and what of the changes steers."""
+    settings, base = case.settings, source.commit
+    if base is None or source.is_foreign:
+        return ChosenSuites()
+    pull = settings.event.pull_request
+    has_label = pull is not None and settings.run_all_label in {label["name"] for label in pull.labels}
+    if has_label and not settings.run_all:
+        case.log.say(f"All suites run: the pull request has the label {settings.run_all_label}.")
+    suites = select(loaded.suites, settings.suites, ())
+    project, stored = project_files(loaded, loaded.root.resolve().relative_to(source.top).as_posix()), None
+    changes = _changes(case, source, base, project.folder)
+    known = evidence(suites, project.folder, (), source.environ)
+    choices = choose(changes, known, project)
+    if settings.run_all or has_label:
+        choices = tuple(SuiteChoice(it.resolved.name, runs=True, reason="all were asked for") for it in suites)
+    elif trials_may_tell(choices, changes, project):
+        stored = resolve_baseline(case)
+        before, trials = stored.origin.commit, stored.trials_of_base
+        # Of an artifact that names no commit, each trial has to say that it is of the base.
+        if before or all(run.source is not None and run.source.commit == base for run in trials):
+            known = evidence(suites, project.folder, trials, source.environ)
+        choices = choose(changes, known, project)
+        if before and before != base:
+            # What has changed since the last commit with results counts, too: trials tell of that commit. But alone it
+            # would hide what takes back a change that the base has made since.
+            choices = run_if_either(choices, choose(_changes(case, source, before, project.folder), known, project))
+    steering = steering_changes(changes, known, project)
+    paths = {it.path for it in steering}
+    return ChosenSuites(choices, stored, steering, tuple(it.path for it in changes.files if it.path not in paths))
+
+
+def changed_steering(case: CiContext, source: BaseSource) -> tuple[SteeringChange, ...]:
+    """What the pull request changes of the files that steer, whatever suites there are."""
+    if source.commit is None or source.is_foreign:
+        return ()
+    loaded = source.alone(case.root)
+    project = project_files(loaded, loaded.root.resolve().relative_to(source.top).as_posix())
+    return steering_changes(_changes(case, source, source.commit, project.folder), (), project)
+
+
+def _changes(case: CiContext, source: BaseSource, before: str, folder: str) -> ChangeSet:
+    """What differs between the state that results are compared with and the checkout; if unknown, everything runs."""
+
+    async def read() -> ChangeSet:
+        git = await source.at(before)
+        head = (await source.git("rev-parse", "--verify", "HEAD^{commit}")).decode().strip()
+        here = await source.git("rev-parse", "--path-format=absolute", "--git-common-dir")
+        both = borrowing(git, Path(os.fsdecode(here.removesuffix(b"\n"))))
+        return await read_changes(both, before, head, folder)
+
+    try:
+        return anyio.run(read)
+    except ZeldaError as problem:
+        case.log.say(f"What the pull request changes is not known: {problem.message}")
+        return ChangeSet(problem=f"what changed since {before[:7]} is not known")
 
 
 def findings(settled: SettledProject, redact: Redactor) -> dict[str, tuple[SettingFinding, ...]]:

@@ -31,13 +31,11 @@ class CiContext:
     commit: str
     """What was tested, as GitHub knows it."""
     environ: Mapping[str, str]
-    """Of the step."""
     api: Api | None
     """Absent without a token."""
     artifacts: Callable[[float | None], ArtifactService]
     """Takes the seconds that a request has, if few; raises `ArtifactError` where there is no such service."""
     root: Path
-    """Of the project."""
     results_dir: Path
     log: Log
     now: Callable[[], datetime]
@@ -66,15 +64,9 @@ class CiContext:
     @property
     def identity(self) -> JobIdentity:
         """The job that has evaluated; of another workflow's, as its results say."""
-        name, evaluated = self.settings.artifact_name, self.evaluated
-        if evaluated:
-            return JobIdentity(name, evaluated.job, evaluated.folder)
-        return JobIdentity(name, self.settings.context.job or None, self.settings.folder)
-
-    @property
-    def job(self) -> str:
-        """Id of the job that has evaluated; empty where nobody says."""
-        return self.identity.job or ""
+        settings, told = self.settings, self.evaluated
+        job, folder = (told.job, told.folder) if told else (settings.context.job or None, settings.folder)
+        return JobIdentity(settings.artifact_name, job, folder)
 
     @property
     def run_id(self) -> int:
@@ -88,7 +80,6 @@ class CiContext:
 
     @property
     def output(self) -> Path:
-        """Folder of the files that the step leaves."""
         return self.results_dir / "ci"
 
     @property
@@ -170,7 +161,7 @@ class CiResult:
             f"{run}/artifacts/{self.outputs[name]}" if name in self.outputs else None
             for name in ("artifact-id", "transcripts-artifact-id", "report-artifact-id")
         )
-        name = settings.comment_id or (case.job if self.has_siblings else "")
+        name = settings.comment_id or (self.has_siblings and case.identity.job)
         return CiReport(
             batch=self.batch,
             gate=self.gate,

@@ -7,36 +7,30 @@ becomes more than data: names that fit a grammar, and text that is escaped where
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
+from typing import NamedTuple
 from urllib.parse import quote
 
 from pydantic import ValidationError
 
-from zelda_ci.ci.commands import AcceptCriteria, AskHelp, RunAgain, RunCommit, parse_command
 from zelda_ci.ci.context import CiContext, CiResult
+from zelda_ci.ci.event import is_command
 from zelda_ci.ci.settings import ActionSettings, Event
 from zelda_ci.ci.stored import StoredResults, read_members, read_stored
 from zelda_ci.compare.gate import failing_criteria, is_about_criteria
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.comparison import Acceptance
+from zelda_ci.domain.suite import NAME
 from zelda_ci.errors import ArtifactError, ConfigError, GitHubError, StorageError
-from zelda_ci.github.api import ABSENT, Api, tolerating
-from zelda_ci.github.kept_text import (
-    Comment,
-    CommentOrder,
-    ListedComment,
-    Thread,
-    post_once,
-    read_thread,
-    sealed,
-    visible_text,
-)
+from zelda_ci.github.api import ABSENT, Api, Tolerating
+from zelda_ci.github.kept_text import Comment, CommentOrder, Thread, post_once, read_thread, sealed, visible_text
 from zelda_ci.github.repository import EVENTS, PullRequest, WorkflowRun, artifacts_of_run, newest_run, read_run
+from zelda_ci.judge.characters import acts
 from zelda_ci.redact import Redactor
-from zelda_ci.report.builders.gate import gate_sentence
+from zelda_ci.report.builders.comparison import gate_sentence
 from zelda_ci.report.markdown import render_reply
 from zelda_ci.report.text import json_of, sentence
 
@@ -46,10 +40,103 @@ MAX_REFUSALS = 3
 MAX_RUNS, MAX_ARTIFACTS = 3, 10
 # Answers to one comment; what others have posted in our name may be among them.
 MAX_ANSWERS = 10
+# Of a comment, as much as any command needs; the rest is not read.
+MAX_COMMAND_LENGTH = 2_000
+MAX_REASON_LENGTH, MAX_SUITES, MAX_SHOWN_LENGTH = 500, 20, 40
 RECORD, MAX_RECORD_BYTES = "zelda-accepted.json", 1 << 20
 FAILED = frozenset({"failure", "cancelled", "timed_out"})
 # GitHub names the branch of a group after the pull request that it adds to those before it.
 _QUEUED = re.compile(r"refs/heads/gh-readonly-queue/.+/pr-([0-9]{1,9})-[0-9a-f]{40,64}")
+_BLANK_LINE = re.compile(r"\n[ \t]*\n")
+_SUITE = re.compile(NAME)
+_TARGET = re.compile(r"([^#]+)(?:#([1-9][0-9]{0,2}))?")
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_BECAUSE = re.compile(r"(\S+)\s+because\b[\s:,]*(.*)", re.IGNORECASE | re.DOTALL)
+
+
+class RunAgain(NamedTuple):
+    """Run the pull request's workflow again, or only some suites beside it."""
+
+    suites: tuple[str, ...] = ()
+
+
+class RunCommit(NamedTuple):
+    """Run a commit of a pull request whose own workflow may not."""
+
+    commit: str | None
+    """Its full name; absent where none was given, and nothing is run."""
+    suites: tuple[str, ...] = ()
+
+
+class AcceptCriteria(NamedTuple):
+    """Take failing criteria of a suite for what they are."""
+
+    suite: str
+    number: int | None
+    """Of the criterion in the suite, from 1; absent for all that fail now."""
+    reason: str
+
+
+class AskHelp(NamedTuple):
+    problem: str = ""
+    """What was not understood; empty where help is all that was asked for."""
+
+
+Command = RunAgain | RunCommit | AcceptCriteria | AskHelp
+
+
+def parse_command(body: str) -> Command:
+    """The command in the first line of a comment, which neither a quote nor a block of code begins with.
+
+    Whatever does not fit the grammar is answered with help, never guessed.
+    """
+    paragraph = _BLANK_LINE.split(body[: MAX_COMMAND_LENGTH + 1].replace("\r\n", "\n"), 1)[0]
+    if len(paragraph) > MAX_COMMAND_LENGTH:
+        return AskHelp(f"A command has at most {MAX_COMMAND_LENGTH:,} characters.")
+    if sum(map(is_command, body.splitlines())) > 1:
+        return AskHelp("A comment holds one command: write a comment for each.")
+    words = (paragraph.splitlines() or [""])[0].split()
+    match [word.lower() for word in words[1:3]]:
+        case [] | ["help", *_]:
+            return AskHelp()
+        case ["accept", *_]:
+            return _parse_accept(paragraph)
+        case ["rerun", *_]:
+            return _of_suites(words[2:], RunAgain)
+        case ["run", commit] if _COMMIT.fullmatch(commit):
+            return _of_suites(words[3:], partial(RunCommit, commit))
+        case ["run", *_]:
+            return RunCommit(None)
+        case _:
+            return AskHelp(f"There is no command {_shown(words[1])}.")
+
+
+def _of_suites(words: Sequence[str], make: Callable[[tuple[str, ...]], Command]) -> Command:
+    names = tuple(dict.fromkeys(name for word in words for name in word.split(",") if name))
+    if len(names) > MAX_SUITES:
+        return AskHelp(f"A command names at most {MAX_SUITES} suites.")
+    strange = next((name for name in names if not _SUITE.fullmatch(name)), None)
+    return make(names) if strange is None else AskHelp(f"{_shown(strange)} is not the name of a suite.")
+
+
+def _parse_accept(paragraph: str) -> Command:
+    parts = _BECAUSE.fullmatch(" ".join(paragraph.split()[2:]))
+    if parts is None or not parts[2]:
+        return AskHelp("To accept something, name one suite and say why: accept SUITE because REASON.")
+    target, reason = _TARGET.fullmatch(parts[1]), parts[2]
+    if target is None or not _SUITE.fullmatch(target[1]):
+        return AskHelp(f"{_shown(parts[1])} is neither a suite nor a criterion of one, as in greeting#2.")
+    if len(reason) > MAX_REASON_LENGTH:
+        return AskHelp(f"A reason has at most {MAX_REASON_LENGTH} characters.")
+    if not any(char.isalnum() for char in reason):
+        return AskHelp("The reason says nothing.")
+    return AcceptCriteria(target[1], int(target[2]) if target[2] else None, reason)
+
+
+def _shown(word: str) -> str:
+    """A word of a comment within a sentence; the renderer escapes it."""
+    hidden = " (with characters that cannot be seen)" if any(map(acts, word)) else ""
+    return f"“{word if len(word) <= MAX_SHOWN_LENGTH else word[:MAX_SHOWN_LENGTH] + '…'}”{hidden}"
 
 
 class AcceptanceRecord(Record):
@@ -81,7 +168,7 @@ def converse(case: CiContext) -> int:
 def _asked(case: CiContext) -> Comment | None:
     """The comment of an event, if it is still there with the same words, by the same author."""
     sent = case.settings.event.comment
-    with tolerating(ABSENT):
+    with Tolerating(ABSENT):
         now = Comment.of(case.github.get(f"issues/comments/{sent.id if sent else 0}"))
         return sent if sent and (now.author, words_of(now.body)) == (sent.author, words_of(sent.body)) else None
     return None
@@ -149,7 +236,7 @@ def _carried_out(case: CiContext, asked: Comment, thread: Thread) -> Response:
 
 def _rerun(case: CiContext, pull: PullRequest) -> Response:
     workflow = case.settings.workflow
-    with tolerating({"GITHUB_NOT_FOUND"}):
+    with Tolerating({"GITHUB_NOT_FOUND"}):
         run = newest_run(case.github, workflow, pull)
         if run is None:
             return Response(render_reply("no_run", name=workflow))
@@ -284,16 +371,11 @@ def requested(case: CiContext) -> ActionSettings | None:
     raise ConfigError(why, hint=hint, code="EVENT_REFUSED")
 
 
-# --- what was accepted -----------------------------------------------------------------------------------------------
-
-
 def record_name(comment_id: int, attempt: int) -> str:
-    """Name of the artifact with the record of a comment."""
     return f"zelda-accepted.{comment_id}.{attempt}"
 
 
 def reply_key(comment_id: int) -> str:
-    """The key of the reply to a comment."""
     return f"reply-{comment_id}"
 
 
@@ -304,7 +386,7 @@ def words_of(body: str) -> str:
 
 def may_write(api: Api, login: str) -> bool:
     """Whether somebody may write to the repository at this moment."""
-    with tolerating({"GITHUB_NOT_FOUND"}):
+    with Tolerating({"GITHUB_NOT_FOUND"}):
         found = api.get(f"collaborators/{quote(login, safe='')}/permission")
         return isinstance(found, dict) and found.get("permission") in {"admin", "maintain", "write"}
     return False
@@ -323,18 +405,18 @@ def read_acceptances(api: Api, number: int) -> tuple[Acceptance, ...]:
     for asked in thread.of_people:
         is_asked = isinstance(parse_command(asked.body), AcceptCriteria)
         answers = thread.marked(reply_key(asked.id))[:MAX_ANSWERS] if is_asked else []
-        records = (record for answer in answers if (record := _record(api, answer, asked)))
+        records = (record for it in answers if not it.edited_at and (record := _record(api, it, asked)))
         if answers and allowed(asked.author) and (record := next(records, None)):
             found += record.accepted
     return tuple(found)
 
 
-def _record(api: Api, answer: ListedComment, asked: Comment) -> AcceptanceRecord | None:
+def _record(api: Api, answer: Comment, asked: Comment) -> AcceptanceRecord | None:
     """What the run of which an answer tells has stored for the comment that was answered."""
     order = answer.order
-    if order is None or answer.edited_at:
+    if order is None:
         return None
-    with suppress(ArtifactError, ValidationError), tolerating(ABSENT):
+    with suppress(ArtifactError, ValidationError), Tolerating(ABSENT):
         stored = artifacts_of_run(api, order.run_id) if read_run(api, order.run_id).event == "issue_comment" else []
         for artifact in stored:
             if artifact.name == record_name(asked.id, order.run_attempt):

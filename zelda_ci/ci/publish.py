@@ -29,8 +29,7 @@ from zelda_ci.github.repository import of_commit
 from zelda_ci.github.workflow_commands import Log
 from zelda_ci.pipeline.shards import FILES, run_files
 from zelda_ci.report.builders.correctness import run_problem
-from zelda_ci.report.comment.annotations import annotations, closing_line, log_lines
-from zelda_ci.report.comment.view import NO_JUNIT, NO_REPORT, NOT_STORED, ci_view
+from zelda_ci.report.comment.view import NO_JUNIT, NO_REPORT, NOT_STORED, annotations, ci_view, closing_line, log_lines
 from zelda_ci.report.html.writer import PageOptions, write_report
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.markdown import render_comment
@@ -56,9 +55,6 @@ ONE_COMMENT = (
     "matrix, each call of a reusable workflow and each step a `comment-id` of its own."
 )
 SECOND_WORKFLOW = "For forks, a second workflow with mode: comment does it; else give the job `pull-requests: write`."
-
-
-# --- artifacts -------------------------------------------------------------------------------------------------------
 
 
 def clear_files(case: CiContext) -> None:
@@ -203,9 +199,6 @@ def upload(
     return artifact_id
 
 
-# --- summary, outputs, annotations, JUnit XML, log -------------------------------------------------------------------
-
-
 def publish_results(result: CiResult) -> None:
     """Everything that needs nobody far away."""
     case, log, texts = result.case, result.case.log, {}
@@ -215,8 +208,7 @@ def publish_results(result: CiResult) -> None:
         result.note_failure(NO_JUNIT, problem)
     record(result)
     report = result.report
-    for line in (ci_view(report).sentence, *log_lines(report)):
-        log.say(line)
+    log.say("\n".join([ci_view(report).sentence, *log_lines(report)]))
     _show_output(result)
     for name in {run.config.file for run in result.batch.runs}:
         with suppress(OSError, UnicodeDecodeError):
@@ -295,9 +287,6 @@ def problem_text(title: str, why: str) -> str:
     return f"### {title}\n\n{lines}\n"
 
 
-# --- the comment -----------------------------------------------------------------------------------------------------
-
-
 def comment(result: CiResult) -> None:
     """Tell the pull request, if there is one and it wants to hear; the gate does not care whether that succeeds."""
     case, decision = result.case, result.case.decision
@@ -354,7 +343,7 @@ def _publish(case: CiContext, pull: int, body: str, made_at: datetime, *, is_due
 
 def comment_key(case: CiContext) -> str:
     """What tells comments apart: the workflow that evaluated, its job, and what its author says."""
-    parts = (_workflow(case), case.job, case.settings.comment_id)
+    parts = (_workflow(case), case.identity.job or "", case.settings.comment_id)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 

@@ -31,16 +31,10 @@ from zelda_ci.github.repository import Artifact, WorkflowRun, artifacts_of_run
 from zelda_ci.report.builders.phrases import pool_words
 from zelda_ci.storage import codec
 
-PROVENANCE = "zelda-ci.json"
-RESULTS = "zelda-results.json"
-POOL = "zelda-pool.json"
-NIGHTS = "history.json"
-
+PROVENANCE, RESULTS, POOL, NIGHTS = "zelda-ci.json", "zelda-results.json", "zelda-pool.json", "history.json"
 # Of 100 runs each: as many of an event as commits that are looked at.
 PAGES_OF_RUNS = 3
-
-MAX_FILE_BYTES = 64 << 20
-MAX_MEMBERS = 20_000
+MAX_FILE_BYTES, MAX_MEMBERS = 64 << 20, 20_000
 # Suites that a sentence names.
 MAX_NAMED = 20
 
@@ -172,9 +166,7 @@ def read_members(api: Api, artifact: Artifact, names: Collection[str], max_bytes
 def read_stored(api: Api, artifact: Artifact, expected: Claims) -> StoredResults:
     """The results in an artifact that tells of itself what is expected.
 
-    Raises:
-        ArtifactError: It does not, has expired, or holds no such things.
-        StorageError: They cannot be read, or hold no run.
+    Raises `ArtifactError` where it does not, has expired, or holds none, `StorageError` where they cannot be read.
     """
     if artifact.expired:
         raise ArtifactError("The artifact has expired.", code="ARTIFACT_EXPIRED")
@@ -196,12 +188,8 @@ def read_stored(api: Api, artifact: Artifact, expected: Claims) -> StoredResults
     try:
         nights = codec.decode(NightlyHistory, members[NIGHTS], NIGHTS) if NIGHTS in members else nights
     except StorageError as problem:
-        # Results are worth keeping without it.
-        damage = problem.message
+        damage = problem.message  # results are worth keeping without it
     return StoredResults(artifact, provenance, batch, pool, POOL in members, nights, damage)
-
-
-# --- what counts -----------------------------------------------------------------------------------------------------
 
 
 class Evidence(Document):
@@ -307,7 +295,6 @@ class Evidence(Document):
 
 
 def with_pool(origin: BaselineOrigin, pool: PoolSummary, now: datetime) -> BaselineOrigin:
-    """A baseline whose stored trials are of several runs: which, in words."""
     return origin.replace(sentence=f"{origin.sentence}; {pool_words(pool, now)}", pool=pool)
 
 

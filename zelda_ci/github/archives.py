@@ -33,9 +33,8 @@ DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, Runt
 class MemberReader:
     """An archive whose table of contents is checked once; nothing is written anywhere.
 
-    Raises:
-        ArtifactError: `ARTIFACT_INVALID` for no archive, a damaged one, one beyond the limits, or one that readers
-            could understand differently.
+    No archive, a damaged one, one beyond the limits, or one that readers could understand differently raises
+    `ArtifactError` (`ARTIFACT_INVALID`).
     """
 
     def __init__(self, file: IO[bytes], *, max_members: int) -> None:

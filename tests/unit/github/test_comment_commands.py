@@ -3,16 +3,16 @@
 import pytest
 from hypothesis import given, strategies
 
-from zelda_ci.ci.commands import (
+from zelda_ci.ci.conversation import (
     MAX_REASON_LENGTH,
     AcceptCriteria,
     AskHelp,
     Command,
     RunAgain,
     RunCommit,
-    is_command,
     parse_command,
 )
+from zelda_ci.ci.event import is_command
 
 COMMIT = "0123456789abcdef" * 2 + "01234567"
 

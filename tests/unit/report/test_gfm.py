@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 
 from tests.support.github_html import ACTS, page
 from zelda_ci.ci import conversation
-from zelda_ci.ci.commands import parse_command
+from zelda_ci.ci.conversation import parse_command
 from zelda_ci.report.markdown import environment, render_reply
 from zelda_ci.report.text import address, code, escape_markdown, html, sentence
 

@@ -23,14 +23,13 @@ from zelda_ci.domain.comparison import (
     Uncounted,
     Verdict,
 )
-from zelda_ci.domain.details import Citation, CriterionJudgement
+from zelda_ci.domain.details import CriterionJudgement
 from zelda_ci.domain.manifest import SteeringChange
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.report.builders.anchors import cited_fragment, suite_address
-from zelda_ci.report.builders.comparison import changed_files
+from zelda_ci.report.builders.comparison import MAX_CRITERION_LENGTH, changed_files, fallen, finding
 from zelda_ci.report.builders.correctness import correctness_problem, run_problem
-from zelda_ci.report.builders.gate import MAX_CRITERION_LENGTH, THE_BASE, fallen, finding
 from zelda_ci.report.builders.phrases import TOOL, change_words, joined, key, line, listed, name, quoted, tool_words
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, is_firm
 from zelda_ci.report.builders.steering import attribution_line
@@ -40,14 +39,11 @@ from zelda_ci.report.text import sentence, visible
 
 MAX_BOXES = 3
 MAX_REASON_LENGTH = 320
-MAX_PROBLEMS = 3
-MAX_FILES = 4
 EXPLAINED = {SuiteVerdict.WORSE, SuiteVerdict.PERHAPS_WORSE, SuiteVerdict.UNCLEAR, SuiteVerdict.ACCEPTED}
 FALLEN = (Verdict.REGRESSED, Verdict.CHANGED, Verdict.INCONCLUSIVE)
 # What failed commands say better than the numbers that follow from them.
 OF_COMMANDS = {Measure.FUNCTIONAL_CORRECTNESS, Measure.TESTS}
 MAX_SOURCES = 2
-MAX_PATH_LENGTH = 100
 _Delta = TypeVar("_Delta", bound=Delta)
 
 
@@ -94,28 +90,34 @@ def boxes(report: CiReport, found: Sequence[Sequence[Cause]]) -> tuple[tuple[tup
     """The first causes as boxes, one of each suite before a second of any; and how many more there are."""
     ranked = sorted((turn, place) for place, each in enumerate(found) for turn in range(len(each)))
     chosen = sorted(ranked[:MAX_BOXES], key=lambda it: it[1])
-    shown = tuple(_box(report, found[place][turn], with_sources=turn == 0) for turn, place in chosen)
+    shown = []
+    for turn, place in chosen:
+        cause, suite = found[place][turn], found[place][turn].suite
+        lines = [line("{}: {}", name(suite.suite), cause.words), cause.why, cause.note]
+        # What may have done it stands with the first cause of its suite.
+        if turn == 0 and suite.standing in EXPLAINED and not cause.files:
+            searched = [attribution_line(it) for it in report.attributions if it.suite == suite.suite]
+            lines.append(joined([*_tools(suite), *(searched or _steering(report, suite))], " "))
+        *others, last = filter(None, lines)
+        address = suite_address(report, suite.suite)
+        url, words = (address, "Report") if address else (report.links.transcripts, "Transcripts")
+        shown.append((*others, line("{} {}", last, Cell(words, url=url)) if url else last))
     more, among = len(ranked) - len(chosen), len(found) - len({place for _, place in chosen})
     which = f" in {numbers.format_count(among, 'further suite')}" if among else ""
-    return shown, f"and {numbers.format_count(more, 'more cause')}{which}" if more else ""
-
-
-def _box(report: CiReport, cause: Cause, *, with_sources: bool) -> tuple[Line, ...]:
-    """A cause; what may have done it stands with the first of its suite."""
-    suite = cause.suite
-    lines = [line("{}: {}", name(suite.suite), cause.words), cause.why, cause.note]
-    if with_sources and suite.standing in EXPLAINED and not cause.files:
-        found = [attribution_line(it) for it in report.attributions if it.suite == suite.suite]
-        lines.append(joined([*_tools(suite), *(found or _steering(report, suite))], " "))
-    *others, last = filter(None, lines)
-    address = suite_address(report, suite.suite)
-    url, words = (address, "Report") if address else (report.links.transcripts, "Transcripts")
-    return (*others, line("{} {}", last, Cell(words, url=url)) if url else last)
+    return tuple(shown), f"and {numbers.format_count(more, 'more cause')}{which}" if more else ""
 
 
 def _of_suite(report: CiReport, suite: SuiteStanding) -> Iterator[Cause]:
     if suite.standing is SuiteVerdict.NOT_TESTED:
-        yield from _untested(suite)
+        # Each problem once, however many sessions have it.
+        problems: dict[str, Problem] = {}
+        for run in suite.runs:
+            if run_outcome(run) >= Outcome.INCOMPLETE and (problem := run_problem(run, NO_FILES)):
+                problems.setdefault(problem.sentence, problem)
+        for problem in [*problems.values()][:3]:
+            yield Cause(suite, line("{}", problem.sentence), line("{}", problem.advice), is_red=True)
+        if not problems:
+            yield Cause(suite, line("no session of it could be counted."), is_red=True)
         return
     found = [*_criteria(report, suite), *_commands(report, suite)]
     known = {cause.criterion for cause in found} - {""}
@@ -137,10 +139,9 @@ def _criteria(report: CiReport, suite: SuiteStanding) -> Iterator[Cause]:
         yield Cause(suite, line("cannot be compared: {}.", "; ".join(compared.reasons)))
         return
     red = {_criterion_of(reason) for reason in suite.reasons}
-    branch = report.baseline.branch
-    base = Cell(visible(branch, 80), whole=True) if branch else THE_BASE
     for delta in _firmest(delta for delta in compared.criteria if delta.effect == "worse"):
-        words, why = line("{}.", fallen(delta, base)), _judged(report, suite, delta.candidate_judgement)
+        words = line("{}.", fallen(delta, report.baseline.branch))
+        why = _judged(report, suite, delta.candidate_judgement)
         yield Cause(suite, words, why, is_red=delta.criterion in red, criterion=delta.criterion)
 
 
@@ -160,10 +161,24 @@ def _criterion_of(reason: GateReason) -> str | None:
 
 
 def _judged(report: CiReport, suite: SuiteStanding, judgement: CriterionJudgement | None) -> Line:
+    """The judge's reason, and where it can be looked up.
+
+    A file that the session did not touch stands in the tested commit, all else in the report.
+    """
     if judgement is None:
         return ()
+    places, changes = [], [run.changes for run in suite.runs]
+    for cited in judgement.evidence[:MAX_SOURCES]:
+        # A file that a session may have written has another text in the commit, or is not there.
+        touched = not changes or any(it is None or it.truncated or cited.path in it.files for it in changes)
+        if cited.kind == "file" and cited.first_line and not touched:
+            url = _address(report, cited.path, cited.first_line, cited.last_line or cited.first_line)
+        else:
+            fragment = cited_fragment(report, suite.suite, cited) if report.links.report else ""
+            url = f"{report.links.report}{fragment}" if fragment else None
+        places.append(Cell(visible(cited.where, 100), url=url))
     reason = sentence(judgement.reasoning, MAX_REASON_LENGTH)
-    return line("{}{}", reason, _citations(report, suite, judgement.evidence))
+    return line("{} ({})", reason, joined(places, ", ")) if places else line("{}", reason)
 
 
 def _failing(report: CiReport, suite: SuiteStanding, known: set[str]) -> Iterator[Cause]:
@@ -208,7 +223,7 @@ def _commands(report: CiReport, suite: SuiteStanding) -> Iterator[Cause]:
             "It fails on this commit before any session: {}. What breaks it is among {}, which this pull request "
             "changes and which steer nothing.",
             early.rstrip("."),
-            listed([key(file) for file in files], MAX_FILES, "file"),
+            listed([key(file) for file in files], 4, "file"),
         )
     is_red = failed is not None or _gates(suite, *lower)
     yield Cause(suite, line(f"{{}}{often}{before}.", words), why, is_red=is_red, files=files)
@@ -224,8 +239,8 @@ def _measures(suite: SuiteStanding) -> Iterator[Cause]:
     shown = scores or [it for it in worse if it.verdict is Verdict.REGRESSED]
     words = []
     for delta in shown:
-        chance = ", which may be chance" if delta.verdict is not Verdict.REGRESSED else ""
         reasons = f"{MEASURES[delta.measure].label} cannot be compared: {'; '.join(delta.reasons)}"
+        chance = ", which may be chance" * (delta.verdict is not Verdict.REGRESSED)
         words.append(reasons if delta.change is None else f"{change_words(delta)}{chance}")
     if shown:
         yield Cause(suite, line("{}.", "; ".join(words)), is_red=_gates(suite, *shown))
@@ -233,19 +248,6 @@ def _measures(suite: SuiteStanding) -> Iterator[Cause]:
 
 def _gates(suite: SuiteStanding, *deltas: Delta) -> bool:
     return any(isinstance(reason, Regression) and reason.delta in deltas for reason in suite.reasons)
-
-
-def _untested(suite: SuiteStanding) -> Iterator[Cause]:
-    """Each problem once, however many sessions have it."""
-    problems: dict[str, Problem] = {}
-    for run in suite.runs:
-        problem = run_problem(run, NO_FILES)
-        if problem and run_outcome(run) >= Outcome.INCOMPLETE:
-            problems.setdefault(problem.sentence, problem)
-    for problem in list(problems.values())[:MAX_PROBLEMS]:
-        yield Cause(suite, line("{}", problem.sentence), line("{}", problem.advice), is_red=True)
-    if not problems:
-        yield Cause(suite, line("no session of it could be counted."), is_red=True)
 
 
 # --- what may have done it, and where it can be looked up ------------------------------------------------------------
@@ -258,10 +260,7 @@ def _tools(suite: SuiteStanding) -> Iterator[Line]:
     delta = suite.compared.tools
     unused = [it.tool for it in delta.no_longer_used if TOOL.fullmatch(it.tool) or it.tool.startswith("mcp__")]
     missed = [it.tool for it in delta.newly_missed if it.tool not in unused]
-    for words, names in (
-        ("It no longer used {}.", unused),
-        ("It did not use {}, although it should have.", missed),
-    ):
+    for words, names in (("It no longer used {}.", unused), ("It did not use {}, although it should have.", missed)):
         shown = [line(f"{kind} {{}}", Cell(visible(called, 80), bold=True)) for kind, called in map(tool_words, names)]
         if shown:
             yield line(words, listed(shown, MAX_SOURCES, "tool"))
@@ -285,25 +284,6 @@ def steering_of(report: CiReport, suite: SuiteStanding) -> Sequence[SteeringChan
     named = {tool_words(it.tool)[1] for it in (*delta.no_longer_used, *delta.newly_missed)} if delta else set()
     found = [change for change in report.changes.steering if change.concerns(suite.suite)]
     return sorted(found, key=lambda change: not named & {*change.path.removesuffix(".md").split("/")})
-
-
-def _citations(report: CiReport, suite: SuiteStanding, evidence: Sequence[Citation]) -> Line:
-    """Where it can be looked up: a file that the session did not touch in the tested commit, all else in the report."""
-    places = []
-    for cited in evidence[:MAX_SOURCES]:
-        if cited.kind == "file" and cited.first_line and not _touched(suite, cited.path):
-            url = _address(report, cited.path, cited.first_line, cited.last_line or cited.first_line)
-        else:
-            fragment = cited_fragment(report, suite.suite, cited) if report.links.report else ""
-            url = f"{report.links.report}{fragment}" if fragment else None
-        places.append(Cell(visible(cited.where, MAX_PATH_LENGTH), url=url))
-    return line(" ({})", joined(places, ", ")) if places else ()
-
-
-def _touched(suite: SuiteStanding, path: str) -> bool:
-    """Whether a session may have written the file, so that the commit has another text of it, or none."""
-    changes = [run.changes for run in suite.runs]
-    return not changes or any(it is None or it.truncated or path in it.files for it in changes)
 
 
 def _address(report: CiReport, path: str, first: int | None, last: int | None) -> str | None:

@@ -31,10 +31,10 @@ from zelda_ci.report.builders.comparison import (
     notes,
     passes,
     remarks,
+    uncounted_sentences,
     verdict,
 )
 from zelda_ci.report.builders.correctness import FAIL, PASS
-from zelda_ci.report.builders.gate import uncounted_sentences
 from zelda_ci.report.builders.routing import routing_tables
 from zelda_ci.report.builders.run import criterion_verdict, hidden_findings
 from zelda_ci.report.builders.standings import ORDER, SuiteStanding, standings
