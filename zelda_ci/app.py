@@ -14,7 +14,6 @@ import anyio
 from zelda_ci import metrics
 from zelda_ci.config import project
 from zelda_ci.config.environment import HOW
-from zelda_ci.config.project import LoadedProject
 from zelda_ci.domain.attribution import Attribution, CriterionWorth, WorthReport
 from zelda_ci.domain.check import CheckReport, ContextReport
 from zelda_ci.domain.comparison import Verdict
@@ -26,7 +25,6 @@ from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.events import Emit, Warned
 from zelda_ci.execution import claude_code
 from zelda_ci.model_proxy import proxy
-from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.model_proxy.rate_limits import RateLimits, UpstreamPause
 from zelda_ci.model_proxy.upstream import API_URL, OAUTH_BETA, Bedrock, Upstream, Vertex, portkey
 from zelda_ci.overrides import apply
@@ -44,7 +42,7 @@ NO_CHECK = "ZELDA_NO_CHECK"
 T = TypeVar("T")
 
 
-def load(folder: Path, asked_for: Sequence[str] = ()) -> LoadedProject:
+def load(folder: Path, asked_for: Sequence[str] = ()) -> project.LoadedProject:
     """The project of a folder, as it runs on a laptop; where suites are asked for, others may be broken."""
     return project.active(project.load(folder, asked_for))
 
@@ -58,9 +56,8 @@ class Invocation(Prepared):
 
     def with_stored(self) -> Self:
         """With the trials of both sides that are stored here, where there is a base; both must not be the same."""
-        if self.order.against is None:
-            return self
-        return self.ordering(replace(self.order, stored=anyio.run(stored_of_both, self)))
+        order = self.order
+        return self.ordering(replace(order, stored=anyio.run(stored_of_both, self))) if order.against else self
 
     def forecast(self) -> Forecast:
         """What a run may cost, before anything is started."""
@@ -140,7 +137,7 @@ class Invocation(Prepared):
         # Checks are decided without a key.
         is_asked = any(metrics.ask_judge(apply(run.result().config, overrides)) for run in runs)
         upstream = self._of_judge(gateway) if is_asked else None
-        judges = ModelProxy(upstream, Redactor(self.settings.secrets), rate_limits=_pauses(emit))
+        judges = proxy.ModelProxy(upstream, Redactor(self.settings.secrets), rate_limits=_pauses(emit))
         check = check_judges if self._is_checked else None
         return _in_event_loop(partial(evaluation.rejudge, runs, judges, overrides, emit, check=check))
 
@@ -148,7 +145,7 @@ class Invocation(Prepared):
         """Try everything that runs of what was ordered need, without a session; no models where commands are meant."""
         self._warn(emit)
 
-        def proxy_or_problem(upstream: Callable[[], Upstream]) -> ModelProxy | ZeldaError:
+        def proxy_or_problem(upstream: Callable[[], Upstream]) -> proxy.ModelProxy | ZeldaError:
             try:
                 return self._proxy(upstream)
             except ZeldaError as problem:
@@ -161,12 +158,12 @@ class Invocation(Prepared):
         """List what fresh sessions are given, of the tested files and of the base; no model is asked."""
         self._check_isolation(emit)
         api = self._of_sessions() if self.settings.credential() else None
-        return _in_event_loop(partial(context.context_report, self, ModelProxy(api, self.redact), emit))
+        return _in_event_loop(partial(context.context_report, self, proxy.ModelProxy(api, self.redact), emit))
 
-    def _proxy(self, upstream: Callable[[], Upstream], rate_limits: RateLimits | None = None) -> ModelProxy:
+    def _proxy(self, upstream: Callable[[], Upstream], rate_limits: RateLimits | None = None) -> proxy.ModelProxy:
         """The way to the models, or to the folder of a recording."""
         folder = self.order.replay or self.order.record
-        return ModelProxy(None if self.replayed else upstream(), self.redact, folder, rate_limits)
+        return proxy.ModelProxy(None if self.replayed else upstream(), self.redact, folder, rate_limits)
 
     def _of_sessions(self, who: str = "a session") -> Upstream:
         """The way to the models with the credential of the environment; raises `ConfigError` where it is not usable."""

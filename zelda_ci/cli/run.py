@@ -18,10 +18,8 @@ import anyio
 import click
 
 from zelda_ci import app, process
-from zelda_ci.app import Invocation
 from zelda_ci.cli import options, reporters
 from zelda_ci.cli.boundary import echo, explain, typed_path
-from zelda_ci.cli.options import of_order
 from zelda_ci.cli.reporters import HTML, Reporting, RunReport
 from zelda_ci.config.environment import read_environment
 from zelda_ci.config.files import NEW_ONES, find_root, listed, projects
@@ -56,7 +54,7 @@ SECONDS = 1.0
 RECORDING = click.Path(path_type=Path, file_okay=False)
 
 
-def _chosen(folder: Path, order: RunOrder, grep: str | None, *, failed: bool) -> Invocation:
+def _chosen(folder: Path, order: RunOrder, grep: str | None, *, failed: bool) -> app.Invocation:
     """What is to run in the project of a folder: of the ordered suites those that match, or failed when last run."""
     loaded = app.load(folder, order.names)
     suites = select(loaded.suites, order.names, order.tags, loaded.notices)
@@ -69,10 +67,10 @@ def _chosen(folder: Path, order: RunOrder, grep: str | None, *, failed: bool) ->
         bad = {(run.suite, run.batch_id) for run in runs if run.outcome > Outcome.PASSED}
         suites = last_failed(suites, {run.suite: (run.suite, run.batch_id) not in bad for run in reversed(runs)})
     names = [suite.resolved.name for suite in suites]
-    return Invocation(loaded, replace(order, names=names, tags=()), read_environment(os.environ))
+    return app.Invocation(loaded, replace(order, names=names, tags=()), read_environment(os.environ))
 
 
-def _only_changed(invocation: Invocation, ref: str | None) -> Invocation | None:
+def _only_changed(invocation: app.Invocation, ref: str | None) -> app.Invocation | None:
     """The invocation without the suites that the change cannot concern, each of which is named; none if all are."""
     if ref is None:
         return invocation
@@ -179,7 +177,7 @@ def merge(*, folder: Path, project: Path, reporting: Reporting) -> int:
     return report.show(batch, {name: each for part in parts for name, each in part.said.counted.items()})
 
 
-def _run_shard(whole: Invocation, shard: ShardOf, report: RunReport, *, is_empty: bool) -> int:
+def _run_shard(whole: app.Invocation, shard: ShardOf, report: RunReport, *, is_empty: bool) -> int:
     """Run one shard's suites of the whole, if not all are left out, and leave its part.
 
     The exit code says only whether that could be done.
@@ -216,8 +214,10 @@ def _run_shard(whole: Invocation, shard: ShardOf, report: RunReport, *, is_empty
 @click.option("--all", "run_all", is_flag=True, help="All suites, whatever --changed-since says.")
 @click.option("--all-projects", is_flag=True, help="Run every project in the folder and below, one after the other.")
 @options.jobs(help="Sessions in parallel; ZELDA_JOBS is the same.")
-@of_order("--record", type=RECORDING, metavar="DIR", help="Record the model's responses as cassettes in this folder.")
-@of_order(
+@options.of_order(
+    "--record", type=RECORDING, metavar="DIR", help="Record the model's responses as cassettes in this folder."
+)
+@options.of_order(
     "--replay",
     type=RECORDING,
     metavar="DIR",
@@ -249,8 +249,8 @@ def _run_shard(whole: Invocation, shard: ShardOf, report: RunReport, *, is_empty
     is_flag=True,
     help="Only say what would run and what it may cost, from stored trials; needs no key. With --json for programs.",
 )
-@of_order("-x", "--fail-fast", "max_failures", flag_value=1, type=int, help="The same as --max-failures 1.")
-@of_order(
+@options.of_order("-x", "--fail-fast", "max_failures", flag_value=1, type=int, help="The same as --max-failures 1.")
+@options.of_order(
     "--max-failures",
     type=options.whole(1),
     help="Begin nothing more once so many runs did not pass; what is under way finishes, and the rest is named.",
@@ -262,7 +262,7 @@ def _run_shard(whole: Invocation, shard: ShardOf, report: RunReport, *, is_empty
     help="Run again after each save what it can concern, --against the last commit if nothing else is named. Each save "
     "spends money: see --budget-usd.",
 )
-@of_order(
+@options.of_order(
     "--yes", "despite_failing", is_flag=True, help="Also run suites whose build or tests fail before any session."
 )
 @options.no_check
@@ -412,12 +412,12 @@ def why(order: RunOrder, *, run: str, project: Path, criterion: int | None, as_j
     return 2 if found.verdict == "undecided" else 0
 
 
-def _invocation(loaded: LoadedProject, order: RunOrder, head: RunResult) -> Invocation:
+def _invocation(loaded: LoadedProject, order: RunOrder, head: RunResult) -> app.Invocation:
     """The same files as a run had, if they are still there."""
     source = head.source
     commit = source.commit if source and not (source.parent or source.dirty) else None
     order = replace(order, commit=BaseOrder(commit) if commit else None, working_tree=commit is None)
-    invocation = Invocation(loaded, order, read_environment(os.environ))
+    invocation = app.Invocation(loaded, order, read_environment(os.environ))
     now, then = invocation.fingerprints()[head.suite], head.fingerprint
     if then is None or (now.outcome, now.tree) != (then.outcome, then.tree):
         what = "The suite or its settings have" if commit else "The tested files, the suite or its settings have"
