@@ -344,8 +344,7 @@ def pinned(command: RunAgain | RunCommit, pull: PullRequest, repository_id: int)
 def requested(case: CiContext) -> ActionSettings | None:
     """What the comment of the event asks to run, if anything: settings with the pull request, whose head it names.
 
-    It is asked anew in the job that runs, whatever an earlier job has put out: hours may lie between, if somebody has
-    to approve the job. Raises `ConfigError` where it may not be run, or not any more.
+    Hours may lie between, if somebody has to approve this job: `ConfigError` where it may not be run, or not any more.
     """
     settings, event = case.settings, case.settings.event
     command = parse_command(event.comment.body if event.comment else "")

@@ -49,7 +49,6 @@ COMPARISON, REPORT, MAX_HISTORY_BYTES = "comparison.json", "report.html", 16 << 
 # At the end of the name of an artifact with transcripts: who looks for results does not list it.
 TRANSCRIPTS = ".transcripts"
 MAX_OUTPUTS, MAX_SUITE_BYTES = 20, 1_000_000
-
 NO_COMMENT = "The pull request got no comment"
 ONE_COMMENT = (
     "Another job of this run with the same id has written the comment, and it is not overwritten. Give each job of a "
@@ -84,10 +83,7 @@ def store_results(result: CiResult) -> None:
 
 
 def store_pages(result: CiResult) -> None:
-    """Upload what people read: of every run its result, transcript, patch, logs and images; and the HTML report.
-
-    Where the workflow does not want the texts of sessions to be stored, the report alone, without them.
-    """
+    """Upload what people read: of runs their files, where the workflow wants texts of sessions; and the HTML report."""
     case, texts, page = result.case, result.case.settings.include_transcripts, result.case.output / REPORT
     if "artifact-id" not in result.outputs:
         return

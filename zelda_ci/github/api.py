@@ -347,8 +347,7 @@ class Api:
     def download(self, artifact_id: int, *, digest: str | None, max_bytes: int) -> Iterator[IO[bytes]]:
         """The archive of an artifact, whose digest the API tells (`sha256:...`), but on Enterprise Server.
 
-        Raises:
-            ArtifactError: `ARTIFACT_EXPIRED`, `ARTIFACT_TOO_LARGE` or `ARTIFACT_INVALID` (other than its digest).
+        Raises `ArtifactError`: `ARTIFACT_EXPIRED`, `ARTIFACT_TOO_LARGE` or `ARTIFACT_INVALID` (other than its digest).
         """
         with TemporaryFile(prefix="zelda-artifact-") as file:
             try:
