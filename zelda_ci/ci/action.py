@@ -20,7 +20,7 @@ from zelda_ci.compare.drift import TRIALS_A_NIGHT
 from zelda_ci.compare.shards import trial_seconds
 from zelda_ci.config import project
 from zelda_ci.config.files import find_root
-from zelda_ci.config.selection import select
+from zelda_ci.config.suites import select
 from zelda_ci.domain.comparison import NotLoaded
 from zelda_ci.domain.outcome import Outcome
 from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
@@ -38,7 +38,7 @@ from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.pipeline.shards import make_plan, order_of
 from zelda_ci.redact import Secret
 from zelda_ci.report import markdown
-from zelda_ci.report.builders.gate import gate_sentence
+from zelda_ci.report.builders.comparison import gate_sentence
 from zelda_ci.report.builders.steering import context_line, too_large
 from zelda_ci.report.ci_report import PullRequestChanges, RuleChange
 from zelda_ci.report.comment.view import context_details

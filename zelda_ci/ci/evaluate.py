@@ -37,8 +37,7 @@ from zelda_ci.pipeline.batch import ending_signals, handlers_kept
 from zelda_ci.pipeline.comparing import compare_arms, compare_sides
 from zelda_ci.pipeline.shards import MAX_ARCHIVE_BYTES, MAX_MEMBER_BYTES, describe, read_part
 from zelda_ci.report.builders import history as words
-from zelda_ci.report.comment.annotations import closing_line
-from zelda_ci.report.comment.view import FOREIGN, ci_view
+from zelda_ci.report.comment.view import FOREIGN, ci_view, closing_line
 from zelda_ci.report.markdown import render_comment, render_drifts
 from zelda_ci.report.text import escape_markdown, json_of
 from zelda_ci.storage import codec

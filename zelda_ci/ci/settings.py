@@ -17,8 +17,8 @@ from pydantic_core import PydanticCustomError
 from zelda_ci.config.document import problem_of
 from zelda_ci.config.environment import EnvironmentSettings, find_credential, key_problem, read_environment
 from zelda_ci.config.files import lies_in, listed
-from zelda_ci.config.messages import shown
 from zelda_ci.config.schema import CONFIG_FILE, kinds
+from zelda_ci.config.source import shown
 from zelda_ci.domain.base import Record, checked
 from zelda_ci.domain.run import MAX_SHARDS, ShardOf, shard_of
 from zelda_ci.errors import ConfigError
