@@ -86,10 +86,7 @@ Command = RunAgain | RunCommit | AcceptCriteria | AskHelp
 
 
 def parse_command(body: str) -> Command:
-    """The command in the first line of a comment, which neither a quote nor a block of code begins with.
-
-    Whatever does not fit the grammar is answered with help, never guessed.
-    """
+    """The command that a comment begins with; what does not fit the grammar is answered with help, never guessed."""
     paragraph = _BLANK_LINE.split(body[: MAX_COMMAND_LENGTH + 1].replace("\r\n", "\n"), 1)[0]
     if len(paragraph) > MAX_COMMAND_LENGTH:
         return AskHelp(f"A command has at most {MAX_COMMAND_LENGTH:,} characters.")

@@ -37,7 +37,6 @@ PAGES_OF_RUNS = 3
 MAX_FILE_BYTES, MAX_MEMBERS = 64 << 20, 20_000
 # Suites that a sentence names.
 MAX_NAMED = 20
-
 # What an artifact tells of itself, which its author can choose, and what is said where it is not as expected.
 # A repository may be renamed: its id tells.
 CLAIMS = {

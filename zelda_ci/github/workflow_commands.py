@@ -52,10 +52,7 @@ def neutralise(line: str) -> str:
 
 
 class Log(io.TextIOBase):
-    """The log of a step: whatever is printed stays text, in whole lines, and commands are made here and nowhere else.
-
-    `environ` says where the files are in which the step speaks to the runner, and whether a runner listens.
-    """
+    """The log of a step: what is printed stays text, in whole lines, and commands are made here and nowhere else."""
 
     def __init__(self, stream: TextIO, environ: Mapping[str, str]) -> None:
         self._stream, self._masking = stream, environ.get("GITHUB_ACTIONS") == "true"
@@ -87,7 +84,7 @@ class Log(io.TextIOBase):
         self.flush()
 
     def mask(self, secrets: Iterable[Secret]) -> None:
-        """Have the runner hide values; short ones would wreck the log. Where none listens, asking would only print them."""
+        """Have the runner hide values; short ones would wreck the log. Where none listens, asking only prints them."""
         for secret in secrets if self._masking else ():
             value = secret.reveal()
             if len(value.strip()) >= MIN_SECRET_LENGTH:
