@@ -333,10 +333,6 @@ class Survey:
         found += [("testCommand", kind.test, kind.manifest) for kind in tested]
         return [CommandLine(key, command, seen_from(self.folder, file)) for key, command, file in found if command]
 
-    @property
-    def programs(self) -> tuple[str, ...]:
-        return self.kinds[0].programs if self.kinds else ()
-
     def sentences(self) -> Iterator[str]:
         """What was found, for people."""
         found = []
