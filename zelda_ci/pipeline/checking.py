@@ -484,20 +484,16 @@ ANSWER_SECONDS = 10
 LAST_LINES = 4
 NAME = r"\W?(?P<name>[\w./+@-]+)\W?"
 # How shells, `make` and Python say that a program is missing, where another ends with a code of its own.
-MISSING = tuple(
-    re.compile(pattern)
-    for pattern in (
-        rf"^(?:\S+: )?(?:line )?(?:\d+: )?{NAME}: (?:command )?not found$",
-        rf"command not found: {NAME}$",
-        rf"^(?:make(?:\[\d+\])?|env): {NAME}: No such file or directory$",
-        # What make says of a bare name where PATH leads into a folder that is closed to the run.
-        r"^make(?:\[\d+\])?: (?P<name>[\w.+@-]+): Permission denied$",
-        rf"^\S*python\S*: No module named {NAME}$",
-    )
+MISSING = (
+    re.compile(rf"^(?:\S+: )?(?:line )?(?:\d+: )?{NAME}: (?:command )?not found$"),
+    re.compile(rf"command not found: {NAME}$"),
+    re.compile(rf"^(?:make(?:\[\d+\])?|env): {NAME}: No such file or directory$"),
+    # What make says of a bare name where PATH leads into a folder that is closed to the run.
+    re.compile(r"^make(?:\[\d+\])?: (?P<name>[\w.+@-]+): Permission denied$"),
+    re.compile(rf"^\S*python\S*: No module named {NAME}$"),
 )
 # Nothing but words, of which the first may be a program: no path, assignment, variable, quote or operator.
 PLAIN = re.compile(r"\s*\w[\w.+-]*([ \t]+[\w./:,=@%+-]+)*\s*")
-
 # What sets a program up in a workflow; the others are on GitHub's runners already, or have no action that is known.
 ACTIONS: Mapping[str, str] = {
     **dict.fromkeys(("node", "npm", "npx", "corepack", "yarn", "pnpm"), "actions/setup-node"),

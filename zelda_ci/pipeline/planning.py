@@ -41,7 +41,6 @@ class PlannedRun:
     label: str
     side: Side = Side.HEAD
     look: int | None = None
-    """Of an adaptive plan."""
     variant: Variant | None = None
     """What is changed of the tested files for this run alone."""
 
@@ -72,7 +71,6 @@ class Budget:
     known: Mapping[str, records.TrialPrice] = field(default_factory=dict)
     spent_usd: float = 0.0
     skipped: Counter[str] = field(default_factory=Counter)
-    """By suite, trials that were not started."""
     closed: str | None = None
     """Why nothing is started any more, whatever is left."""
     _under_way: Counter[str] = field(default_factory=Counter)

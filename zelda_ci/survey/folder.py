@@ -308,17 +308,14 @@ COUNTED = (
 
 @dataclass(frozen=True)
 class Survey:
-    """What was found; paths without a place are from the top."""
+    """What was found; paths are from the top of the repository, or of the folder itself, as the project's is."""
 
     root: Path
     top: Path
-    """Of the repository; the folder itself where there is none."""
     folder: str
-    """The project's, from the top."""
     above: Path | None
     """The nearest folder above that is a project of Zelda's already."""
     files: tuple[str, ...]
-    """Tracked or new."""
     kinds: tuple[ProjectKind, ...]
     items: tuple[ManifestItem, ...]
     refused: tuple[RefusedSetting, ...]
