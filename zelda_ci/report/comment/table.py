@@ -17,9 +17,8 @@ from zelda_ci.report.builders.phrases import measured_words
 from zelda_ci.report.builders.run import hidden_findings
 from zelda_ci.report.builders.standings import CALM, SuiteStanding, SuiteVerdict, of, untested_words
 from zelda_ci.report.ci_report import CiReport
-from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
+from zelda_ci.report.model import OUTCOMES, Cell, Column, Table, TableRow, Tone
 from zelda_ci.report.text import visible, written
-from zelda_ci.report.words import OUTCOMES
 
 V = SuiteVerdict
 TONES = dict.fromkeys((V.WORSE, V.NOT_TESTED, V.PERHAPS_WORSE, V.FAILS, V.NEW_FAILS), Tone.BAD)
