@@ -46,8 +46,8 @@ from zelda_ci.sandbox.confine import STRICT
 from zelda_ci.sandbox.readable_paths import is_within_reach, unreachable
 from zelda_ci.storage import codec
 from zelda_ci.survey.folder import refused_settings
-from zelda_ci.workspace import environment
 from zelda_ci.workspace.clean_checkout import CheckedOut
+from zelda_ci.workspace.folder import program_folders, search_path
 from zelda_ci.workspace.source import UNAVAILABLE
 
 NOTHING_SPENT = "Nothing was run and nothing spent."
@@ -168,9 +168,9 @@ class Checker:
             message, names = levels.remark(level, isolation.offered), tuple(suite.resolved.name for suite in suites)
             self._add("isolation", "warning" if message else "passed", f"level {level}", message, suites=names)
             reaches = [partial(is_within_reach, base=prepared.workspaces.location)] if level == "uid" else []
-            path = environment.search_path(prepared.environ.get("PATH", ""), root, *reaches)
+            path = search_path(prepared.environ.get("PATH", ""), root, *reaches)
             for (_, command, _), (suite, check) in planned_commands(suites, self._redact).items():
-                inside = os.pathsep.join([*map(str, environment.program_folders(suite.execution, root)), path])
+                inside = os.pathsep.join([*map(str, program_folders(suite.execution, root)), path])
                 # What runs before a command might install its program; and a trial shows by itself what is not there.
                 is_certain = not self._fresh and command == next(iter(commands_of(suite).values()))
                 if is_certain and (program := absent_program(command, suite, inside)):

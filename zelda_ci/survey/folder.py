@@ -27,7 +27,7 @@ from zelda_ci.domain.manifest import ManifestItem, RefusedSetting, ToolsManifest
 from zelda_ci.execution.doctor import refusals
 from zelda_ci.execution.manifest.folders import IS_MOD, SWITCHED_OFF
 from zelda_ci.execution.manifest.scan import scan
-from zelda_ci.execution.manifest.settings import table
+from zelda_ci.execution.manifest.tree import table
 from zelda_ci.files import untrusted
 from zelda_ci.files.globs import upwards
 from zelda_ci.files.secret_files import find_secrets
