@@ -40,7 +40,7 @@ US_ONLY = 1.1
 
 @dataclass(frozen=True)
 class Price:
-    """US dollars per million tokens; all times `fast` in fast mode, and times `long` for a prompt above `long_above`."""
+    """US dollars per million tokens; all times `fast` in fast mode, and `long` for a prompt above `long_above`."""
 
     input: float
     output: float

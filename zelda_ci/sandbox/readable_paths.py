@@ -189,7 +189,7 @@ def refusal(path: Path, private: PrivateFolders) -> str | None:
 def readable(
     environment: Mapping[str, str], private: PrivateFolders, ours: Iterable[Path], extra: Iterable[str] = ()
 ) -> list[Path]:
-    """Everything that exists and a run may read, as written: also files of `ours` that it needs, the suite's `extra`."""
+    """Everything that exists and a run may read, as written: also `ours` that it needs, and what the suite asks for."""
     etc = Path("/etc")
     found = [
         *(part for name in SYSTEM for part in without(Path(name), private)),
