@@ -1,7 +1,7 @@
 """Settings that are given above the suites: on the command line, as inputs of a workflow, in the environment.
 
-A key whose `KeySources` say so can be given there. The options of the commands are made from them, `read` reads inputs
-and variables by them, and `apply` is the only way in which they change a suite.
+The `KeySources` of a key say where it can be given: options, inputs and variables are made from them, and `apply` alone
+changes a suite by what was given.
 """
 
 import re
@@ -13,11 +13,10 @@ from typing import Any, get_origin
 from pydantic.fields import FieldInfo
 
 from zelda_ci.config.document import problem_of
-from zelda_ci.config.messages import Rejected, printable
 from zelda_ci.config.schema import ConfigKey, ProjectConfig, UserKeys, group_of, keys, kinds
-from zelda_ci.config.source import plain_value
+from zelda_ci.config.source import Rejected, plain_value, printable
 from zelda_ci.config.source import read as read_yaml
-from zelda_ci.config.suite_file import with_value
+from zelda_ci.config.suites import with_value
 from zelda_ci.domain.base import KeySources, SourceKind
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import why_withheld
@@ -75,9 +74,8 @@ class Overrides:
                 found.append(printable(f"{given} cannot be used: {problem}{alone}."))
             elif name == ENVIRONMENT:
                 values = given.value if isinstance(given.value, dict) else dict.fromkeys(given.value)
-                for each, value in values.items():
-                    if why := why_withheld(each, has_value=value is not None):
-                        found.append(f"{given} cannot be used: {each} {why}.")
+                refused = {each: why_withheld(each, has_value=it is not None) for each, it in values.items()}
+                found += [f"{given} cannot be used: {each} {why}." for each, why in refused.items() if why]
         return found
 
 
