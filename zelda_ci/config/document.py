@@ -48,22 +48,12 @@ KEPT_ELSEWHERE = (
 
 # pydantic's kinds of errors in our words; what is in braces is the error's context.
 _WANTED = {
-    "int_type": "a whole number",
-    "float_type": "a number",
-    "finite_number": "a number",
-    "bool_type": "true or false",
-    "string_type": "text",
-    "tuple_type": "a list",
-    "model_type": "a group of keys",
-    "dict_type": "a group of keys",
-    "literal_error": "{expected}",
-    "greater_than": "above {gt:g}",
-    "greater_than_equal": "at least {ge:g}",
-    "less_than_equal": "at most {le:g}",
-    "too_short": "a list of at least {min_length}",
-    "too_long": "a list of at most {max_length}",
-    "string_pattern_mismatch": "{pattern}",
-}
+    "int_type": "a whole number", "float_type": "a number", "finite_number": "a number", "bool_type": "true or false",
+    "string_type": "text", "tuple_type": "a list", "model_type": "a group of keys", "dict_type": "a group of keys",
+    "literal_error": "{expected}", "greater_than": "above {gt:g}", "greater_than_equal": "at least {ge:g}",
+    "less_than_equal": "at most {le:g}", "too_short": "a list of at least {min_length}",
+    "too_long": "a list of at most {max_length}", "string_pattern_mismatch": "{pattern}",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

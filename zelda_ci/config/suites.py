@@ -26,9 +26,7 @@ MAX_COMBINATIONS = 50
 MAX_NAME = 60
 # What a session needs that ends with its first call: keys and groups, where the file does not say otherwise.
 ROUTING: Mapping[str, Any] = {
-    "setupCommand": NO_COMMAND,
-    "buildCommand": NO_COMMAND,
-    "testCommand": NO_COMMAND,
+    **dict.fromkeys(("setupCommand", "buildCommand", "testCommand"), NO_COMMAND),
     "execution": {"maxTurns": 2},
     "metrics": {"efficiency": False, "functionalCorrectness": False},
 }
@@ -73,12 +71,8 @@ def resolve(suite: SuiteFile, project: Layer[Any]) -> LoadedSuite:
 
 
 def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    both = {
-        key: _merged(below[key], value)
-        for key, value in above.items()
-        if isinstance(value, dict) and isinstance(below.get(key), dict)
-    }
-    return {**below, **above, **both}
+    groups = (key for key, value in above.items() if isinstance(value, dict) and isinstance(below.get(key), dict))
+    return {**below, **above, **{key: _merged(below[key], above[key]) for key in groups}}
 
 
 R = TypeVar("R", bound=Record)
@@ -291,12 +285,9 @@ def containing(suites: Sequence[LoadedSuite], pattern: str) -> tuple[LoadedSuite
     except re2.error as problem:
         message, hint = f"--grep {shown(pattern)} is no regular expression: {problem}.", "Put a backslash before signs"
         raise ConfigError(message, hint=f"{hint} that are meant as they are.", code="USAGE") from None
-    chosen = tuple(
-        suite
-        for suite in suites
-        for it in (suite.resolved,)
-        if any(map(expression.search, (it.name, it.description or "", *it.tags, it.prompt, *it.criteria)))
-    )
+    pairs = ((suite, suite.resolved) for suite in suites)
+    texts = ((suite, (it.name, it.description or "", *it.tags, it.prompt, *it.criteria)) for suite, it in pairs)
+    chosen = tuple(suite for suite, searched in texts if any(map(expression.search, searched)))
     if not chosen:
         message = f"No suite contains {shown(pattern)}: names, descriptions, tags, prompts and criteria were searched."
         raise ConfigError(message, code="NO_SUITE_SELECTED")
