@@ -218,8 +218,7 @@ def choices(annotation: Any) -> list[Any]:
 def group_of(annotation: Any) -> type[BaseModel] | None:
     """The model of a group of keys that a value, or an item of a list, may be."""
     every = [inner for kind in kinds(annotation) for inner in (kind, *get_args(kind))]
-    models = (kind for kind in every if isinstance(kind, type) and issubclass(kind, BaseModel))
-    return next(models, None)
+    return next((kind for kind in every if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
 
 
 def unknown(name: str, level: tuple[str, ...], model: type[BaseModel]) -> str:

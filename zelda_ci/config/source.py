@@ -40,8 +40,7 @@ class ConfigProblem:
     message: str
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
-        return f"{place}: {self.message}"
+        return f"{self.file}{f':{self.line}:{self.column}' if self.line else ''}: {self.message}"
 
 
 _redactor = cache(Redactor)

@@ -66,8 +66,7 @@ def resolve(suite: SuiteFile, project: Layer[Any]) -> LoadedSuite:
             settled[key] = value
     names = [key.dotted for key in keys(ResolvedSuite) if key.group is None and key.name != "file"]
     given = {name: next(filter(None, (layer.origin(name) for layer in layers)), DEFAULT) for name in names}
-    provenance = {**given, **origins}
-    return LoadedSuite(ResolvedSuite.model_validate(settled), provenance, own.config.skip, own.config.only)
+    return LoadedSuite(ResolvedSuite.model_validate(settled), {**given, **origins}, own.config.skip, own.config.only)
 
 
 def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
@@ -335,5 +334,4 @@ def _unknown_suite(name: str, suites: Sequence[LoadedSuite]) -> str:
     if _GLOB.search(name):
         return f'No suite matches "{printable(shown(name))}".'
     near = nearest(name, [suite.resolved.name for suite in suites] + [suite.resolved.file for suite in suites])
-    guess = f" (did you mean {near}?)" if near else ""
-    return f'No suite is called "{printable(shown(name))}"{guess}.'
+    return f'No suite is called "{printable(shown(name))}"{f" (did you mean {near}?)" if near else ""}.'

@@ -32,8 +32,7 @@ class CommandResult(Record):
 
     def in_brief(self, redact: Redactor) -> "CommandResult":
         """The result with the last lines of its output only, as it is stored."""
-        lines = self.output[-4_000:].splitlines()[-LAST_LINES:]
-        return self.replace(output=redact("\n".join(lines)))
+        return self.replace(output=redact("\n".join(self.output[-4_000:].splitlines()[-LAST_LINES:])))
 
 
 class RunnerCounts(Record):

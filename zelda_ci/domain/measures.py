@@ -1,6 +1,4 @@
-"""The registry of metrics: everything that is known of a metric stands in its row.
-
-The switch in the configuration, the limits of the gate, the evaluator, and what is compared, listed and shown follow.
+"""The registry of metrics: switch, limits, evaluator, and what is compared, listed and shown follow from their rows.
 
 A row has one or several measures: the numbers that runs are compared by. The first carries the metric's own key.
 """
