@@ -36,16 +36,13 @@ MAX_FILE_BYTES = 1_000_000
 # Another way to write an empty list.
 NO_COMMAND = "none"
 Model = TypeVar("Model", bound=Config)
-
 # What YAML itself does not allow in a file; nobody types these.
 _UNPRINTABLE = re.compile("[^\t\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 _BASE64_RUN = re.compile(r"[A-Za-z0-9+/=]{32}")
-
 KEPT_ELSEWHERE = (
     "which does not belong in a file: keep it in an environment variable (Zelda itself reads ANTHROPIC_API_KEY, and "
     "PORTKEY_API_KEY for the gateway)"
 )
-
 # pydantic's kinds of errors in our words; what is in braces is the error's context.
 _WANTED = {
     "int_type": "a whole number", "float_type": "a number", "finite_number": "a number", "bool_type": "true or false",

@@ -117,7 +117,6 @@ class SuiteConfig(suite.SharedSettings, SuiteKeys):
 
 
 Config = suite.SharedSettings  # either of the two
-
 FILES: dict[str, type[Config]] = {"zelda.config.schema.json": ProjectConfig, "zelda.suite.schema.json": SuiteConfig}
 REPOSITORY = "zelda-ci/zelda-ci"
 

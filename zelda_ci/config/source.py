@@ -110,7 +110,6 @@ MAX_DEPTH = 32
 TOP = Position(1, 1)
 # Lists of sentences. One such as `Password: at least 8 characters` is a key and its value to YAML.
 SENTENCES = ("acceptanceCriteria", "mustPass", "answerCriteria")
-
 # Eighteen digits fit into 64 bits.
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})")
 _FLOAT = re.compile(r"[-+]?([0-9]{1,18}\.[0-9]{0,18}|\.[0-9]{1,18})")
@@ -119,7 +118,6 @@ _SOME_READERS = re.compile(r"[yn]|[-+]?(0o[0-7_]+|([0-9][0-9_]*(\.[0-9_]*)?|\.[0
 _UNFIT = re.compile("[\x00\ud800-\udfff]")
 _TOO_DEEP = f"this is nested more than {MAX_DEPTH} levels deep"
 _TOO_MANY = f"the file holds more than {MAX_VALUES} values, repeated ones included"
-
 Steps = tuple[str | int, ...]
 
 
@@ -253,7 +251,6 @@ def _position(mark: Any) -> Position:
 _UNCLOSED = "is opened here and never closed"
 _NO_ESCAPE = "inside double quotes a backslash begins an escape sequence, and this is none: "
 _INDENTATION = "the indentation does not fit the lines above"
-
 # What the parser says, whether the construct's beginning is the place to show, and what it means.
 _MEANINGS = (
     (r"another document", False, "a second document begins here: a file holds one"),

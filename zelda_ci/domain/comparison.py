@@ -295,10 +295,8 @@ class ContextTooLarge(Record):
 
 # What no session is needed for.
 Refusal = NotLoaded | ContextTooLarge
-
 # What the trials of the head fail in by themselves.
 Evaluation = EndedAtLimit | BelowMinimum | CriterionFailed | CommandsFailed
-
 # One finding; `report.builders.gate` puts it into words.
 GateReason = Regression | NotJudged | NotRun | Refusal | Evaluation
 

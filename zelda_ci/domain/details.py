@@ -12,7 +12,6 @@ from zelda_ci.redact import EMPTY, Redactor, SafeText
 
 # A report file; a machine-readable stream in the output; the closing summary that a runner prints.
 Source = Literal["report", "stream", "summary"]
-
 # What was counted: `go test` without `-v` tells packages only.
 Unit = Literal["tests", "packages"]
 LAST_LINES = 20

@@ -54,7 +54,6 @@ class Kind:
 
 SKILL_FILE = "SKILL.md"
 MEMORY_FILES, MEMORY_FALLBACKS, MEMORY_LOCAL = ("CLAUDE.md",), ("AGENTS.md",), ("CLAUDE.local.md",)
-
 KINDS: Mapping[ItemKind, Kind] = {
     ItemKind.SKILL: Kind(
         "skill", (SKILL_FILE,), "called", "callers",
@@ -78,13 +77,10 @@ KINDS: Mapping[ItemKind, Kind] = {
     ItemKind.PLUGIN: Kind("plugin", ("plugin.json", "marketplace.json"), "in force", listed=("plugins",)),
     ItemKind.MOD: Kind("mod", ("hooks.json",), "in force"),
 }  # fmt: skip
-
 # What a session uses by calling it, and what it follows or breaks; the rest works without a call.
 CALLED, FOLLOWED = (frozenset(kind for kind, row in KINDS.items() if row.used == use) for use in ("called", "followed"))
-
 # The tools with which the model turns to a skill, command or sub-agent; `Task` is what `Agent` was called before.
 TURNS_TO = frozenset({"Skill", "Agent", "Task"})
-
 CLAUDE = ".claude"
 PLUGIN_MANIFEST = ".claude-plugin/plugin.json"
 # What of a plugin Claude Code reads: files and folders at its top.

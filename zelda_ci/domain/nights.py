@@ -13,7 +13,6 @@ from zelda_ci.domain.trials import MAX_TRIALS
 # More than any history of ours has: whoever writes more means to keep the reader busy.
 MAX_ROWS = 1000
 LARGEST_NUMBER = 2**63 - 1
-
 Count = Annotated[int, Field(ge=0, le=MAX_TRIALS)]
 
 

@@ -23,7 +23,6 @@ from zelda_ci.redact import SafeText
 STEERING, SUITE_FILES, EVALUATORS, REPLAYED = "steeringFiles", "suiteFiles", "evaluators", "replayed"
 NAMED_FILES = "namedFiles"
 PLATFORM = ("cli", "agentSdk", "models", "system", "isolationLevel")
-
 # How a file steers: by its own name or place, or as one of the project's own that a file which steers imports or runs.
 Steers = Literal["itself", "drawn"]
 
@@ -277,7 +276,6 @@ def batch_of(runs: Sequence[RunResult]) -> BatchResult:
 
 # More than any repository has jobs to spare: GitHub starts 256 of a matrix at most.
 MAX_SHARDS = 256
-
 ShardNumber = Annotated[int, Field(ge=1, le=MAX_SHARDS)]
 
 
