@@ -160,7 +160,8 @@ def parse_document(text: str, file: str, model: type[Model]) -> Layer[Model]:
         message = f"the file holds {what}; it must hold keys, each followed by a colon and its value"
         raise Rejected(*leaked, *source.problems, config_problem(file, source.at[()], message))
     config, problems = check(model, source)
-    return Layer(file, config, source, source.key_places(), (*leaked, *source.problems, *problems))
+    places = {".".join(map(str, path)): it for path, it in source.keys.items() if source.value(path) is not None}
+    return Layer(file, config, source, places, (*leaked, *source.problems, *problems))
 
 
 def is_sound(text: str, model: type[Model]) -> bool:

@@ -163,9 +163,6 @@ class Source:
             value = value[step]
         return value
 
-    def key_places(self) -> dict[str, Position]:
-        return {".".join(map(str, path)): place for path, place in self.keys.items() if self.value(path) is not None}
-
     def add(self, node: Any, path: Steps) -> Any:
         """Note where a node and all in it stand, and return its value; raise where it is larger or deeper than any."""
         place = self.at[path] = _position(node.start_mark)

@@ -116,8 +116,9 @@ def _routing_problems(suite: Layer[SuiteConfig], name: str) -> Iterator[ConfigPr
     if suite.config.kind == "routing":
         for key in ("prompt", "promptFile", "acceptanceCriteria", "mustPass", "answerCriteria"):
             if key in suite.places:
-                advice = "put each prompt and what it is for in prompts"
-                yield suite.problem(key, f"does not go with kind: routing: {advice}")
+                yield suite.problem(
+                    key, "does not go with kind: routing: put each prompt and what it is for in prompts"
+                )
         if not suite.source.values.get("prompts"):
             place = suite.places.get("prompts") or suite.places["kind"]
             yield config_problem(suite.file, place, "a routing suite needs prompts: a list of prompt and expect")
@@ -193,8 +194,9 @@ def load_suite(path: Path, root: Path, tracked: Tracked) -> SuiteFile:
         problems += exc.problems
     name = suite.config.name or path.stem.removeprefix("test-")
     if not file.isprintable():
-        message = "the file's name holds characters that cannot be printed: rename it"
-        problems.append(config_problem(file, None, message))
+        problems.append(
+            config_problem(file, None, "the file's name holds characters that cannot be printed: rename it")
+        )
     if "name" not in suite.places and not re.fullmatch(NAME, name):
         message = f"the suite's name, taken from the file's, must be {PATTERNS[NAME]}: set name, or rename the file"
         problems.append(config_problem(file, None, message))
@@ -212,12 +214,11 @@ def _prompt(suite: Layer[SuiteConfig], path: Path, root: Path, tracked: Tracked)
             message = f"prompt (line {places['prompt'].line}) and promptFile are both given: keep one"
             raise Rejected(config_problem(file, places["promptFile"], message))
         return suite.config.prompt or "", Origin(file, places["prompt"].line)
-    if "prompts" in places or suite.config.kind == "routing":
-        return "", Origin(file)
-    if "promptFile" not in places:
+    is_routing = "prompts" in places or suite.config.kind == "routing"
+    if not (is_routing or "promptFile" in places):
         raise Rejected(config_problem(file, TOP, f"the suite has no prompt: {_NEEDS}"))
-    if not given:
-        return "", Origin(file)  # which is told already
+    if is_routing or not given:
+        return "", Origin(file)  # what is wrong is told already
     target = Path(os.path.normpath(path.parent / given))
     if not (given.isprintable() and target.is_relative_to(root) and lies_in(target.parent, root)):
         raise Rejected(suite.problem("promptFile", "must be a file inside the project"))

@@ -208,12 +208,6 @@ class BatchResult(Document):
         return sum(run.whole_cost_usd for run in (*self.runs, *self.base_runs))
 
     @property
-    def is_planned_by_looks(self) -> bool:
-        """True where trials were added as they were needed, until each suite was decided."""
-        # Where the number of trials is fixed, only suites are listed for which the money did not suffice.
-        return self.base is not None and any(self.base.commit or not suite.unpaid for suite in self.arms)
-
-    @property
     def unpaid(self) -> tuple[SuiteArms, ...]:
         return tuple(suite for suite in self.arms if suite.unpaid)
 
