@@ -39,7 +39,7 @@ PARTS = {
     3: "compare/gate config/project redact",
     1: """compare/* ci/base named_secrets metrics/citable metrics/evidence
           metrics/panel metrics/requirement_fulfillment
-          metrics/tool_claims judge/conversation judge/lookups judge/rendering judge/transcript""",
+          metrics/tool_claims judge/conversation judge/lookups judge/rendering""",
 }
 # That concern them, and execute them in their own process.
 UNITS = "cli compare config domain execution files github judge metrics pipeline redact report storage"

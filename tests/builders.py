@@ -32,7 +32,7 @@ from zelda_ci.domain.session import (
 )
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.redact import Redactor, SafeText
-from zelda_ci.storage.fold import transcript_of
+from zelda_ci.storage.codec import transcript_of
 
 safe = Redactor()
 MODEL = safe("claude-sonnet-5-5")

@@ -32,12 +32,11 @@ from zelda_ci.model_proxy.upstream import API_URL, OAUTH_BETA, Bedrock, Upstream
 from zelda_ci.overrides import apply
 from zelda_ci.pipeline import attribution, context, evaluation, planning
 from zelda_ci.pipeline.batch import Batch
-from zelda_ci.pipeline.checking import Checker
+from zelda_ci.pipeline.checking import Checker, check_judges
 from zelda_ci.pipeline.comparing import compare_arms
 from zelda_ci.pipeline.fingerprints import expected_fingerprints, stored_of_both
 from zelda_ci.pipeline.invocation import ACCEPTANCE, SETUP, Prepared, RunOrder
 from zelda_ci.pipeline.linting import idle
-from zelda_ci.pipeline.tools import Tools
 from zelda_ci.redact import Redactor
 from zelda_ci.storage import references
 
@@ -106,8 +105,8 @@ class Invocation(Prepared):
         anyio.run(attribution.check_parts, self, names)
         for part in dict.fromkeys(names):
             without, inert = (attribution.order_without(self.order, part, is_inert=it) for it in (False, True))
-            if missing := attribution.trials_missing(self.ordering(without).with_stored()):
-                run(attribution.order_whole(self.order, missing))
+            if whole := attribution.order_whole(self.order, self.ordering(without).with_stored()):
+                run(whole)
             gone = compare_arms(*run(without)).comparison
             # Where nothing is missed, nothing need say why.
             control = compare_arms(*run(inert)).comparison if gone.verdict is Verdict.REGRESSED else None
@@ -121,7 +120,7 @@ class Invocation(Prepared):
         """
         self._warn(emit)
         live, rate_limits = not self.replayed, _pauses(emit)
-        tools = Tools(
+        tools = evaluation.Tools(
             prepared=self,
             workspaces=self.workspaces,
             proxy=self._proxy(self._of_sessions, rate_limits),
@@ -143,7 +142,8 @@ class Invocation(Prepared):
         """By suite, how its judge decides its criteria on a session that does nothing."""
         contexts = [context for context in map(idle, self.suites) if metrics.ask_judge(context.suite)]
         judges = self._proxy(self._of_judges)
-        return _in_event_loop(partial(evaluation.judge_idle, contexts, self.workspaces, judges, emit))
+        judging = partial(evaluation.judge_idle, contexts, self.workspaces, judges, emit, check=check_judges)
+        return _in_event_loop(judging)
 
     def rejudge(self, names: Sequence[str], emit: Emit) -> BatchResult:
         """Judge stored runs again, one by one, the judge tried first if that is ordered."""
@@ -155,7 +155,8 @@ class Invocation(Prepared):
         is_asked = any(metrics.ask_judge(apply(run.result().config, overrides)) for run in runs)
         upstream = of_judge(gateway, self.settings, self._origin_of_gateway) if is_asked else None
         judges = ModelProxy(upstream, Redactor(self.settings.secrets), rate_limits=_pauses(emit))
-        return _in_event_loop(partial(evaluation.rejudge, runs, judges, overrides, emit, check=self._is_checked))
+        check = check_judges if self._is_checked else None
+        return _in_event_loop(partial(evaluation.rejudge, runs, judges, overrides, emit, check=check))
 
     def check(self, emit: Emit, *, only_commands: bool = False) -> CheckReport:
         """Try everything that runs of what was ordered need, without a session; no models where commands are meant."""

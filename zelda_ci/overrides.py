@@ -1,7 +1,7 @@
 """Settings that are given above the suites: on the command line, as inputs of a workflow, in the environment.
 
-A key whose `KeySources` say so can be given there. The options of the commands are made from them, `read` reads inputs
-and variables by them, and `apply` is the only way in which they change a suite.
+The `KeySources` of a key say where it can be given: options, inputs and variables are made from them, and `apply` alone
+changes a suite by what was given.
 """
 
 import re
@@ -74,9 +74,8 @@ class Overrides:
                 found.append(printable(f"{given} cannot be used: {problem}{alone}."))
             elif name == ENVIRONMENT:
                 values = given.value if isinstance(given.value, dict) else dict.fromkeys(given.value)
-                for each, value in values.items():
-                    if why := why_withheld(each, has_value=value is not None):
-                        found.append(f"{given} cannot be used: {each} {why}.")
+                refused = {each: why_withheld(each, has_value=it is not None) for each, it in values.items()}
+                found += [f"{given} cannot be used: {each} {why}." for each, why in refused.items() if why]
         return found
 
 

@@ -25,8 +25,7 @@ from zelda_ci.report.builders.history import history_table
 from zelda_ci.report.builders.transcript import patch_lines, transcript_lines
 from zelda_ci.report.markdown import render
 from zelda_ci.report.model import ComparisonView
-from zelda_ci.report.terminal.page import print_lines
-from zelda_ci.report.terminal.pages import print_comparison, print_table
+from zelda_ci.report.terminal.pages import print_comparison, print_lines, print_table
 
 EXPECTED = Path(__file__).parent / "expected_history"
 

@@ -21,8 +21,7 @@ from zelda_ci.report.builders.comparison import changed_row, comparison_view
 from zelda_ci.report.builders.summary import by_name
 from zelda_ci.report.comment.view import ci_view
 from zelda_ci.report.model import Detail
-from zelda_ci.report.terminal.page import Page
-from zelda_ci.report.terminal.pages import print_closing, print_suite, print_verdict
+from zelda_ci.report.terminal.pages import Page, print_closing, print_suite, print_verdict
 
 EXPECTED = Path(__file__).parent / "expected"
 

@@ -87,9 +87,8 @@ def served(top: Path) -> Iterator[str]:
 def source(project: Project, url: str, token: str | None, base: str) -> BaseSource:
     secret = Secret(token) if token else None
     context = SimpleNamespace(workspace=project.path, server_url=url, repository="octo/shop")
-    settings = SimpleNamespace(
-        project=project.path, context=context, github_token=secret, secrets=[secret] if secret else []
-    )
+    passed = {"GITHUB_TOKEN": secret} if secret else {}
+    settings = SimpleNamespace(project=project.path, context=context, github_token=secret, credentials=passed)
     given, environ = {"decision": SimpleNamespace(base=base)}, {"PATH": os.environ["PATH"]}
     case: Any = SimpleNamespace(settings=settings, checkout=SimpleNamespace(nested=None), environ=environ, **given)
     return BaseSource(case, Path(tempfile.mkdtemp(dir=project.path.parent)))

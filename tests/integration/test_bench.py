@@ -11,7 +11,7 @@ from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import StorageError
 from zelda_ci.events import Event, Phase, PhaseStarted
 from zelda_ci.metrics.base import CommandRequest, Ran
-from zelda_ci.pipeline.tools import WorkspaceCommandRunner
+from zelda_ci.pipeline.evaluation import WorkspaceCommandRunner
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.workspaces import Workspaces
 

@@ -50,7 +50,7 @@ def case_of(github: GitHubServer | None = None, *, when: str = "watch", event: s
     settings = SimpleNamespace(nightly=when, context=context, compare=True, baseline=None, comment_id="", event=Event())
     return SimpleNamespace(
         settings=settings,
-        job="zelda",
+        identity=SimpleNamespace(job="zelda"),
         decision=SimpleNamespace(is_of_base=True, activity="run"),
         github=api_of(github) if github else None,
         log=Log(),

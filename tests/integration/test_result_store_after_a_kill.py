@@ -17,7 +17,7 @@ from tests.builders import START, records, result, safe, session
 from zelda_ci.domain.run import Failure, RunResult
 from zelda_ci.domain.session import Noticed, SessionStatus, SessionTranscript
 from zelda_ci.storage import codec
-from zelda_ci.storage.fold import transcript_of
+from zelda_ci.storage.codec import transcript_of
 from zelda_ci.storage.result_store import ResultStore, RunFolder
 
 REPOSITORY = Path(__file__).parents[2]

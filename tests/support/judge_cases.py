@@ -45,7 +45,7 @@ from zelda_ci.domain.session import (
 )
 from zelda_ci.domain.workspace import Changes
 from zelda_ci.redact import Redactor, SafeText
-from zelda_ci.storage.fold import transcript_of
+from zelda_ci.storage.codec import transcript_of
 from zelda_ci.workspace.changes import PATCH, copy_sections, read_counts
 
 FOLDER = Path(__file__).parents[1] / "data" / "judge_cases"

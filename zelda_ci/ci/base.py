@@ -28,8 +28,8 @@ from zelda_ci.domain.manifest import SteeringChange
 from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.workspace import SettingFinding
 from zelda_ci.errors import ConfigError, WorkspaceError, ZeldaError
+from zelda_ci.files import untrusted
 from zelda_ci.pipeline.fingerprints import evidence, project_files, read_changes
-from zelda_ci.process import git_settings
 from zelda_ci.redact import Redactor
 from zelda_ci.selection.choice import SuiteChoice, choose, run_if_either, steering_changes, trials_may_tell
 from zelda_ci.selection.effects import ChangeSet
@@ -138,7 +138,7 @@ class BaseSource:
         if token := self.settings.github_token:
             basic = base64.b64encode(f"x-access-token:{token.reveal()}".encode()).decode()
             header = f"http.{self.settings.context.server_url}/.extraheader"
-            variables |= git_settings.variables({header: f"AUTHORIZATION: basic {basic}"})
+            variables |= untrusted.git_variables({header: f"AUTHORIZATION: basic {basic}"})
         variables |= {name: self.environ[name] for name in _PROXIES if name in self.environ}
         if certificate := next(filter(None, map(self.environ.get, _CERTIFICATES)), None):
             variables["GIT_SSL_CAINFO"] = certificate
@@ -234,9 +234,6 @@ def _is_steering(path: str) -> bool:
     return may_steer(path) or not {".claude-plugin", *PLUGIN_PARTS}.isdisjoint(path.split("/"))
 
 
-# --- what the pull request changes -----------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class ChosenSuites:
     """Whether the suites of a pull request run, the baseline that was looked at for that, and what of it steers."""
@@ -306,9 +303,6 @@ def _changes(case: CiContext, source: BaseSource, before: str, folder: str) -> C
     except ZeldaError as problem:
         case.log.say(f"What the pull request changes is not known: {problem.message}")
         return ChangeSet(problem=f"what changed since {before[:7]} is not known")
-
-
-# --- rights and rules, for results and for readers -------------------------------------------------------------------
 
 
 def findings(settled: SettledProject, redact: Redactor) -> dict[str, tuple[SettingFinding, ...]]:

@@ -25,12 +25,12 @@ from zelda_ci.domain.base import Record
 from zelda_ci.domain.comparison import Acceptance
 from zelda_ci.domain.suite import NAME
 from zelda_ci.errors import ArtifactError, ConfigError, GitHubError, StorageError
-from zelda_ci.github.api import ABSENT, Api, tolerating
+from zelda_ci.github.api import ABSENT, Api, Tolerating
 from zelda_ci.github.kept_text import Comment, CommentOrder, Thread, post_once, read_thread, sealed, visible_text
 from zelda_ci.github.repository import EVENTS, PullRequest, WorkflowRun, artifacts_of_run, newest_run, read_run
 from zelda_ci.judge.characters import acts
 from zelda_ci.redact import Redactor
-from zelda_ci.report.builders.gate import gate_sentence
+from zelda_ci.report.builders.comparison import gate_sentence
 from zelda_ci.report.markdown import render_reply
 from zelda_ci.report.text import json_of, sentence
 
@@ -168,7 +168,7 @@ def converse(case: CiContext) -> int:
 def _asked(case: CiContext) -> Comment | None:
     """The comment of an event, if it is still there with the same words, by the same author."""
     sent = case.settings.event.comment
-    with tolerating(ABSENT):
+    with Tolerating(ABSENT):
         now = Comment.of(case.github.get(f"issues/comments/{sent.id if sent else 0}"))
         return sent if sent and (now.author, words_of(now.body)) == (sent.author, words_of(sent.body)) else None
     return None
@@ -236,7 +236,7 @@ def _carried_out(case: CiContext, asked: Comment, thread: Thread) -> Response:
 
 def _rerun(case: CiContext, pull: PullRequest) -> Response:
     workflow = case.settings.workflow
-    with tolerating({"GITHUB_NOT_FOUND"}):
+    with Tolerating({"GITHUB_NOT_FOUND"}):
         run = newest_run(case.github, workflow, pull)
         if run is None:
             return Response(render_reply("no_run", name=workflow))
@@ -386,7 +386,7 @@ def words_of(body: str) -> str:
 
 def may_write(api: Api, login: str) -> bool:
     """Whether somebody may write to the repository at this moment."""
-    with tolerating({"GITHUB_NOT_FOUND"}):
+    with Tolerating({"GITHUB_NOT_FOUND"}):
         found = api.get(f"collaborators/{quote(login, safe='')}/permission")
         return isinstance(found, dict) and found.get("permission") in {"admin", "maintain", "write"}
     return False
@@ -416,7 +416,7 @@ def _record(api: Api, answer: Comment, asked: Comment) -> AcceptanceRecord | Non
     order = answer.order
     if order is None:
         return None
-    with suppress(ArtifactError, ValidationError), tolerating(ABSENT):
+    with suppress(ArtifactError, ValidationError), Tolerating(ABSENT):
         stored = artifacts_of_run(api, order.run_id) if read_run(api, order.run_id).event == "issue_comment" else []
         for artifact in stored:
             if artifact.name == record_name(asked.id, order.run_attempt):

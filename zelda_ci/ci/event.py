@@ -21,7 +21,7 @@ OF_A_BRANCH = {"push": "Push to", "schedule": "Scheduled run on", "workflow_disp
 
 # Phones and pages put other spaces than ours after a word.
 _COMMAND = re.compile(r"/zelda(?=\s|\Z)", re.IGNORECASE)
-_refused = partial(ConfigError, code="EVENT_REFUSED")
+_refused, _other_commit = (partial(ConfigError, code=code) for code in ("EVENT_REFUSED", "OTHER_COMMIT"))
 
 
 @dataclass(frozen=True)
@@ -214,11 +214,8 @@ def decide_requested(settings: ActionSettings, checkout: Checkout) -> Decision:
     pull, found = settings.event.pull_request, checkout.project or checkout.head
     assert pull  # noqa: S101 - what was asked for is one
     if found != pull.head.sha:
-        raise ConfigError(
-            f"{_named(found)} is checked out, but the comment asks for {pull.head.sha[:7]}.",
-            hint="Check out the output run-commit of the job that answers: examples/zelda-commands.yml shows how.",
-            code="OTHER_COMMIT",
-        )
+        hint = "Check out the output run-commit of the job that answers: examples/zelda-commands.yml shows how."
+        raise _other_commit(f"{_named(found)} is checked out, but the comment asks for {pull.head.sha[:7]}.", hint=hint)
     what = f"Pull request {pull.number} at {pull.head.sha[:7]}, asked for in a comment"
     return _run(settings, checkout, _run_of(pull, what, settings, checkout))
 
@@ -281,21 +278,20 @@ def _need_asked_commit(settings: ActionSettings, checkout: Checkout) -> None:
     """What is tested must be what the event asks for: else a green check says nothing of it."""
     if (named := checkout.named) and checkout.nested_head != named:
         at = checkout.nested_head[:7] if checkout.nested_head else "no commit"
-        raise ConfigError(
+        raise _other_commit(
             f"The submodule {checkout.nested} is at {at}, but the commit that is checked out names {named[:7]}.",
             hint="In the step with actions/checkout, write `submodules: recursive` under `with:`, and let no later "
             "step move the submodule.",
-            code="OTHER_COMMIT",
         )
     context, event, pull = settings.context, settings.event, settings.event.pull_request
     found = checkout.project or checkout.head
     # A tag may be an object of its own, which a push names beside its commit.
-    asked = {event.after, event.pushed_commit}
+    asked = {event.after, event.pushed_commit, pull.head.sha if pull else ""}
     if context.event_name != "pull_request_target":
         # There it is the base branch.
         asked.add(context.sha)
     is_merge = pull and found == checkout.head and checkout.base_of(pull.head.sha)
-    if found is None or is_merge or found in asked | ({pull.head.sha} if pull else set()):
+    if found is None or is_merge or found in asked:
         return
     wanted, line, nothing = f"{context.event_name} asks for {context.sha[:7]}", "ref: ${{ github.sha }}", ""
     if pull:
@@ -303,11 +299,8 @@ def _need_asked_commit(settings: ActionSettings, checkout: Checkout) -> None:
         line = "ref: refs/pull/${{ github.event.pull_request.number }}/merge"
         if found == pull.base.sha:
             nothing = " That is the base branch: nothing of the pull request would be tested."
-    raise ConfigError(
-        f"{_named(found)} is checked out, but {wanted}.{nothing}",
-        hint=f"In the step that checks out the project (actions/checkout), write under `with:` the line `{line}`.",
-        code="OTHER_COMMIT",
-    )
+    hint = f"In the step that checks out the project (actions/checkout), write under `with:` the line `{line}`."
+    raise _other_commit(f"{_named(found)} is checked out, but {wanted}.{nothing}", hint=hint)
 
 
 def _base(settings: ActionSettings, checkout: Checkout) -> str | None:

@@ -6,6 +6,7 @@
 import os
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, LiteralString
 
@@ -269,8 +270,7 @@ def read_action_settings(environ: Mapping[str, str], read_file: Callable[[Path],
     ]
 
     def reject(name: str, why: str, text: str = "") -> None:
-        quoted = f" is {shown(text)!a}, which" if text else ""
-        problems.append(f"The input {name}{quoted} cannot be used: {why}.")
+        problems.append(f"The input {name}{f' is {shown(text)!a}, which' if text else ''} cannot be used: {why}.")
 
     folder = context.workspace / texts["working-directory"]
     values: dict[str, Any] = {}
@@ -333,19 +333,16 @@ def _run_of_workflow(environ: Mapping[str, str], read_file: Callable[[Path], byt
     except (OSError, ValidationError) as error:
         places = error.errors() if isinstance(error, ValidationError) else ()
         why = ", ".join(".".join(map(str, each["loc"])) or each["msg"] for each in places) or str(error)
-        raise ConfigError(
-            f"GITHUB_EVENT_PATH, or another variable of the runner, cannot be used: {why}.",
-            hint="GITHUB_EVENT_PATH must be the event's payload.",
-            code="INPUT_INVALID",
-        ) from None
+        message = f"GITHUB_EVENT_PATH, or another variable of the runner, cannot be used: {why}."
+        hint = "GITHUB_EVENT_PATH must be the event's payload."
+        raise ConfigError(message, hint=hint, code="INPUT_INVALID") from None
 
 
 def _has_credential(environ: Mapping[str, str], key: Secret | None) -> bool:
     """Whether a key was given, or a variable: in a pull request from a fork, the secrets behind these are empty."""
-    try:
+    with suppress(ConfigError):
         return find_credential(environ, {"ANTHROPIC_API_KEY": key} if key else {}) is not None
-    except ConfigError:
-        return False
+    return False
 
 
 def environment(environ: Mapping[str, str], settings: ActionSettings) -> EnvironmentSettings:

@@ -25,7 +25,7 @@ from zelda_ci.pipeline.comparing import newest_results
 from zelda_ci.pipeline.fingerprints import MAX_TRIALS
 from zelda_ci.pipeline.invocation import RunOrder, settled
 from zelda_ci.pipeline.linting import Linter
-from zelda_ci.report.builders.gate import gate_sentence
+from zelda_ci.report.builders.comparison import gate_sentence
 from zelda_ci.report.builders.steering import context_report, too_large
 from zelda_ci.report.terminal.pages import print_checks, print_details
 from zelda_ci.report.text import inert, sentence

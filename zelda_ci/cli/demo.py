@@ -13,6 +13,7 @@ import anyio
 import click
 
 from zelda_ci import app, process
+from zelda_ci.cli import options
 from zelda_ci.cli.boundary import echo
 from zelda_ci.cli.reporters import HTML, Reporting, RunReport
 from zelda_ci.config.environment import read_environment
@@ -25,15 +26,10 @@ from zelda_ci.report.model import Detail
 from zelda_ci.workspace.source import BaseOrder
 
 HERE = Path(__file__).parent
-PROJECT = HERE / "demo_project"
-CASSETTES = HERE / "demo_cassettes"
-
+PROJECT, CASSETTES = HERE / "demo_project", HERE / "demo_cassettes"
 # What somebody might do to the project, and what sessions do then.
-RULE = ".claude/rules/money.md"
-CHANGED_SUITE = "discount-code"
-CHANGE_CASSETTES = HERE / "demo_change_cassettes"
-
-INTRODUCTION = """\
+RULE, CHANGED_SUITE, CHANGE_CASSETTES = ".claude/rules/money.md", "discount-code", HERE / "demo_change_cassettes"
+INTRODUCTION = """
 Two suites run on a small project, each in a real Claude Code session in a private copy of it. The model's words come
 from a recording, so no key is needed and nothing leaves this machine; all else is real: CLI, git, files, commands.
 """
@@ -43,7 +39,6 @@ they are and on the last commit, side by side, until that is proven or refuted.
 """
 # The fewest trials that can prove it: the demo shall be over in a minute.
 TRIALS = TrialPlan(first=2, looks=(5,))
-JOBS = 4
 
 
 @click.command()
@@ -65,7 +60,7 @@ def demo() -> int:
         for side, cassettes in (("", CHANGE_CASSETTES), ("base-", CASSETTES)):
             for end in (".json", "@judge.json"):
                 shutil.copy(cassettes / f"{CHANGED_SUITE}{end}", recordings / f"{CHANGED_SUITE}@{side}{trial}{end}")
-    order = RunOrder(jobs=JOBS, replay=recordings, unsafe=True, is_own_content=True)
+    order = RunOrder(jobs=options.JOBS, replay=recordings, unsafe=True, is_own_content=True)
     code, _ = _run(project, order, Reporting(Detail.FULL))
     _say(CHANGE)
     (project / RULE).unlink()
@@ -98,10 +93,12 @@ def _run(project: Path, order: RunOrder, reporting: Reporting) -> tuple[int, Bat
 
 async def _commit(project: Path) -> None:
     """Make it a repository with one commit, whatever the user's git is configured to do."""
-    environment = {"PATH": os.environ.get("PATH", os.defpath), "GIT_CONFIG_GLOBAL": os.devnull}
-    for role in ("AUTHOR", "COMMITTER"):
-        signature = {"NAME": "Zelda", "EMAIL": "zelda@example.com", "DATE": "2026-01-01T00:00:00Z"}
-        environment |= {f"GIT_{role}_{key}": value for key, value in signature.items()}
-    environment["GIT_CONFIG_NOSYSTEM"] = "1"
+    signature = {"NAME": "Zelda", "EMAIL": "zelda@example.com", "DATE": "2026-01-01T00:00:00Z"}
+    environment = {f"GIT_{role}_{key}": it for role in ("AUTHOR", "COMMITTER") for key, it in signature.items()}
+    environment |= {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+    }
     for words in (["init", "--quiet", "--initial-branch=main"], ["add", "--all"], ["commit", "--quiet", "-m", "Open"]):
         await process.capture(["git", *words], cwd=project, environment=environment)

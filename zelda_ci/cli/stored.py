@@ -39,8 +39,7 @@ from zelda_ci.report.builders.transcript import patch_lines, transcript_lines
 from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.html.writer import PageOptions, write_report
 from zelda_ci.report.model import Detail
-from zelda_ci.report.terminal.page import print_lines
-from zelda_ci.report.terminal.pages import print_comparison, print_run
+from zelda_ci.report.terminal.pages import print_comparison, print_lines, print_run
 from zelda_ci.selection.felt import coverage as covered
 from zelda_ci.storage import codec
 from zelda_ci.storage.references import LATEST, SideReference, find_runs, read_results, read_side

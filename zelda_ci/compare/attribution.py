@@ -45,8 +45,7 @@ Trial = tuple[float, float]
 """Share of the change that a session felt, and its outcome."""
 
 
-@dataclass(frozen=True)
-class Fit:
+class Fit(NamedTuple):
     evidence: float
     """Logarithm of the likelihood of all outcomes."""
     good: Callable[[float], float]

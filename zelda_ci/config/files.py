@@ -21,7 +21,6 @@ from zelda_ci.domain.kinds import may_steer
 from zelda_ci.domain.workspace import Listing, Withheld
 from zelda_ci.files import untrusted
 from zelda_ci.files.globs import upwards
-from zelda_ci.process import git_settings
 
 DEFAULTS = ProjectKeys()
 ENDINGS = (".yaml", ".yml")
@@ -143,7 +142,7 @@ def top_of(folder: Path) -> Path | None:
 def listed(folder: Path, *options: str) -> list[str] | None:
     """What `git ls-files` says of a folder; absent where git cannot tell."""
     git = shutil.which("git")
-    words = [str(git), "--no-optional-locks", *git_settings.OPTIONS, "-C", str(folder), "ls-files", "-z", *options]
+    words = [str(git), "--no-optional-locks", *untrusted.GIT_OPTIONS, "-C", str(folder), "ls-files", "-z", *options]
     try:
         found = process.answer(words, timeout_seconds=60.0) if git else None
     except OSError:

@@ -297,7 +297,8 @@ class ContextTooLarge(Record):
 Refusal = NotLoaded | ContextTooLarge
 # What the trials of the head fail in by themselves.
 Evaluation = EndedAtLimit | BelowMinimum | CriterionFailed | CommandsFailed
-# One finding; `report.builders.gate` puts it into words.
+
+# One finding; `report.builders.comparison` puts it into words.
 GateReason = Regression | NotJudged | NotRun | Refusal | Evaluation
 
 

@@ -23,11 +23,9 @@ from zelda_ci import __version__
 from zelda_ci.errors import ArtifactError, GitHubError
 from zelda_ci.redact import Redactor, SafeText, Secret
 
-MAX_ATTEMPTS, MAX_HOPS = 5, 3
+MAX_ATTEMPTS, MAX_HOPS, MAX_DETAIL_LENGTH = 5, 3, 300
 # GitHub asks for a minute at least where it names no time.
 SECONDARY_PAUSE = 60.0
-CHUNK = 1 << 16
-MAX_DETAIL_LENGTH = 300
 # Answers of a server that may be well again in a moment, whether or not it carried the request out.
 PASSING = frozenset({408, 500, 502, 503, 504})
 MOVED = frozenset({301, 302, 307, 308})
@@ -35,14 +33,16 @@ MOVED = frozenset({301, 302, 307, 308})
 ABSENT = frozenset({"GITHUB_NOT_FOUND", "GITHUB_GONE"})
 
 
-@contextmanager
-def tolerating(codes: Collection[str]) -> Iterator[None]:
-    """Go on behind the block where GitHub refuses with one of these codes."""
-    try:
-        yield
-    except GitHubError as error:
-        if error.code not in codes:
-            raise
+@dataclass(frozen=True)
+class Tolerating:
+    """Goes on behind the block where GitHub refuses with one of these codes, or statuses."""
+
+    codes: Collection[str | int | None]
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _: object, error: object, __: object) -> bool:
+        return isinstance(error, GitHubError) and (error.code in self.codes or error.status in self.codes)
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ class Http:
             # What an attempt before this one has left.
             body.truncate(body.seek(0))
             # As it comes: timeouts are for single bytes, of which a server may send many.
-            while chunk := response.raw.read1(CHUNK, decode_content=True):
+            while chunk := response.raw.read1(1 << 16, decode_content=True):
                 body.write(chunk)
                 if body.tell() > request.max_bytes:
                     message = f"{request.asked} got no answer: it is larger than {request.max_bytes} bytes."
@@ -246,12 +246,9 @@ def refused(answer: Answer, attempts: int, now: float) -> tuple[GitHubError, flo
     hint: str | None = None
     pause = 2.0 ** (attempts - 1)
     # Whether the server says "too much", and not "never".
-    is_limited = status == 429
-    if status == 403 and ("retry-after" in headers or headers.get("x-ratelimit-remaining") == "0"):
-        is_limited = True
-    elif status in {200, 403}:
-        is_limited = "RATE_LIMITED" in answer.graphql_errors or "rate limit" in detail.lower()
-    if is_limited:
+    is_named = status in {200, 403} and ("RATE_LIMITED" in answer.graphql_errors or "rate limit" in detail.lower())
+    is_timed = status == 403 and ("retry-after" in headers or headers.get("x-ratelimit-remaining") == "0")
+    if is_limited := status == 429 or is_named or is_timed:
         ends, pause = "later", SECONDARY_PAUSE * pause
         reset = headers.get("x-ratelimit-reset", "")
         # Where the limit of the hour is what was reached.

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import IO, NamedTuple
 from urllib.parse import quote, urlsplit
@@ -13,18 +14,19 @@ from urllib.parse import quote, urlsplit
 import orjson
 
 from zelda_ci.errors import ArtifactError, GitHubError
-from zelda_ci.github.api import Http, HttpRequest
+from zelda_ci.github.api import Http, HttpRequest, Tolerating
 from zelda_ci.github.archives import packed
 from zelda_ci.github.repository import Described
 from zelda_ci.redact import Secret
 
-SERVICE = "github.actions.results.api.v1.ArtifactService"
-VERSION = 7
+SERVICE, VERSION = "github.actions.results.api.v1.ArtifactService", 7
 GONE, CONFLICT = 404, 409
 REFUSED_TWICE = frozenset({400, GONE, CONFLICT, 412})
 BLOCK_BYTES, BLOCK_SECONDS = 8 << 20, 300.0
 # Of a block's name before base64; all names of a blob must be equally long.
 ID_LENGTH = 48
+
+_unavailable = partial(ArtifactError, code="ARTIFACTS_UNAVAILABLE")
 
 
 class Uploaded(NamedTuple):
@@ -53,16 +55,13 @@ class ArtifactService:
     def __init__(self, environ: Mapping[str, str], http: Http) -> None:
         host = (urlsplit(environ.get("GITHUB_SERVER_URL") or "https://github.com").hostname or "").lower()
         if host != "github.com" and not host.endswith((".ghe.com", ".localhost")):
-            raise ArtifactError(
-                "GitHub Enterprise Server does not offer artifacts of this kind.",
-                hint="The results stay in the workspace; a step with actions/upload-artifact@v3 can store them.",
-                code="ARTIFACTS_UNAVAILABLE",
-            )
+            hint = "The results stay in the workspace; a step with actions/upload-artifact@v3 can store them."
+            raise _unavailable("GitHub Enterprise Server does not offer artifacts of this kind.", hint=hint)
         token, results = environ.get("ACTIONS_RUNTIME_TOKEN"), urlsplit(environ.get("ACTIONS_RESULTS_URL") or "")
         if not token or not results.netloc:
             message = "There is no artifact service here: ACTIONS_RUNTIME_TOKEN and ACTIONS_RESULTS_URL are not set."
             hint = "GitHub gives them to actions, not to `run` steps: use zelda-ci/zelda-ci/runner in place of one."
-            raise ArtifactError(message, hint=hint, code="ARTIFACTS_UNAVAILABLE")
+            raise _unavailable(message, hint=hint)
         self._http, self._token, self._backend = http, Secret(token), _backend(token)
         self._service = f"{results.scheme}://{results.netloc}/twirp/{SERVICE}"
         longest = environ.get("GITHUB_RETENTION_DAYS", "")
@@ -93,19 +92,13 @@ class ArtifactService:
     def _create(self, name: str, request: Mapping[str, str | int]) -> str:
         """The signed address of a new artifact."""
         for attempt in (1, 2):
-            try:
+            with Tolerating({CONFLICT}):
                 return self._call("CreateArtifact", request).signed_upload_url
-            except GitHubError as exc:
-                if exc.status != CONFLICT:
-                    raise
             # What is finished stays, whoever stored it. What is not is of a request of ours whose answer was lost.
             if attempt == 2 or self._stored(name):
                 break
-            try:
+            with Tolerating({GONE}):
                 self._call("DeleteArtifact", {"name": name})
-            except GitHubError as exc:
-                if exc.status != GONE:
-                    raise
         raise ArtifactError(
             f"An artifact called {name!a} already exists in this run of the workflow.",
             hint="Give each step, each job of a matrix, and each call of a reusable workflow, a `comment-id` (or "
@@ -168,5 +161,4 @@ def _backend(token: str) -> dict[str, str]:
             match scope.split(":"):
                 case ["Actions.Results", run, job] if run and job:
                     return {"workflow_run_backend_id": run, "workflow_job_run_backend_id": job}
-    message = "The token for artifacts (ACTIONS_RUNTIME_TOKEN) is not one of GitHub's."
-    raise ArtifactError(message, code="ARTIFACTS_UNAVAILABLE")
+    raise _unavailable("The token for artifacts (ACTIONS_RUNTIME_TOKEN) is not one of GitHub's.")

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, NamedTuple, Self
 from pydantic import AliasChoices, AliasPath, AwareDatetime, BeforeValidator, Field
 
 from zelda_ci.errors import GitHubError
-from zelda_ci.github.api import ABSENT, Api, tolerating
+from zelda_ci.github.api import ABSENT, Api, Tolerating
 from zelda_ci.github.repository import Described, User, artifacts_of_run, read_run
 
 # UTF-16 code units, as GitHub counts.
@@ -167,7 +167,7 @@ def read_thread(api: Api, number: int) -> Thread:
 def post_once(api: Api, number: int, key: str, text: str) -> Comment:
     """Post a comment for a key; where the answer was lost, it may be there already."""
     path = f"issues/{number}/comments"
-    with tolerating({"GITHUB_ANSWER_LOST"}):
+    with Tolerating({"GITHUB_ANSWER_LOST"}):
         return Comment.of(api.post(path, {"body": text}))
     posted = read_thread(api, number).marked(key)
     return posted[0] if posted else Comment.of(api.post(path, {"body": text}))

@@ -7,7 +7,7 @@ from urllib.parse import quote
 from pydantic import AliasChoices, AliasPath, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from zelda_ci.errors import GitHubError
-from zelda_ci.github.api import Api, tolerating
+from zelda_ci.github.api import Api, Tolerating
 
 # Of 100 each; of artifacts, all that one job may store.
 PAGES_OF_ANCESTORS, PAGES_OF_ARTIFACTS = 3, 10
@@ -122,7 +122,7 @@ def _only(numbers: set[int]) -> int | None:
 
 def ancestors(api: Api, start: str) -> Iterator[str]:
     """The commit that `start`, a commit or branch, names, and its ancestors, newest first; none if GitHub has none."""
-    with tolerating({"GITHUB_NOT_FOUND"}):
+    with Tolerating({"GITHUB_NOT_FOUND"}):
         for commit in api.pages("commits", limit=PAGES_OF_ANCESTORS, sha=start):
             yield Revision.of(commit).sha
 

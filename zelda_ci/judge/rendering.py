@@ -7,10 +7,9 @@ import json
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -139,8 +138,7 @@ def limits(transcript: SessionTranscript, max_chars: int) -> Mapping[tuple[int, 
     return most | dict.fromkeys(telling, max_chars * TELLING_FACTOR)
 
 
-@dataclass(frozen=True)
-class CitedPiece:
+class CitedPiece(NamedTuple):
     """What was said in a turn, one of its calls with what it returned, or something beside the turns."""
 
     place: str

@@ -13,8 +13,8 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from zelda_ci.domain.session import Noticed, SessionTranscript, ToolCall, Turn, UserSaid
 from zelda_ci.judge.characters import unmarked
@@ -83,8 +83,7 @@ class Standing(Enum):
     UNDONE = "this was written, but the patch does not have it; cite the final file or the patch"
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """A line of a text that can be cited; its standing may depend on the piece of it that is quoted."""
 
     text: str

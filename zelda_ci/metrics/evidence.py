@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BeforeValidator, ConfigDict, Field, field_validator
 
@@ -111,8 +111,7 @@ class Criterion:
     """Whether it is about what the session says: that something was said is the fact then."""
 
 
-@dataclass(frozen=True)
-class Citing:
+class Citing(NamedTuple):
     """What became of a citation."""
 
     problem: str | None = None
@@ -390,8 +389,7 @@ def read_files(tree: FinalTree, names: Sequence[str], redact: Redactor) -> tuple
     return texts, left_out
 
 
-@dataclass(frozen=True)
-class JudgeEvidence:
+class JudgeEvidence(NamedTuple):
     """Fenced blocks for questions, what can be cited, and images."""
 
     blocks: tuple[str, ...]

@@ -1,13 +1,21 @@
-"""One panel for both judges: several votes on numbered items, asked again where one does not count, and a majority."""
+"""One panel for both judges: it reads a transcript, whatever its length, and decides numbered items by votes.
+
+A short transcript is told whole; of the long texts of a large one head and tail, to a judge that can look up the rest.
+One that does not fit even so is read in parts, side by side and without look-ups, each part giving a finding whose
+quotes are looked up at once; then the findings are told in its stead, as JSON, beside an outline. Where the judge
+cannot conclude from them, a conservative rule does.
+"""
 
 import functools
+import json
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from pydantic import BaseModel, BeforeValidator
 
@@ -17,19 +25,43 @@ from zelda_ci.domain.run import EvalContext
 from zelda_ci.errors import JudgeError
 from zelda_ci.judge.base import (
     ANSWER_CUT,
+    CHARS_PER_TOKEN,
     MODEL_SEPARATOR,
     JudgeQuestion,
     PromptTooLongError,
     all_of,
     common_prefix,
+    estimated_tokens,
     repeated,
 )
+from zelda_ci.judge.characters import marked
 from zelda_ci.judge.lookups import SessionLookups
-from zelda_ci.judge.rendering import fence, render
-from zelda_ci.judge.transcript import EarlierFindings, TranscriptPart, TranscriptQuery, query_transcript
+from zelda_ci.judge.rendering import SEPARATOR, chunked, fence, mark_of, outline, preface, render, units, windowed
 from zelda_ci.metrics.base import JudgeServices, Unscored
 from zelda_ci.metrics.evidence import CitedPlace, Citing, Number, Places, Text, gather
 from zelda_ci.redact import Redactor
+
+# Of the judge's context; the rest is for its answer, and for the estimate being an estimate.
+CONTEXT_SHARE = 0.8
+# Of the room; beside findings, for knowing what to look up.
+OUTLINE_SHARE = 0.1
+# Less room than this for a part of the transcript makes no sense.
+MIN_TOKENS = 1000
+# By the estimate: a transcript up to this size is told whole, whatever is in it.
+MAX_WHOLE_TOKENS = 25_000
+# Of one call in a larger transcript, see `rendering.limits`: the first with which the transcript fits. In real sessions
+# (see benchmarks/judging.py) 15 percent of all results are longer than the first, with three quarters of all that is
+# returned, and paid for by every judge and vote.
+MAX_CALL_CHARS = (3000, 1000)
+# Into which the room of a part is counted: judges whose questions are about as long read the same parts, paid once.
+PART_STEPS = 20
+# How often the room is halved where the judge's API says that a question is too long: no estimate is wrong by more.
+MAX_CUTS = 3
+# Characters of one text in a finding: the most, and less where there are many findings.
+TEXT_LENGTHS = (600, 300, 150, 70, 20)
+HEAD_AND_TAIL = (
+    "Of long texts in the tool calls of this large session, the judge saw head and tail, and could look up the rest."
+)
 
 # Items in one question: the answers on them fit into an answer of usual length.
 MAX_CONCURRENT = 20
@@ -49,7 +81,6 @@ NO_EVIDENCE = "NO_EVIDENCE"
 NO_VERDICT = "The judge gave no verdict on it."
 NO_REASON = "it needs a reason, and none was given."
 NO_MAJORITY = "The votes split without a majority."
-
 
 # A verdict as it is called here: models write it in any case, with blanks or hyphens.
 Word = BeforeValidator(
@@ -123,6 +154,24 @@ def unjudged(what: str, judged: Sequence[tuple[str, str | None]], details: Recor
     return Unscored(f"{counted}{'' if others else shared} Not judged: {named}{more}", details, failed=True)
 
 
+class EarlierFindings(NamedTuple):
+    """What is known of the session, as text for a concluding question; not fenced."""
+
+    text: str
+    is_whole: bool
+    """False where these are findings about parts of the transcript instead of itself."""
+    outline: str = ""
+    """Beside findings: a line for each turn and call."""
+
+
+class TranscriptPart(NamedTuple):
+    """A part of a transcript, as text for a question, not fenced; its number counts from 1."""
+
+    text: str
+    number: int
+    total: int
+
+
 class Panel(ABC, Generic[Item, V]):
     """The items of one run, by number from 1, before the judge: what is asked, and what its answers come to."""
 
@@ -173,23 +222,78 @@ class Panel(ABC, Generic[Item, V]):
     async def judged(self) -> tuple[Mapping[int, Draft[V]], dict[str, Any]]:
         """What becomes of each item, and how it was judged, as results hold it."""
         how = {"judge": JudgeIdentity(model=self.judge.model, prompt_version=self.version), "votes": self._votes}
-        nothing = EarlierFindings("", is_whole=False, outline="(none)")
-        query = TranscriptQuery(
-            nonce=self.nonce,
-            fixed_tokens=max(self._concluding(nothing, numbers).tokens for numbers in _batched(self.items)),
-            question=self._about_part,
-            finding=self.form,
-            finish=self._conclude,
-            merge=self._merged,
-            can_look_up=self._lookups is not None,
-            check=self._checked_part,
-        )
         try:
-            found = await query_transcript(self._transcript, self.judge, query)
+            found, parts, told = await self._read(int(CONTEXT_SHARE * self.judge.context_tokens))
         except JudgeError as problem:
             return dict.fromkeys(self.items, not_judged(problem)), {**how, "notes": ()}
-        notes = (*self.evidence.notes, *self.evidence.images.notes(), *found.notes, *self._notes)
-        return found.value, {**how, "parts": found.parts, "notes": tuple(map(self.redact, notes))}
+        notes = (*self.evidence.notes, *self.evidence.images.notes(), *told, *self._notes)
+        return found, {**how, "parts": parts, "notes": tuple(map(self.redact, notes))}
+
+    async def _read(self, room: int, cuts: int = MAX_CUTS) -> tuple[Mapping[int, Draft[V]], int, tuple[str, ...]]:
+        """Read the transcript by questions of so many tokens, or half of them where the API says that is too much.
+
+        Returns what is found, the number of parts that were read, and what limits it, in sentences. Raises JudgeError
+        where there is no result, or one of the parts could not be read.
+        """
+        try:
+            nothing = EarlierFindings("", is_whole=False, outline="(none)")
+            left = room - max(self._concluding(nothing, numbers).tokens for numbers in _batched(self.items))
+            transcript, mark = self._transcript, mark_of(self.nonce)
+            first = preface(transcript, mark)
+            pieces = (*first, *units(transcript, mark))
+            texts = [SEPARATOR.join(pieces)]
+            if self._lookups and estimated_tokens(texts[0]) > MAX_WHOLE_TOKENS:
+                texts = [SEPARATOR.join((*first, *units(transcript, mark, most))) for most in MAX_CALL_CHARS]
+            for text in texts:
+                if estimated_tokens(text) <= left:
+                    notes = (HEAD_AND_TAIL,) if text != SEPARATOR.join(pieces) else ()
+                    return await self._conclude(EarlierFindings(text, is_whole=True)), 1, notes
+            return await self._read_parts(pieces, room, max(0, _chars(left)), is_last=not cuts)
+        except PromptTooLongError:
+            if not cuts:
+                raise
+            return await self._read(room // 2, cuts - 1)
+
+    async def _read_parts(
+        self, pieces: Sequence[str], room: int, chars: int, *, is_last: bool
+    ) -> tuple[Mapping[int, Draft[V]], int, tuple[str, ...]]:
+        """Read pieces of the transcript in parts, and conclude from findings of so many characters."""
+        left = room - self._about_part(TranscriptPart("", 1, 1)).tokens
+        if left < MIN_TOKENS:
+            hint = "Raise judge.contextTokens to what the model really has, or shorten the acceptance criteria."
+            message = "The judge's context is too small for its question."
+            raise JudgeError(message, hint=hint, code="JUDGE_CONTEXT_TOO_SMALL")
+        budget = _chars(max(left - left % max(1, room // PART_STEPS), MIN_TOKENS))
+        texts = chunked(pieces, budget)
+        parts = [TranscriptPart(text, number, len(texts)) for number, text in enumerate(texts, start=1)]
+        read = await all_of([functools.partial(self._find, part) for part in parts])
+        if unread := [finding for finding in read if isinstance(finding, JudgeError)]:
+            # What nobody read may decide: better no result than one that is silent about it.
+            raise unread[0]
+        findings = [finding for finding in read if not isinstance(finding, JudgeError)]
+        count = f"{len(parts)} parts" if len(parts) > 1 else "a part of its own"
+        notes = [f"The transcript did not fit into the judge's context and was read in {count}."]
+        if cut := sum(len(piece) > budget for piece in pieces):
+            notes.append(f"Of {cut} turns or calls that were too large for it, the judge saw head and tail only.")
+        try:
+            lines = windowed("\n".join(outline(self._transcript.turns)), min(chars // 2, _chars(OUTLINE_SHARE * room)))
+            earlier = EarlierFindings(findings_json(findings, chars - len(lines)), is_whole=False, outline=lines)
+            return await self._conclude(earlier), len(parts), tuple(notes)
+        except JudgeError as problem:
+            if isinstance(problem, PromptTooLongError) and not is_last:
+                raise
+            merged = f"The judge could not conclude from the parts, so a conservative rule did: {problem.message}"
+            return self._merged(findings), len(parts), (*notes, merged)
+
+    async def _find(self, part: TranscriptPart) -> BaseModel:
+        """The finding on a part, asked for again once where something in it is not there."""
+        question = self._about_part(part)
+        found, problems = self._checked_part(await self.judge.ask(question, self.form))
+        if problems:
+            again = repeated(question, problems, self.nonce)
+            with suppress(JudgeError):
+                found, _ = self._checked_part(await self.judge.ask(again, self.form))
+        return found
 
     def _about_part(self, part: TranscriptPart) -> JudgeQuestion:
         # Every judge is shown the task, the patch and the part.
@@ -198,9 +302,9 @@ class Panel(ABC, Generic[Item, V]):
 
     def _concluding(self, earlier: EarlierFindings, numbers: Sequence[int]) -> JudgeQuestion:
         told = fence("transcript" if earlier.is_whole else "findings", earlier.text, self.nonce)
-        outline = (fence("outline", earlier.outline, self.nonce),) if earlier.outline else ()
+        lines = (fence("outline", earlier.outline, self.nonce),) if earlier.outline else ()
         # Every judge is shown the transcript; findings are for the one who asked for them.
-        blocks, own = ((told,), ()) if earlier.is_whole else ((), (*outline, told))
+        blocks, own = ((told,), ()) if earlier.is_whole else ((), (*lines, told))
         shown = (*self.evidence.blocks, *blocks)
         question = self._question(self.prompt, numbers, shown, part=None, is_whole=earlier.is_whole)
         return replace(question, shared=(*self.shown, *own), lookups=self._lookups)
@@ -350,3 +454,37 @@ def _batched(numbers: Iterable[int]) -> list[tuple[int, ...]]:
 
 def _entries(answer: BaseModel) -> list[ItemAnswer]:
     return [entry for _, entries in answer for entry in entries]
+
+
+def _chars(tokens: float) -> int:
+    return int(tokens * CHARS_PER_TOKEN)
+
+
+def findings_json(findings: Sequence[BaseModel], budget_chars: int) -> str:
+    """The findings in order, a line of JSON for each part: what they copy from the session can begin no line.
+
+    Where they are too long, their texts are shortened, never the JSON, in whose middle a copied passage could pass for
+    a finding; of too many, whose texts are a few words by then, head and tail.
+    """
+    told = [finding.model_dump(mode="json", by_alias=True) for finding in findings]
+
+    def text(length: int) -> str:
+        parts = ({"part": n, "of": len(told), "findings": _short(each, length)} for n, each in enumerate(told, 1))
+        return "\n".join(marked(json.dumps(part, ensure_ascii=False)) for part in parts)
+
+    fitting = (each for each in map(text, TEXT_LENGTHS) if len(each) <= budget_chars)
+    return next(fitting, None) or windowed(text(TEXT_LENGTHS[-1]), budget_chars)
+
+
+def _short(value: Any, length: int) -> Any:
+    match value:
+        case str():
+            # Other line breaks than `\n` are escaped nowhere in JSON, and would begin a line of their own.
+            text = " ".join(value.split())
+            return text if len(text) <= length else f"{text[:length]} ..."
+        case dict():
+            return {name: _short(part, length) for name, part in value.items()}
+        case list():
+            return [_short(part, length) for part in value]
+        case _:
+            return value

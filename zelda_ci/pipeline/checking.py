@@ -36,9 +36,9 @@ from zelda_ci.judge.conversation import NO_CREDIT
 from zelda_ci.metrics.base import Services
 from zelda_ci.metrics.functional_correctness import FunctionalCorrectness, check_usable, ending, reasoning, weigh
 from zelda_ci.model_proxy.proxy import ModelProxy
+from zelda_ci.pipeline.evaluation import WorkspaceCommandRunner
 from zelda_ci.pipeline.fingerprints import IMAGE
 from zelda_ci.pipeline.invocation import SETUP, Prepared
-from zelda_ci.pipeline.tools import WorkspaceCommandRunner
 from zelda_ci.process import removal
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox import levels
@@ -51,6 +51,7 @@ from zelda_ci.workspace.clean_checkout import CheckedOut
 from zelda_ci.workspace.source import UNAVAILABLE
 
 NOTHING_SPENT = "Nothing was run and nothing spent."
+SKIP = f"{NOTHING_SPENT} `--no-check` (or ZELDA_NO_CHECK=1) runs without this check."
 MODEL_SECONDS, COMMAND_SECONDS = 86_400.0, 7 * 86_400.0
 MAX_REMEMBERED_BYTES = 100_000
 MIN_FREE_BYTES, FEW_FREE_BYTES = 64 << 20, 1 << 30
@@ -78,10 +79,8 @@ class Checker:
 
     def __init__(self, prepared: Prepared, session: Way, judge: Way, emit: Emit) -> None:
         self._prepared, self._redact, self._emit = prepared, prepared.redact, emit
-        self._fresh, self._only_commands = False, False
-        self._ways = {"model": session, "judge": judge}
-        self._remembered = prepared.loaded.results_dir / "checks"
-        self._checks: list[Check] = []
+        self._fresh, self._only_commands, self._checks = False, False, list[Check]()
+        self._ways, self._remembered = {"model": session, "judge": judge}, prepared.loaded.results_dir / "checks"
 
     async def alone(self, *, only_commands: bool) -> CheckReport:
         """Check without a run to follow: everything, whatever earlier checks found, and also where something fails.
@@ -98,11 +97,11 @@ class Checker:
     async def check_first(self) -> dict[str, SafeText]:
         """Sentences on what fails already, by suite; raises `ConfigError` where no run could go well or as ordered."""
         report = await self._report()
-        refuse(report)
+        stop(report.failures, SKIP, code="CHECK_FAILED")
         if not self._prepared.order.despite_failing:
             failing = [check for check in report.warnings if check.failing]
             hint = f"Mend them first; or run all the same with --yes. {NOTHING_SPENT}"
-            _stop(failing, hint, code="FAILING_ALREADY")
+            stop(failing, hint, code="FAILING_ALREADY")
         # Of the files that are not committed, and of the isolation, it is said in any case.
         for check in report.warnings:
             if check.subject not in {"git", "isolation"}:
@@ -138,21 +137,18 @@ class Checker:
 
     async def _git(self) -> WorkspaceSource | None:
         began = time.monotonic()
-        status: Status = "passed"
         try:
             source = await self._prepared.workspaces.inspect()
         except ZeldaError as problem:
             self._add("git", "failed", "the project", problem.message, hint=problem.hint)
             return None
-        if source.commit is None:
-            about = "no repository"
-            message = "There is no Git repository, so the folder is copied: ignored files and credentials stay behind."
-        else:
+        about, warning = "no repository", ""
+        message = "There is no Git repository, so the folder is copied: ignored files and credentials stay behind."
+        if source.commit:
             on = f" ({source.branch})" if source.branch else ""
             about = f"{'working tree on' if source.parent else 'commit'} {source.shown}{on}"
-            message = " ".join(about_the_tree(source))
-            status = "warning" if message else "passed"
-        self._add("git", status, about, message, seconds=time.monotonic() - began)
+            message = warning = " ".join(about_the_tree(source))
+        self._add("git", "warning" if warning else "passed", about, message, seconds=time.monotonic() - began)
         return source
 
     def _disks(self) -> None:
@@ -170,10 +166,8 @@ class Checker:
         for level, suites in grouped(prepared.chosen, lambda suite: isolation.of(suite.resolved)).items():
             message, names = levels.remark(level, isolation.offered), tuple(suite.resolved.name for suite in suites)
             self._add("isolation", "warning" if message else "passed", f"level {level}", message, suites=names)
-            path = environment.search_path(prepared.environ.get("PATH", ""), root)
-            if level == "uid":
-                reaches = partial(is_within_reach, base=prepared.workspaces.location)
-                path = environment.search_path(path, root, reaches)
+            reaches = [partial(is_within_reach, base=prepared.workspaces.location)] if level == "uid" else []
+            path = environment.search_path(prepared.environ.get("PATH", ""), root, *reaches)
             for (_, command, _), (suite, check) in planned_commands(suites, self._redact).items():
                 inside = os.pathsep.join([*map(str, environment.program_folders(suite.execution, root)), path])
                 # What runs before a command might install its program; and a trial shows by itself what is not there.
@@ -220,7 +214,7 @@ class Checker:
             return made(self._redact, subject, "failed", model, way.message, hint=way.hint)
         # The answers of models depend on the credentials.
         identity = "".join(secret.fingerprint() for secret in self._prepared.settings.secrets)
-        file = self._file(json.dumps([__version__, "model", way.address, model, identity]))
+        file = self._file("model", way.address, model, identity)
         if known := self._recall(file, MODEL_SECONDS):
             return known
         check = await probed(subject, model, way, self._emit)
@@ -240,9 +234,9 @@ class Checker:
 
         for key, suites in grouped(self._prepared.chosen, surroundings).items():
             planned, found = planned_commands(suites, self._redact), dict[Name, Check]()
-            place = [__version__, source.commit, source.contents.key, key]
             # Without a commit nobody knows whether the files are the same.
-            files = {name: self._file(json.dumps([*place, name])) for name in planned if source.commit}
+            known_of = [name for name in planned if source.commit]
+            files = {name: self._file(source.commit, source.contents.key, key, name) for name in known_of}
             for name, file in files.items():
                 if known := self._recall(file, COMMAND_SECONDS):
                     _, check = planned[name]
@@ -281,12 +275,11 @@ class Checker:
 
     async def _tried(self, command: Command, suite: ResolvedSuite, check: Check, checked: CheckedOut) -> Check:
         key, redact, workspace = check.subject, self._redact, checked.workspace
-        variables, details = workspace.confinement.environment, None
-        path = variables.get("PATH", "")
+        details, path = None, workspace.confinement.environment.get("PATH", "")
         self._emit(Checking(f"{key} {check.about}"))
+        commands = WorkspaceCommandRunner(self._prepared.workspaces, None, ignore)
+        metric = FunctionalCorrectness(Services(commands, redact))
         try:
-            commands = WorkspaceCommandRunner(self._prepared.workspaces, None, ignore)
-            metric = FunctionalCorrectness(Services(commands, redact))
             if key == SETUP:
                 done: CommandResult | None = (await commands.set_up_again(checked, suite)).in_brief(redact)
             elif key == BUILD:
@@ -301,7 +294,7 @@ class Checker:
             if missing and done.exit_code != 0:
                 return self._without(check, missing, path, output=done.output, seconds=done.seconds)
             if key == SETUP:
-                check_usable(key, done, variables)
+                check_usable(key, done, workspace.confinement.environment)
         except (ConfigError, WorkspaceError) as problem:
             if program := absent_program(command, suite, path):
                 return self._without(check, program, path)
@@ -319,19 +312,17 @@ class Checker:
             hint = "Correct setupCommand, or what it needs."
             return check.replace(status="failed", message=redact(message), hint=hint, **known)
         # That the project's own tests fail may be what the suite is about.
-        purpose = "That is right only for a suite whose task is to mend it."
-        message = f"on the tested commit, before any session: {why} {purpose}"
-        return check.replace(status="warning", message=redact(message), **known)
+        why = f"{why} That is right only for a suite whose task is to mend it."
+        message = redact(f"on the tested commit, before any session: {why}")
+        return check.replace(status="warning", message=message, **known)
 
     def _recall(self, file: Path, max_seconds: float) -> Check | None:
         """Read what an earlier run found, so that nobody pays for the same again, unless that is too long ago."""
-        try:
-            if self._fresh or time.time() - file.lstat().st_mtime > max_seconds:
-                return None
-            found = Check.model_validate_json(untrusted.read(file, MAX_REMEMBERED_BYTES))
-        except (OSError, ValidationError):
-            return None
-        return found.replace(remembered=True, cost_usd=0.0)
+        with suppress(OSError, ValidationError):
+            if not self._fresh and time.time() - file.lstat().st_mtime <= max_seconds:
+                found = Check.model_validate_json(untrusted.read(file, MAX_REMEMBERED_BYTES))
+                return found.replace(remembered=True, cost_usd=0.0)
+        return None
 
     def _remember(self, file: Path, check: Check) -> None:
         """Keep a check that stops nothing; where that is not possible, the next run checks again."""
@@ -341,9 +332,10 @@ class Checker:
                 for old in removal.older_than(self._remembered, COMMAND_SECONDS):
                     old.unlink(missing_ok=True)
 
-    def _file(self, key: str) -> Path:
+    def _file(self, *parts: object) -> Path:
         """The file of a check, named by a digest of all that the check depends on."""
-        return self._remembered / f"{sha256(key.encode('utf-8', 'surrogateescape')).hexdigest()[:32]}.json"
+        key = json.dumps([__version__, *parts]).encode("utf-8", "surrogateescape")
+        return self._remembered / f"{sha256(key).hexdigest()[:32]}.json"
 
 
 T = TypeVar("T")
@@ -428,18 +420,12 @@ async def check_judges(suites: Sequence[ResolvedSuite], proxy: ModelProxy, emit:
     models = dict.fromkeys(model for suite in suites if metrics.ask_judge(suite) for model in models_of(suite))
     report = CheckReport(checks=tuple([await probed("judge", it, proxy, emit) for it in models]), seconds=0)
     emit(Checking())
-    refuse(report)
+    stop(report.failures, SKIP, code="CHECK_FAILED")
     for check in report.warnings:
         emit(Warned(sentence_of(check)))
 
 
-def refuse(report: CheckReport) -> None:
-    """Raise `ConfigError` with everything that failed, where a run could not go well."""
-    skip = "`--no-check` (or ZELDA_NO_CHECK=1) runs without this check."
-    _stop(report.failures, f"{NOTHING_SPENT} {skip}", code="CHECK_FAILED")
-
-
-def _stop(checks: Sequence[Check], hint: str, *, code: str) -> None:
+def stop(checks: Sequence[Check], hint: str, *, code: str) -> None:
     """Raise `ConfigError` with what keeps runs from beginning, if anything does."""
     lines = [line for check in checks for line in (sentence_of(check), _last_lines(check)) if line]
     hints = dict.fromkeys(check.hint for check in checks if check.hint)

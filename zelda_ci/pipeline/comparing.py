@@ -95,20 +95,16 @@ def compare_arms(batch: BatchResult, stored: Mapping[str, StoredTrials]) -> Comp
 
 def _judged(batch: BatchResult, comparison: Comparison, known: Iterable[RunResult]) -> Compared:
     evaluated = {run.suite for run in batch.runs if run_outcome(run) < Outcome.INCOMPLETE}
-    broken = {run.suite for run in batch.runs} - evaluated
-    found = gate(batch, recorded_settings(batch.runs), comparison, known)
-    return Compared(comparison, found, tuple(sorted(broken)))
+    broken = sorted({run.suite for run in batch.runs} - evaluated)
+    return Compared(comparison, gate(batch, recorded_settings(batch.runs), comparison, known), tuple(broken))
 
 
 def keep_comparison(results_dir: Path, batch: BatchResult, stored: Mapping[str, StoredTrials]) -> None:
     """Store what the comparison of two arms rests on."""
-
-    def ids(side: str) -> tuple[str, ...]:
-        return tuple(run.run_id for arms in batch.arms for run in getattr(stored.get(arms.suite), side, ()))
-
+    counted, sides = [stored[arms.suite] for arms in batch.arms if arms.suite in stored], ("head", "base", "stored")
+    head, base, known = (tuple(run.run_id for it in counted for run in getattr(it, side)) for side in sides)
     without_runs = batch.replace(runs=(), base_runs=())
-    kept = StoredComparison(batch=without_runs, head=ids("head"), base=ids("base"), stored=ids("stored"))
-    ResultStore(results_dir).keep_comparison(kept)
+    ResultStore(results_dir).keep_comparison(StoredComparison(batch=without_runs, head=head, base=base, stored=known))
 
 
 def kept_comparison(results_dir: Path, batch_id: str) -> tuple[BatchResult, Compared] | None:
@@ -175,10 +171,7 @@ def stored_pool(
 
 
 def newest_results(history: ResultStore, numbers: Mapping[str, int], variant: str | None = None) -> list[RunResult]:
-    """The newest stored results of suites, so many of each, without those of other variants of the tested files.
-
-    One that cannot be read is left out; that none can be listed is a `StorageError`.
-    """
+    """The newest results of suites, so many of each, that can be read and are of no other variant of the files."""
     left, found = dict(numbers), list[RunResult]()
     for run in history.overview().runs:
         if left.get(run.suite) and run.variant in (None, variant):

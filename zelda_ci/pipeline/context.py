@@ -40,7 +40,7 @@ from zelda_ci.model_proxy.wire import Call, Headers
 from zelda_ci.pipeline.fingerprints import TreeDigests, tree_digests
 from zelda_ci.pipeline.invocation import Prepared
 from zelda_ci.pipeline.linting import word_runs
-from zelda_ci.pipeline.tools import session_request
+from zelda_ci.pipeline.run import session_request
 from zelda_ci.redact import Redactor
 from zelda_ci.workspace.workspaces import Workspaces
 

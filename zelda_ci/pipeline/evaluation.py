@@ -1,48 +1,124 @@
-"""Evaluating a run: first what needs no judge, then the judges; also once more for a stored run."""
+"""Evaluating a run, and what that works with: first without a judge, then by the judges; also a stored run again."""
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.to_thread
 
 from zelda_ci import metrics
-from zelda_ci.domain.details import CorrectnessDetails, CriterionJudgement, CriterionVerdict, FulfillmentDetails
+from zelda_ci.domain.details import (
+    CommandResult,
+    CorrectnessDetails,
+    CriterionJudgement,
+    FulfillmentDetails,
+)
 from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.run import BatchResult, EvalContext, JudgeUsage, RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.workspace import Changes, SettingFinding
+from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.domain.workspace import Changes, SettingFinding, Workspace
 from zelda_ci.errors import JudgeError, ProxyError, ZeldaError
 from zelda_ci.events import Emit, Phase, PhaseStarted, Warned
 from zelda_ci.execution.manifest.loading import resolve_loaded
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.judge.base import Judge, JudgePanel, models_of
 from zelda_ci.judge.rendering import mark_of, new_nonce
-from zelda_ci.metrics.base import CommandRequest, Evaluator, JudgeServices, run_evaluator
-from zelda_ci.metrics.checks import commands_of_checks, judgement
+from zelda_ci.metrics.base import CommandRequest, Evaluator, JudgeServices, Ran, Services, run_evaluator
+from zelda_ci.metrics.checks import FAIL, NOT_JUDGED, PASS, commands_of_checks, judgement
 from zelda_ci.metrics.functional_correctness import check_usable, ending
 from zelda_ci.model_proxy import pricing
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.overrides import Overrides, apply
-from zelda_ci.pipeline import checking
 from zelda_ci.pipeline.fingerprints import judged_again
-from zelda_ci.pipeline.tools import Tools
+from zelda_ci.pipeline.invocation import Prepared
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.selection.felt import with_felt
-from zelda_ci.storage.result_store import IMAGES, RunFolder, RunState
+from zelda_ci.storage.result_store import IMAGES, ResultStore, RunFolder, RunState, log_name
+from zelda_ci.workspace.clean_checkout import CheckedOut
+from zelda_ci.workspace.reports import Watch
 from zelda_ci.workspace.workspaces import Workspaces
 
 if TYPE_CHECKING:
     from zelda_ci.judge.anthropic_judge import AnthropicJudge
 
 MAX_NAMED = 50
+# Asks each judge of suites for one token.
+CheckJudges = Callable[[Sequence[ResolvedSuite], ModelProxy, Emit], Awaitable[None]]
 # What running code leaves behind in every session says nothing.
 CACHES = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
+
+
+class WorkspaceCommandRunner:
+    """Runs commands in workspaces and emits their phases; what they print is kept where there is a store.
+
+    Where it cannot be, `StorageError` is raised: a result that rests on it would have no evidence.
+    """
+
+    def __init__(self, workspaces: Workspaces, store: ResultStore | None, emit: Emit) -> None:
+        self._workspaces, self._store, self._emit = workspaces, store, emit
+
+    async def run(self, workspace: Workspace, order: CommandRequest) -> Ran:
+        """Run a command that decides, and collect the reports it wrote."""
+        self._emit(PhaseStarted(workspace.run_id, Phase(order.step)))
+        watch = await anyio.to_thread.run_sync(Watch, workspace, order.reports, abandon_on_cancel=True)
+        result = await self._command(workspace, order)
+        return Ran(result, *await anyio.to_thread.run_sync(watch.written, abandon_on_cancel=True))
+
+    async def set_up(self, workspace: Workspace, suite: ResolvedSuite, log: str = "setup") -> CommandResult:
+        """Run a suite's setup command where nothing has run yet."""
+        order = CommandRequest("setup", suite.setup_command or (), suite.command_timeout_seconds, log=log)
+        return await self._command(workspace, order)
+
+    async def set_up_again(self, checked: CheckedOut, suite: ResolvedSuite) -> CommandResult:
+        """Run setup in a fresh checkout, and bring that to the session's files; the first that failed counts."""
+        done = await self.set_up(checked.workspace, suite, "setup-again")
+        if done.exit_code == 0 and checked.update:
+            limit = suite.command_timeout_seconds
+            updated = await self._workspaces.run_command(checked.workspace, checked.update, limit, phase="zelda")
+            return done if updated.exit_code == 0 else updated
+        return done
+
+    async def _command(self, workspace: Workspace, order: CommandRequest) -> CommandResult:
+        """Run a command; its output becomes a file, also where Zelda is interrupted."""
+
+        def keep(done: CommandResult) -> None:
+            if self._store:
+                self._store.run(workspace.run_id).keep(log_name(order.log or order.step), done.output.encode())
+
+        command, limit = order.command, order.timeout_seconds
+        return await self._workspaces.run_command(
+            workspace, command, limit, phase=order.step, buffer=order.buffer, keep=keep
+        )
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What the runs of one side work with."""
+
+    prepared: Prepared
+    workspaces: Workspaces
+    proxy: ModelProxy
+    judge_proxy: ModelProxy
+    emit: Emit
+
+    @property
+    def redact(self) -> Redactor:
+        return self.prepared.redact
+
+    @property
+    def commands(self) -> WorkspaceCommandRunner:
+        return WorkspaceCommandRunner(self.workspaces, self.prepared.store, self.emit)
+
+    def evaluators(self, suite: ResolvedSuite) -> Sequence[Evaluator]:
+        """Those that need no judge."""
+        return metrics.unjudged(suite.metrics, Services(self.commands, self.redact))
 
 
 def anthropic_judge() -> "type[AnthropicJudge]":
@@ -113,14 +189,12 @@ class JudgeRun:
 
 
 async def evaluate(label: str, context: EvalContext, tools: Tools, state: RunState) -> None:
-    """Compute the metrics of a run, and store each as soon as it is there: first those that need no judge.
-
-    Judges cost money: they are not asked after an interruption, nor where nobody knows what the session changed.
-    """
+    """Compute the metrics of a run, and store each as soon as it is there: first those that need no judge."""
     checked = await _checked_out(context, tools, state)
     for evaluator in tools.evaluators(context.suite):
         state.known = with_results(state.known, [await run_evaluator(evaluator, checked, tools.redact)])
     commands = await _checks_by_command(checked, tools)
+    # Judges cost money: they are not asked after an interruption, nor where nobody knows what the session changed.
     if state.known.status is SessionStatus.INTERRUPTED or context.changes is None:
         return
     # The judges read what the session left, not what was tested.
@@ -137,10 +211,7 @@ async def evaluate(label: str, context: EvalContext, tools: Tools, state: RunSta
 
 
 async def _checked_out(context: EvalContext, tools: Tools, state: RunState) -> EvalContext:
-    """The context of build and tests: a fresh checkout with a HOME of its own, where suite and session need one.
-
-    What goes wrong here is counted against the session: it could have provoked it.
-    """
+    """The context of build and tests: a fresh checkout with a HOME of its own, where suite and session need one."""
     suite, workspace, run_id = context.suite, context.workspace, state.folder.run_id
     has_any = suite.build_command is not None or suite.test_command is not None
     has_commands = (has_any and suite.metrics.is_on(Metric.FUNCTIONAL_CORRECTNESS)) or commands_of_checks(suite)
@@ -150,6 +221,7 @@ async def _checked_out(context: EvalContext, tools: Tools, state: RunState) -> E
     try:
         checked = await tools.workspaces.check_out_again(workspace)
     except ZeldaError as problem:
+        # That counts against the session, as all that goes wrong here: it could have provoked it.
         why = tools.redact(f"The fresh checkout for build and tests could not be made: {problem.message}")
         tools.emit(Warned(why, run_id))
         return replace(context, unready=why)
@@ -177,18 +249,18 @@ async def _checks_by_command(context: EvalContext, tools: Tools) -> dict[str, Cr
     if workspace is None or not context.transcript.status.is_valid:
         return found
     for number, check in commands_of_checks(suite):
-        verdict, why = CriterionVerdict.FAIL, context.unready or ""
+        verdict, why = FAIL, context.unready or ""
         if not context.unready:
             limit = suite.command_timeout_seconds
             order = CommandRequest("test", check.command or (), limit, log=f"check-{number}")
             try:
                 done = (await tools.commands.run(workspace, order)).result.in_brief(tools.redact)
                 check_usable(f"checks: {check.text}", done, workspace.confinement.environment)
-                verdict = CriterionVerdict.PASS if done.exit_code == 0 else CriterionVerdict.FAIL
+                verdict = PASS if done.exit_code == 0 else FAIL
                 why = f"The command {ending(suite, done)}. {done.output}".strip()
             except ZeldaError as problem:
                 # Nobody could run it: that says nothing of the session.
-                verdict, why = CriterionVerdict.NOT_JUDGED, problem.message
+                verdict, why = NOT_JUDGED, problem.message
         found[tools.redact(check.text)] = judgement(check, tools.redact, verdict, why)
     return found
 
@@ -231,29 +303,25 @@ def checks(run: RunResult, redact: Redactor) -> tuple[SafeText, ...]:
 
 
 async def rejudge(
-    runs: Sequence[RunFolder], proxy: ModelProxy, overrides: Overrides, emit: Emit, *, check: bool
+    runs: Sequence[RunFolder], proxy: ModelProxy, overrides: Overrides, emit: Emit, *, check: CheckJudges | None
 ) -> BatchResult:
-    """Judge stored runs again, one after the other; where that is wanted, once each judge has answered.
-
-    What it returns has failures even where they replaced nothing that is stored.
-    """
+    """Judge stored runs again, if wanted once each judge has answered; failures that replaced nothing are returned."""
     started_at = datetime.now(UTC)
     async with proxy:
         if check:
-            suites = [apply(run.result().config, overrides) for run in runs]
-            await checking.check_judges(suites, proxy, emit)
+            await check([apply(run.result().config, overrides) for run in runs], proxy, emit)
         results = [await _rejudge(run, proxy, emit, overrides) for run in runs]
     now = datetime.now(UTC)
     return BatchResult(batch_id=results[0].batch_id, started_at=started_at, finished_at=now, runs=tuple(results))
 
 
 async def judge_idle(
-    contexts: Sequence[EvalContext], workspaces: Workspaces, proxy: ModelProxy, emit: Emit
+    contexts: Sequence[EvalContext], workspaces: Workspaces, proxy: ModelProxy, emit: Emit, *, check: CheckJudges
 ) -> dict[str, tuple[CriterionJudgement, ...]]:
     """By suite, how judges decide its criteria on the tested files as they are; a failure is warned of."""
     found = dict[str, tuple[CriterionJudgement, ...]]()
     async with proxy:
-        await checking.check_judges([context.suite for context in contexts], proxy, emit)
+        await check([context.suite for context in contexts], proxy, emit)
         for context in contexts:
             suite = context.suite
             async with workspaces.open(f"lint-{secrets.token_hex(6)}", suite) as workspace:

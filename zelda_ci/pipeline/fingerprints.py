@@ -1,7 +1,4 @@
-"""What trials can feel of files: fingerprints of runs, what differs between commits, and which suites that concerns.
-
-Files are read by git, nothing is checked out.
-"""
+"""What trials can feel of files: fingerprints of runs, what differs between commits, and which suites that concerns."""
 
 import json
 import os
@@ -39,17 +36,9 @@ from zelda_ci.files import globs
 from zelda_ci.pipeline.comparing import newest_results, stored_pool
 from zelda_ci.pipeline.invocation import Prepared, RunOrder
 from zelda_ci.redact import Redactor
+from zelda_ci.selection import effects
 from zelda_ci.selection.choice import SuiteChoice, SuiteEvidence, choose, line_changes
-from zelda_ci.selection.effects import (
-    ChangeSet,
-    FileChange,
-    FileText,
-    ProjectFiles,
-    first_difference,
-    how_it_steers,
-    is_meant,
-    own_places,
-)
+from zelda_ci.selection.effects import ChangeSet, FileChange, FileText, ProjectFiles
 from zelda_ci.selection.reach import RECIPES, Graph, RepositoryFiles, described
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.git import LINK, SUBMODULE, Git, TreeFile, for_status, prepare, read_commit, tree_files
@@ -60,21 +49,18 @@ from zelda_ci.workspace.workspaces import Workspaces
 # What says how often a suite runs, what it is called, and what is made of its results; every other field of a suite
 # counts, so that one that is added later cannot be forgotten.
 WITHOUT_EFFECT = frozenset({"name", "file", "description", "tags", "trials", "gate", "pool"})
-
 # Of lists, those whose order says nothing.
 SETS = frozenset({
     "execution.extra_models", "execution.request_keys", "execution.allowed_tools", "execution.disallowed_tools",
     "execution.env", "isolation.read_paths",
 })  # fmt: skip
 DIGITS = 16
-
 # A repository of skills may have thousands; what all of them lead to is no longer looked for then.
 MAX_FILES = 20_000
 # Of each suite; what it did before these says little of what it does today.
 MAX_TRIALS = 30
 # Commits that stored trials were run on; those of others are not looked at.
 MAX_COMMITS = 20
-
 Lines = Mapping[str, Sequence[str]]
 # The variable that names the image in which Zelda runs: ours sets it, and so may somebody.
 IMAGE = "ZELDA_IMAGE"
@@ -109,9 +95,9 @@ def fingerprint(
 ) -> Fingerprint:
     """The fingerprint of a trial: of a suite as it runs, the tree it finds, and a platform by `PLATFORM`'s names."""
     # In its commands, and in `gate.paths`.
-    places = own_places(suite, tree.folder)
+    places = effects.own_places(suite, tree.folder)
     own = {it.path for it in tree.files if not places.isdisjoint(globs.upwards(it.path))}
-    named = [it for it in tree.files if it.path in own or is_meant(it.path, suite, tree.folder)]
+    named = [it for it in tree.files if it.path in own or effects.is_meant(it.path, suite, tree.folder)]
     found = {
         **_settings(suite),
         names.STEERING: tree.steering,
@@ -119,7 +105,7 @@ def fingerprint(
         names.NAMED_FILES: _of_files(named) if named else "",
         names.REPLAYED: str(replayed).lower(),
     }
-    return _combined({**found, **{name: platform.get(name) or "" for name in PLATFORM}}, tree.code)
+    return _combined(found | {name: platform.get(name) or "" for name in PLATFORM}, tree.code)
 
 
 def judged_again(earlier: Fingerprint, suite: ResolvedSuite) -> Fingerprint:
@@ -177,9 +163,8 @@ async def expected_fingerprints(
     prepared: Prepared, suites: Iterable[ResolvedSuite], workspaces: Workspaces
 ) -> dict[str, Fingerprint]:
     """What runs of the suites will have, by name, as far as it is known before a session: no models, and no CLI."""
-    found, redact = {}, prepared.redact
+    found, redact, trees = {}, prepared.redact, dict[str, TreeDigests]()
     known = {"agentSdk": version("claude-agent-sdk"), "system": system_name(prepared.environ)}
-    trees: dict[str, TreeDigests] = {}
     for suite in suites:
         # What of a suite changes what its workspace holds.
         key = f"{suite.commands_see_suites} {suite.isolation.model_dump_json()}"
@@ -221,10 +206,7 @@ async def steering_between(prepared: Prepared) -> tuple[SteeringChange, ...]:
 
 
 async def stored_of_both(prepared: Prepared) -> dict[str, StoredTrials]:
-    """By suite, the trials of head and base that one developer has stored; a replay counts none.
-
-    Raises `ZeldaError` where a side cannot be had, both have the same files, or the runs cannot be listed.
-    """
+    """By suite, the trials of head and base that one developer has stored; both must not be the same."""
     head, base, suites, order = prepared.workspaces, prepared.base_workspaces, prepared.suites, prepared.order
     # Between the same files every difference is noise.
     if order.against and await head.session_files() == await base.session_files():
@@ -261,7 +243,7 @@ async def read_changes(git: Git, before: str, after: str, folder: str, dirty: It
     for path, old, new in raw:
         was, now = [texts.of(side) if side else "" for side in (old, new)]
         is_known = new and was is not None and now is not None
-        line = first_difference((was or "").splitlines(), (now or "").splitlines()) if is_known else None
+        line = effects.first_difference((was or "").splitlines(), (now or "").splitlines()) if is_known else None
         changes.append(FileChange(path, _side(path, old, texts), _side(path, new, texts), line))
     dirty = [*dict.fromkeys(dirty)]
     changes += [FileChange(path, FileText(kind="other"), FileText(kind="other")) for path in dirty]
@@ -279,13 +261,12 @@ async def read_steering(
     """How files of a tree steer, by path, and the texts of those that have one; `imported` are CLAUDE.md's imports."""
     known, texts = {printable(file.path): file for file in tested.files}, _Texts(tested.git)
     steers: dict[str, Steers] | None = None
-    reached = await _reach(texts, known, tested.folder)
+    reached, project = await _reach(texts, known, tested.folder), ProjectFiles(tested.folder)
     if reached.problem is None:
         steers = {file.path: "drawn" for file in tested.files if file.path in imported}
         for path, file in known.items():
-            if (side := _side(path, file, texts)) and (
-                how := how_it_steers(path, side, reached, ProjectFiles(tested.folder))
-            ):
+            side = _side(path, file, texts)
+            if how := side and effects.how_it_steers(path, side, reached, project):
                 steers[file.path] = how
     steering = [file for file in tested.files if file.path in (steers or ())]
     await texts.load(filter(_has_text, steering))
@@ -372,7 +353,7 @@ def evidence(
     platform, known = {"agentSdk": version("claude-agent-sdk"), "system": system_name(environ)}, []
     for suite in suites:
         it, prompt = suite.resolved, suite.provenance.get("prompt")
-        files = own_places(it, folder, (it.file, *([prompt.file] if prompt and prompt.file else [])))
+        files = effects.own_places(it, folder, (it.file, *([prompt.file] if prompt and prompt.file else [])))
         today = {**platform, names.EVALUATORS: digest(metrics.versions(it.metrics))}
         known.append(SuiteEvidence(it, files, tuple(run for run in trials if run.suite == it.name), today))
     return known

@@ -2,10 +2,10 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
@@ -97,7 +97,7 @@ class Prepared:
         self.environ, self.replayed = settings.environ, order.replay is not None
         self._is_unsafe = order.unsafe or settings.unsafe
         self.store = ResultStore(loaded.results_dir)
-        self.given = order.overrides.above(given_by(settings))
+        self.given = order.overrides.above(read("variable", settings.environ.get))
         self.known_secrets: dict[frozenset[str], FoundSecrets] = {}
 
     def ordering(self, order: RunOrder) -> Self:
@@ -192,11 +192,6 @@ class Prepared:
         """Where the files of the base are run, beside the tested ones."""
         return self._whole if self.order.variant else self._workspaces_of(self.order.against)
 
-    @cached_property
-    def workspaces_with(self) -> Callable[[Variant], Workspaces]:
-        """Where the tested files are run with something changed."""
-        return cache(self.workspaces.varied)
-
     def _workspaces_of(self, commit: BaseOrder | None, *, working_tree: bool = False) -> Workspaces:
         return Workspaces(
             self.loaded.root,
@@ -225,16 +220,8 @@ class Prepared:
                 )
 
 
-def given_by(settings: EnvironmentSettings) -> Overrides:
-    """What variables of the environment set above the suites."""
-    return read("variable", settings.environ.get)
-
-
 def settled(root: Path, suites: Sequence[LoadedSuite], environ: Mapping[str, str]) -> list[LoadedSuite]:
-    """The suites as they run here, with the setup that the project's lock file suggests where they name none.
-
-    Raises `ConfigError` where one names a folder of this machine that no run may read, or that is not there.
-    """
+    """The suites as they run here, with the setup that the project's lock file suggests where they name none."""
     private, problems = PrivateFolders.of(root, root, environ), []
     for suite in suites:
         for key, problem in refusals(suite.resolved, private):

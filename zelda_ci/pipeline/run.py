@@ -1,6 +1,7 @@
 """One run: workspace, setup, session, changes, evaluation, result."""
 
 import platform
+import uuid
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
@@ -10,17 +11,20 @@ from time import monotonic
 
 import anyio
 import anyio.to_thread
+import orjson
 
 from zelda_ci import __version__
 from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.run import EvalContext, Failure, RunResult, Versions
 from zelda_ci.domain.session import SessionRecord, SessionStatus
+from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import Side
 from zelda_ci.domain.workspace import Changes, IsolationReport, SettingFinding, Workspace
 from zelda_ci.errors import ExecutionError, ZeldaError
 from zelda_ci.events import Phase, PhaseStarted, RunFinished, RunStarted, SessionProgressed, Warned
 from zelda_ci.execution import claude_code
 from zelda_ci.execution.doctor import refusals
+from zelda_ci.execution.launch import Pins, SessionRequest
 from zelda_ci.execution.manifest.loading import note_listings, resolve_loaded
 from zelda_ci.execution.manifest.pins import find_pins
 from zelda_ci.execution.manifest.scan import memory_lines, scan
@@ -29,24 +33,27 @@ from zelda_ci.metrics.functional_correctness import check_usable, ending
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.policy import Allowed
 from zelda_ci.model_proxy.rate_limits import MAX_WAIT_SECONDS, RateLimitWait
-from zelda_ci.pipeline.evaluation import evaluate, update_isolation
+from zelda_ci.pipeline.evaluation import Tools, evaluate, update_isolation
 from zelda_ci.pipeline.fingerprints import TreeDigests, fingerprint_of, tree_digests
 from zelda_ci.pipeline.planning import PlannedRun
-from zelda_ci.pipeline.tools import Tools, session_request
-from zelda_ci.storage.result_store import IMAGES, ImageFolder, RunState
+from zelda_ci.storage import codec
+from zelda_ci.storage.result_store import IMAGES, MANIFEST, STEERING, ImageFolder, RunState
 
 VERSIONS = Versions(zelda=__version__, agent_sdk=version("claude-agent-sdk"), python=platform.python_version())
-
 # Tools with which a session may make the API turn to addresses.
 WEB = {"WebFetch", "WebSearch"}
-
 # Of sessions that ended because the API did not answer.
 API_CODES = frozenset({"API_FAILED", "API_UNREACHABLE"})
-
 INTERRUPTED = "The run was stopped before it was over (Ctrl+C, or a signal)."
-
 # Only there can what a session starts look into the processes that hold its token, Zelda's own included.
 FORGEABLE = "At level none a hostile session can forge what is recorded of it."
+
+
+def session_request(suite: ResolvedSuite, place: Workspace, meter: Meter, pins: Pins) -> SessionRequest:
+    """The request of a suite's session in a workspace."""
+    # Where the sandbox has no network, its own name of the proxy's socket.
+    socket = place.confinement.socket if suite.isolation.network.session == "none" else None
+    return SessionRequest(str(uuid.uuid4()), suite.prompt, place, suite.execution, meter, pins, socket)
 
 
 class SuiteRun:
@@ -127,9 +134,9 @@ class SuiteRun:
             whole, found = self.redact("the whole file"), self.offered.refused
             refused = (SettingFinding(file=it.file, setting=it.key or whole, effect=it.effect) for it in found)
             update_isolation(self.state, refused)
-            await anyio.to_thread.run_sync(self.state.folder.keep_manifest, self.offered)
+            await anyio.to_thread.run_sync(self.state.folder.keep, MANIFEST, codec.encode(self.offered, indent=2))
         self.tree = await tree_digests(self.tools.workspaces, workspace, self.offered, self.redact)
-        await anyio.to_thread.run_sync(self.state.folder.keep_steering, self.tree.lines)
+        await anyio.to_thread.run_sync(self.state.folder.keep, STEERING, orjson.dumps(self.tree.lines))
 
     async def _work(self, workspace: Workspace) -> None:
         try:
@@ -187,7 +194,7 @@ class SuiteRun:
         if self.offered:
             # What Claude Code withheld from the model, no session could use.
             self.offered = note_listings(self.offered, tuple(meter.context.listings), meter.context.tools, redact)
-            await anyio.to_thread.run_sync(state.folder.keep_manifest, self.offered)
+            await anyio.to_thread.run_sync(self.state.folder.keep, MANIFEST, codec.encode(self.offered, indent=2))
         # A session that was ended for what it took of the machine looks like a crash of the CLI otherwise.
         if limit := tools.workspaces.limit(workspace):
             self.emit(Warned(f"the session reached a bound: {limit}", self.run_id))

@@ -1,7 +1,7 @@
 """Reports as GitHub's Markdown."""
 
+from collections import UserString
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -14,14 +14,8 @@ from zelda_ci.report.text import address, code, escape_markdown, html, sentence
 COMMENT_LIMIT = 60_000
 
 
-@dataclass(frozen=True)
-class SafeMarkdown:
+class SafeMarkdown(UserString):
     """Markdown that is escaped already; being no text, it passes the templates as it is."""
-
-    text: str
-
-    def __str__(self) -> str:
-        return self.text
 
 
 def render(template: str, **values: Any) -> str:

@@ -1,7 +1,12 @@
 """A report as finished text: every renderer prints these, and none of them sorts, rounds or escapes anything."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+
+from zelda_ci.domain import numbers
+from zelda_ci.domain.outcome import Outcome
+from zelda_ci.domain.session import SessionStatus
 
 
 class Tone(StrEnum):
@@ -17,10 +22,8 @@ class Tone(StrEnum):
 class Detail(StrEnum):
     """How much is printed of each suite as it finishes."""
 
-    QUIET = "quiet"
-    """A line, if it failed."""
-    LINES = "lines"
-    """A line; at the end, why and where to look of what failed."""
+    QUIET = "quiet"  # a line, if it failed
+    LINES = "lines"  # a line; at the end, why and where to look of what failed
     FULL = "full"
 
 
@@ -145,7 +148,7 @@ class CiView:
 
 
 @dataclass(frozen=True)
-class SuiteComparisonView:
+class SuiteView:
     """One suite on both sides; tables without lines are left out by whoever prints."""
 
     name: str
@@ -164,6 +167,56 @@ class ComparisonView:
     verdict: Cell
     sides: tuple[Row, ...]
     overall: Table
-    suites: tuple[SuiteComparisonView, ...]
+    suites: tuple[SuiteView, ...]
     certainty: Section
     gate: Section
+
+
+# --- one word for each way in which a run ends ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Words:
+    """An outcome as a badge, a character, a word in a sentence, and what an exit code with it means."""
+
+    badge: str
+    mark: str
+    word: str
+    tone: Tone
+    meaning: str = ""
+    several: str = ""  # the word for several, where it is another one
+
+    @property
+    def verdict(self) -> Cell:
+        """The badge in its colour."""
+        return Cell(self.badge, self.tone)
+
+    @property
+    def cell(self) -> Cell:
+        """The word in its colour."""
+        return Cell(self.word, self.tone)
+
+
+# The gravest first.
+OUTCOMES: Mapping[Outcome, Words] = {
+    Outcome.INTERRUPTED: Words("STOP", "!", "interrupted", Tone.WARN, "interrupted"),
+    Outcome.BROKEN: Words("ERROR", "✗", "error", Tone.BAD, "Zelda could not do its work", "errors"),
+    Outcome.INCOMPLETE: Words("INCOMPLETE", "?", "INCOMPLETE", Tone.BAD, "not everything could be judged"),
+    Outcome.FAILED: Words("FAIL", "✗", "failed", Tone.BAD, "evaluations ran and something failed"),
+    Outcome.PASSED: Words("PASS", "✓", "passed", Tone.GOOD, "all well"),
+    Outcome.MEASURED: Words("MEASURED", "·", "measured", Tone.NEUTRAL),
+}
+
+# How a session ended.
+ENDINGS: Mapping[SessionStatus, str] = {
+    **{status: status.value for status in SessionStatus},
+    SessionStatus.MAX_TURNS: "ran out of turns",
+    SessionStatus.BUDGET_EXCEEDED: "reached its cost limit",
+    SessionStatus.TIMED_OUT: "timed out",
+}
+
+
+def first(cells: Sequence[Cell], most: int, *, unlisted: int = 0) -> tuple[Cell, ...]:
+    """The first of them, and how many more there are; `unlisted` counts those that are not even known."""
+    more = max(len(cells) - most, 0) + unlisted
+    return (*cells[:most], *([Cell(f"and {numbers.whole(more)} more", Tone.DIM)] if more else []))

@@ -69,6 +69,7 @@ _LINKING = re.compile(
     r"@\w|#(?=\w)|:[\w+-]+:|://|\b(?:www\.|mailto:|xmpp:|GH-\d)|(?<![^\W_])[0-9a-f]{7,64}(?![^\W_])", re.IGNORECASE
 )
 _BACKTICKS = re.compile(r"`+")
+_UNUSUAL = re.compile(r"[^\w ,.:;()/\x80-\U0010ffff-]|_")
 _SPLIT_CODE = re.compile(r"([|<])")
 _BETWEEN = {"|": r"\|", "<": "&lt;"}
 # Code by the author's own wish, between blanks, so that it touches no other code.
@@ -86,15 +87,9 @@ def escape_markdown(text: str) -> str:
     stands between backticks.
     """
     pieces = _QUOTED.split(" ".join(inert(text).split()))
-    escaped = "".join(_span(piece) if place % 2 else _prose(piece) for place, piece in enumerate(pieces))
+    escaped = "".join(_span(piece) if place % 2 else _words(piece, _plain, _span) for place, piece in enumerate(pieces))
     # What begins a list, a heading or a rule does so only at the start of a line.
     return _LEADING.sub(lambda match: f"{match[0]}\\" if match[0].isdigit() else f"\\{match[0]}", escaped)
-
-
-def _prose(text: str) -> str:
-    """Without code of its own; a blank at its ends is kept."""
-    before, after = (" " * edge.isspace() for edge in (text[:1], text[-1:]))
-    return f"{before}{_unlinked(text, _plain, _span)}{after}" if text.strip() else " " * bool(text)
 
 
 def _plain(text: str) -> str:
@@ -135,7 +130,7 @@ _TITLE_HASH = re.compile(r"\b[0-9a-f]{7,64}\b", re.IGNORECASE)
 
 def html(text: str) -> str:
     """One line that is safe between tags on lines that GitHub takes for HTML, where escapes of Markdown would show."""
-    return _unlinked(inert(text), _entities, lambda word: f"<code>{_entities(word)}</code>")
+    return _words(" ".join(inert(text).split()), _entities, lambda word: f"<code>{_entities(word)}</code>")
 
 
 def code(text: str) -> str:
@@ -151,15 +146,12 @@ def address(url: str) -> str | None:
 
 
 def _entities(text: str) -> str:
-    plain = " ,.:;()/-"
-    return "".join(
-        char if char.isalnum() or char in plain or not char.isascii() else f"&#{ord(char)};" for char in text
-    )
+    return _UNUSUAL.sub(lambda char: f"&#{ord(char[0])};", text)
 
 
-def _unlinked(text: str, escape: Callable[[str], str], as_code: Callable[[str], str]) -> str:
-    """The words of a text, those that act as code."""
-    return " ".join(_word(word, escape, as_code) for word in text.split())
+def _words(line: str, escape: Callable[[str], str], as_code: Callable[[str], str]) -> str:
+    """The words of a line, those that act as code; blanks at its ends are kept."""
+    return " ".join(_word(word, escape, as_code) for word in line.split(" "))
 
 
 def _word(word: str, escape: Callable[[str], str], as_code: Callable[[str], str]) -> str:

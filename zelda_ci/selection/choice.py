@@ -7,6 +7,7 @@ or it is one that a session has only by calling or touching something, and enoug
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from zelda_ci.domain.kinds import may_steer
 from zelda_ci.domain.manifest import SteeringChange
@@ -34,8 +35,7 @@ MAX_STEERING = 50
 NOTHING = "nothing here can change a result"
 
 
-@dataclass(frozen=True)
-class SuiteChoice:
+class SuiteChoice(NamedTuple):
     """Whether a suite runs, and why."""
 
     suite: str

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import takewhile
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from zelda_ci.domain.kinds import CLAUDE, KINDS, MEMORY_FALLBACKS, MEMORY_FILES, SKILL_FILE, is_memory, may_steer
 from zelda_ci.domain.run import Steers
@@ -28,8 +28,7 @@ CODE_ENDINGS = (
 _LOG = re.compile(r"(?i)(change|release|history|news)[\w-]*\.")
 
 
-@dataclass(frozen=True)
-class FileText:
+class FileText(NamedTuple):
     """A file on one side of a change, as far as it says when it is loaded."""
 
     head: str = ""
@@ -40,8 +39,7 @@ class FileText:
     """`other` is what is too large, no text, or not known."""
 
 
-@dataclass(frozen=True)
-class FileChange:
+class FileChange(NamedTuple):
     """A file that differs; absent on the side that does not have it. A renamed file is two."""
 
     path: str
@@ -80,8 +78,7 @@ class ChangeSet:
     """Why not every change is known, in words that follow "since"."""
 
 
-@dataclass(frozen=True)
-class ProjectFiles:
+class ProjectFiles(NamedTuple):
     """Where the project has its files; all paths from the top of the repository."""
 
     folder: str

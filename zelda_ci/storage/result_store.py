@@ -30,10 +30,9 @@ from zelda_ci.domain.run import Failure, RunResult, StoredComparison
 from zelda_ci.errors import StorageError, ZeldaError
 from zelda_ci.files import atomic, locks, untrusted
 from zelda_ci.files.atomic import TEMPORARY, read_file, storage_errors, write_whole
-from zelda_ci.redact import Redactor, SafeText
+from zelda_ci.redact import Redactor
 from zelda_ci.storage import codec
-from zelda_ci.storage.codec import Stored, UnreadableError
-from zelda_ci.storage.fold import transcript_of
+from zelda_ci.storage.codec import Stored, UnreadableError, transcript_of
 
 RUNS, LOCK, INDEX = "runs", ".lock", "index.json"
 RESULT, PROVISIONAL, TRANSCRIPT, JOURNAL = "result.json", "result.partial.json", "transcript.json", "transcript.jsonl"
@@ -59,10 +58,7 @@ log = logging.getLogger(__name__)
 
 
 def run_id(suite: str, started_at: datetime, number: int = 1) -> str:
-    """The name of a run, in UTC, so that names of one suite sort by time on every machine.
-
-    What does not belong in a file name is replaced; the number tells apart runs of a suite in the same second.
-    """
+    """The name of a run, in UTC, so that names of one suite sort by time; `number` tells apart those of one second."""
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", suite).strip("-._")[:MAX_NAME_LENGTH].rstrip("-._") or "suite"
     name = f"{stem}-{started_at.astimezone(UTC):%Y-%m-%dT%H-%M-%S}"
     return name if number == 1 else f"{name}-{number}"
@@ -104,23 +100,16 @@ class RunFolder:
             os.close(handle)
         return None
 
-    def keep_manifest(self, manifest: ToolsManifest) -> None:
-        """Write down what the project offered; once the session is over, with what its model saw of it."""
-        write_whole(self.path / MANIFEST, [codec.encode(manifest, indent=2)], durable=False)
-
-    def keep_steering(self, lines: Mapping[str, Sequence[str]]) -> None:
-        """Write down a digest of each line of the files that steer."""
-        write_whole(self.path / STEERING, [orjson.dumps(lines)], durable=False)
+    def keep(self, name: str, data: bytes) -> None:
+        """Write a file beside the result; it is worth less than the second that flushing takes on a busy machine."""
+        write_whole(self.path / name, [data], durable=False)
 
     def announce(self, provisional: RunResult) -> None:
         """Write down the result of the run if nothing more is recorded; again whenever more is known."""
-        write_whole(self.path / PROVISIONAL, [codec.encode(provisional, indent=2)], durable=False)
+        self.keep(PROVISIONAL, codec.encode(provisional, indent=2))
 
     def append(self, record: session.SessionRecord) -> None:
-        """Hand a record of the session to the operating system, which keeps it if this process is killed now.
-
-        Raises `StorageError` where it could not be written whole; those before it are kept.
-        """
+        """Hand a record of the session to the operating system, which keeps it if this process is killed now."""
         line = codec.encode(record)
         # A line that broke off must not swallow the next one.
         rest = memoryview(b"\n" + line if self._torn else line)
@@ -232,10 +221,7 @@ def image_files(run: Path) -> tuple[str, ...]:
 
 
 class ImageFolder:
-    """Folder of a run's images that tools returned, each known by its own bytes and named by its digest.
-
-    Who writes them may be hostile. What is not kept is said in a sentence that the transcript shows in its place.
-    """
+    """Folder of a run's images that tools returned, which may be hostile: each is known by its bytes, not its name."""
 
     def __init__(self, run: Path, redact: Redactor) -> None:
         self.path = run / IMAGES
@@ -318,10 +304,6 @@ class ResultStore:
                 # First the result: what is removed by halves is not taken for a run.
                 (path / RESULT).unlink(missing_ok=True)
                 shutil.rmtree(path)
-
-    def keep_log(self, run_id: str, step: str, output: SafeText) -> None:
-        # Not flushed to the disk: a log is worth less than the second that takes on a busy machine.
-        write_whole(self._runs / run_id / log_name(step), [output.encode()], durable=False)
 
     def keep_comparison(self, comparison: StoredComparison) -> None:
         """Store what a comparison rests on, so that later commands show the very same one."""

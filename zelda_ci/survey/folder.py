@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from posixpath import basename, dirname, join, relpath
@@ -34,9 +33,7 @@ from zelda_ci.files.globs import upwards
 from zelda_ci.files.secret_files import find_secrets
 from zelda_ci.redact import Redactor
 
-MAX_MANIFEST_BYTES = 1_000_000
-MAX_PACKAGES = 200
-MAX_FILES = 50_000
+MAX_MANIFEST_BYTES, MAX_PACKAGES, MAX_FILES = 1_000_000, 200, 50_000
 # Folders in which files belong to others, or are samples.
 FOREIGN = frozenset({"node_modules", "vendor", "third_party", "site-packages", "testdata", "fixtures", "__fixtures__"})
 _MANIFESTS = {"package.json", "pyproject.toml", "setup.py", "Pipfile", "go.mod", "Cargo.toml", "Gemfile", "pom.xml"}
@@ -80,21 +77,21 @@ def look(root: Path, *options: str) -> tuple[Path, list[str], str, tuple[Project
     files = listed(top, *options) if top_of(root) else None
     if files is None:
         top, files = root, [*islice(_walked(root), MAX_FILES)]
+
+    def read(name: str) -> str:
+        """A small file as text, without following links; what cannot be read is empty."""
+        with suppress(OSError):
+            return untrusted.read(top / name, MAX_MANIFEST_BYTES).decode("utf-8", "replace")
+        return ""
+
     folder = "" if root == top else root.relative_to(top).as_posix()
-    return top, sorted(set(files)), folder, kinds(files, partial(_read, top), folder)
+    return top, sorted(set(files)), folder, kinds(files, read, folder)
 
 
 def _walked(root: Path) -> Iterator[str]:
     for folder, below, names in walk(root):
         below[:] = [name for name in below if name not in SKIPPED]
         yield from ((folder / name).relative_to(root).as_posix() for name in sorted(names))
-
-
-def _read(top: Path, name: str) -> str:
-    """A small file as text, without following links; what cannot be read is empty."""
-    with suppress(OSError):
-        return untrusted.read(top / name, MAX_MANIFEST_BYTES).decode("utf-8", "replace")
-    return ""
 
 
 def packages(files: Iterable[str], folder: str = "") -> tuple[str, ...]:

@@ -4,8 +4,8 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
 import re2
@@ -16,32 +16,17 @@ from zelda_ci.test_output.tally import GAP, MAX_WIDTH, Lines, Output, decode, ma
 
 # Globs of well-known places, for files written after the command started.
 COVERAGE_REPORTS = (
-    "**/coverage/coverage-summary.json",
-    "**/lcov.info",
-    "coverage.xml",
-    "coverage.json",
-    "cobertura.xml",
-    "**/cobertura-coverage.xml",
-    "**/coverage.cobertura.xml",
-    "**/target/site/jacoco/jacoco.xml",
-    "**/build/reports/jacoco/*/*.xml",
-    "coverage.out",
-    "cover.out",
-)
+    "**/coverage/coverage-summary.json", "**/lcov.info", "coverage.xml", "coverage.json", "cobertura.xml",
+    "**/cobertura-coverage.xml", "**/coverage.cobertura.xml", "**/target/site/jacoco/jacoco.xml",
+    "**/build/reports/jacoco/*/*.xml", "coverage.out", "cover.out",
+)  # fmt: skip
 # Of several formats in one folder the first one counts.
-_PREFERRED = (
-    "coverage.py JSON",
-    "Istanbul JSON summary",
-    "lcov",
-    "Cobertura XML",
-    "JaCoCo XML",
-    "Go cover profile",
-)
+_PREFERRED = ("coverage.py JSON", "Istanbul JSON summary", "lcov", "Cobertura XML", "JaCoCo XML", "Go cover profile")
+_BLOCK = re2.compile(r"(\S+:\d+\.\d+,\d+\.\d+) (\d+) (\d+)$")
 HOW_TO_GET_COVERAGE = "let the command write a Cobertura or lcov report and name it in `coverageReport`"
 
 
-@dataclass(frozen=True)
-class Share:
+class Share(NamedTuple):
     """How much was reached: in percent, and as numbers where the format has them."""
 
     percent: float
@@ -56,8 +41,7 @@ class Share:
         return cls(100 * covered / valid, covered, valid)
 
 
-@dataclass(frozen=True)
-class Coverage:
+class Coverage(NamedTuple):
     format: str
     lines: Share
     branches: Share | None = None
@@ -80,9 +64,6 @@ def _total(shares: Sequence[Share | None]) -> Share | None:
         return parts[0]
     counted = all(share.valid for share in parts)
     return Share.of(sum(share.covered for share in parts), sum(share.valid for share in parts)) if counted else None
-
-
-_BLOCK = re2.compile(r"(\S+:\d+\.\d+,\d+\.\d+) (\d+) (\d+)$")
 
 
 def _lcov(text: str) -> Coverage | None:
@@ -217,11 +198,7 @@ FORMATS: tuple[tuple[str, Callable[[Lines], Iterator[Coverage]]], ...] = (
 
 
 def read_coverage(output: Output, reports: Iterable[ReportFile]) -> CoverageSummary:
-    """Lines, and branches where the format has them: from reports, else from what was printed.
-
-    Reports in one folder tell of the same code in several formats, so one of them counts;
-    those of different folders are added up by their numbers.
-    """
+    """Lines, and branches where the format has them: from reports, else from what was printed."""
     coverages = list(_from_reports(reports))
     if not coverages:
         lines = output.lines()
@@ -246,6 +223,7 @@ def read_coverage(output: Output, reports: Iterable[ReportFile]) -> CoverageSumm
 
 
 def _from_reports(reports: Iterable[ReportFile]) -> Iterator[Coverage]:
+    """The coverage in each folder, whose reports tell of the same code in several formats, so that one counts."""
     folders: defaultdict[PurePosixPath, list[Coverage]] = defaultdict(list)
     # The same report found twice would count twice.
     for report in {report.raw: report for report in reports}.values():

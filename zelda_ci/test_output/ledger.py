@@ -3,13 +3,12 @@
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, islice
+from typing import NamedTuple
 
 import re2
 
-from zelda_ci.test_output.labels import bare
-from zelda_ci.test_output.tally import Lines, Tally, matches, same_run
+from zelda_ci.test_output.tally import Lines, Tally, matches, same_run, without_label
 
 # Runners that print what other runners said inside of their own output.
 _QUOTING = frozenset({"CTest", "nextest", "prove"})
@@ -57,8 +56,7 @@ _FAILING = re2.compile(
 )
 
 
-@dataclass(frozen=True)
-class Ledger:
+class Ledger(NamedTuple):
     """What counts, and what could not be accounted for."""
 
     counted: tuple[Tally, ...] = ()
@@ -117,7 +115,7 @@ def uncounted(lines: Lines) -> tuple[str, ...]:
 def _printed(lines: Lines, pattern: "re2._Regexp[str]") -> Iterator[tuple[int, bool]]:
     """Lines that say something, and whether they say it without a label before it."""
     yield from ((index, True) for index, _ in matches(lines, pattern))
-    yield from ((index, False) for index, _ in matches([bare(line) for line in lines], pattern))
+    yield from ((index, False) for index, _ in matches([without_label(line) for line in lines], pattern))
 
 
 def _told(lines: Lines, doubts: Iterable[tuple[str, int]]) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
 """All that a test command tells: output and reports in, tests and coverage out."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
 
 import anyio
 import anyio.to_thread
@@ -10,14 +10,12 @@ import anyio.to_thread
 from zelda_ci.domain.details import CoverageSummary, RunnerCounts, TestSummary
 from zelda_ci.process import OutputBuffer
 from zelda_ci.redact import Redactor
-from zelda_ci.test_output import documents
+from zelda_ci.test_output import runners
 from zelda_ci.test_output.coverage import read_coverage
-from zelda_ci.test_output.labels import MAX_DEPTH, by_label, split
 from zelda_ci.test_output.ledger import Ledger, account, alarms, uncounted
-from zelda_ci.test_output.reports import RefusedXmlError, ReportFile, read_printed_xml, read_reports
-from zelda_ci.test_output.runners import go, python, tap
+from zelda_ci.test_output.reports import RefusedXmlError, ReportFile, read_json_output, read_printed_xml, read_reports
 from zelda_ci.test_output.summaries import read_summaries
-from zelda_ci.test_output.tally import GAP, MAX_WIDTH, Lines, Output, Tally, first_names
+from zelda_ci.test_output.tally import GAP, MAX_DEPTH, MAX_WIDTH, Lines, Output, Tally, by_label, first_names, split
 
 # Output and reports are bounded and read in linear time; this is for a machine that is hardly there.
 MAX_SECONDS = 120.0
@@ -26,8 +24,7 @@ TESTS: Final = "test"
 COVERAGE: Final = "coverage"
 
 
-@dataclass(frozen=True)
-class Findings:
+class Findings(NamedTuple):
     """Tests and coverage, as a command's output and reports tell."""
 
     tests: TestSummary
@@ -64,15 +61,15 @@ async def find(
 Reader = Callable[[Lines], Iterable[Tally]]
 # Each is asked only where one of its hallmarks occurs, which is far cheaper to find out.
 STREAMS: tuple[tuple[Reader, tuple[str, ...]], ...] = (
-    (documents.read_json_output, ('"numTotalTests"', '"stats"', '"example_count"', '"summary"')),
+    (read_json_output, ('"numTotalTests"', '"stats"', '"example_count"', '"summary"')),
     (read_printed_xml, ("<test", "<Test", "<assembl")),
-    (go.read_json, ('"Action":',)),
-    (tap.read_tap, ("TAP version", "1..")),
+    (runners.read_go_json, ('"Action":',)),
+    (runners.read_tap, ("TAP version", "1..")),
 )
 SUMMARIES: tuple[tuple[Reader, tuple[str, ...]], ...] = (
-    (python.read_pytest, ("test session starts", " in ", "[100%]")),
-    (go.read_verbose, ("=== RUN ",)),
-    (go.read_packages, ("ok  \t", "FAIL\t", "?   \t")),
+    (runners.read_pytest, ("test session starts", " in ", "[100%]")),
+    (runners.read_go_verbose, ("=== RUN ",)),
+    (runners.read_go_packages, ("ok  \t", "FAIL\t", "?   \t")),
     (read_summaries, ("",)),
 )
 

@@ -2,12 +2,12 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel
 
 from tests.builders import safe, session, suite
 from tests.support.judges import ScriptedJudge
@@ -15,19 +15,13 @@ from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestItem, ToolsManifest
 from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import ApiUsage, SessionTranscript
-from zelda_ci.judge.base import JudgeQuestion, estimated_tokens
+from zelda_ci.judge.base import estimated_tokens
 from zelda_ci.judge.lookups import SessionLookups
 from zelda_ci.judge.rendering import SEPARATOR, limits, pieces, units
-from zelda_ci.judge.transcript import (
-    MAX_CALL_CHARS,
-    MAX_WHOLE_TOKENS,
-    EarlierFindings,
-    QueryResult,
-    TranscriptQuery,
-    query_transcript,
-)
 from zelda_ci.metrics.base import JudgeServices, run_evaluator
-from zelda_ci.metrics.requirement_fulfillment import RequirementFulfillment
+from zelda_ci.metrics.evidence import Criterion
+from zelda_ci.metrics.panel import MAX_CALL_CHARS, MAX_WHOLE_TOKENS, EarlierFindings
+from zelda_ci.metrics.requirement_fulfillment import CriteriaPanel, RequirementFulfillment
 from zelda_ci.metrics.tool_usage import ToolUsage
 from zelda_ci.redact import Redactor
 
@@ -113,34 +107,25 @@ def test_more_is_shown_of_errors_of_trouble_in_commands_and_of_what_ran_last_and
     assert limits(failed, 1000)[1, 1] == 4000
 
 
-class Finding(BaseModel):
-    """Nothing."""
+class Reading(CriteriaPanel):
+    """Keeps what it is told of the session."""
 
+    told = ""
 
-def query(transcript: SessionTranscript, *, can_look_up: bool, context_tokens: int) -> tuple[QueryResult[str], int]:
-    """What the last question was told, and the number of parts that were read before."""
-    read: list[str] = []
-
-    async def finish(earlier: EarlierFindings) -> str:
-        return earlier.text
-
-    def say(question: JudgeQuestion) -> dict[str, object]:
-        read.append(question.body)
+    async def _conclude(self, earlier: EarlierFindings) -> dict[int, Any]:
+        self.told = earlier.text
         return {}
 
-    asked = TranscriptQuery(
-        nonce=NONCE,
-        fixed_tokens=100,
-        question=lambda part: JudgeQuestion("", (), part.text),
-        finding=Finding,
-        finish=finish,
-        merge=lambda _: "",
-        check=lambda finding: (finding, ()),
-        can_look_up=can_look_up,
-    )
-    result = anyio.run(query_transcript, transcript, ScriptedJudge(say, context_tokens=context_tokens), asked)
-    assert not any(LEFT_OUT.search(text) for text in read)
-    return result, len(read)
+
+def query(transcript: SessionTranscript, *, can_look_up: bool, context_tokens: int) -> tuple[str, tuple[str, ...], int]:
+    """What the last question was told, what limits it, and the number of questions that were asked before."""
+    judge = ScriptedJudge(lambda _: {"criteria": []}, context_tokens=context_tokens)
+    asking = suite(acceptanceCriteria=["It works."], judge={"maxLookups": 20 * can_look_up})
+    context = EvalContext(asking, None, transcript, ApiUsage(), None)
+    reading = Reading(context, JudgeServices(judge, NONCE, Redactor()), {1: Criterion("It works.")})
+    _, how = anyio.run(reading.judged)
+    assert not any(LEFT_OUT.search(block) for question in judge.asked for block in question.blocks)
+    return reading.told, how["notes"], len(judge.asked)
 
 
 LONG = session(*(f"Grep a{number} -> {numbered(200)}" for number in range(30)))
@@ -149,32 +134,31 @@ LONG = session(*(f"Grep a{number} -> {numbered(200)}" for number in range(30)))
 def test_a_short_session_is_told_whole_whatever_is_in_it() -> None:
     whole = SEPARATOR.join(units(with_output(numbered(1500)), MARK))
     assert estimated_tokens(whole) < MAX_WHOLE_TOKENS
-    result, _ = query(with_output(numbered(1500)), can_look_up=True, context_tokens=200_000)
-    assert result == QueryResult(whole)
+    assert query(with_output(numbered(1500)), can_look_up=True, context_tokens=200_000) == (whole, (), 0)
 
 
 def test_a_long_session_is_told_with_head_and_tail_of_long_results_where_the_rest_can_be_looked_up() -> None:
     whole = SEPARATOR.join(units(LONG, MARK))
-    result, _ = query(LONG, can_look_up=True, context_tokens=200_000)
-    assert len(LEFT_OUT.findall(result.value)) == 30
-    assert len(result.value) < 0.7 * len(whole)
-    assert any("head and tail" in note for note in result.notes)
-    assert query(LONG, can_look_up=False, context_tokens=200_000)[0] == QueryResult(whole)
+    text, notes, _ = query(LONG, can_look_up=True, context_tokens=200_000)
+    assert len(LEFT_OUT.findall(text)) == 30
+    assert len(text) < 0.7 * len(whole)
+    assert any("head and tail" in note for note in notes)
+    assert query(LONG, can_look_up=False, context_tokens=200_000) == (whole, (), 0)
 
 
-@pytest.mark.parametrize(("context_tokens", "most"), [(60_000, MAX_CALL_CHARS[0]), (20_000, MAX_CALL_CHARS[1])])
+@pytest.mark.parametrize(("context_tokens", "most"), [(60_000, MAX_CALL_CHARS[0]), (25_000, MAX_CALL_CHARS[1])])
 def test_less_is_shown_only_where_it_does_not_fit_otherwise(context_tokens: int, most: int) -> None:
-    result, parts = query(LONG, can_look_up=True, context_tokens=context_tokens)
-    assert (result.value, parts) == (told(LONG, most), 0)
+    text, _, parts = query(LONG, can_look_up=True, context_tokens=context_tokens)
+    assert (text, parts) == (told(LONG, most), 0)
 
 
 def test_parts_are_read_whole_because_their_readers_look_nothing_up() -> None:
-    assert query(LONG, can_look_up=True, context_tokens=10_000)[1] > 1
+    assert query(LONG, can_look_up=True, context_tokens=10_000)[2] > 1
 
 
 def test_a_text_too_large_for_a_part_of_its_own_is_shown_by_head_and_tail_and_the_note_says_so() -> None:
-    result, _ = query(with_output("x" * 200_000), can_look_up=False, context_tokens=60_000)
-    assert any("turns or calls that were too large" in note for note in result.notes)
+    _, notes, _ = query(with_output("x" * 200_000), can_look_up=False, context_tokens=60_000)
+    assert any("turns or calls that were too large" in note for note in notes)
 
 
 @pytest.mark.parametrize("max_lookups", [0, 20])

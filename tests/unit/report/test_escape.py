@@ -18,7 +18,7 @@ from zelda_ci.report.html.rendering import environment
 from zelda_ci.report.junit import clean
 from zelda_ci.report.markdown import render
 from zelda_ci.report.model import Cell, Column, Row, Table, TableRow
-from zelda_ci.report.terminal.page import Page, open_console
+from zelda_ci.report.terminal.pages import Page, open_console
 from zelda_ci.report.text import clock, sentence, visible
 
 EXPECTED = [

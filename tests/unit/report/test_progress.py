@@ -29,7 +29,7 @@ from zelda_ci.events import (
     SessionProgressed,
     Warned,
 )
-from zelda_ci.report.terminal.page import is_plain, open_console
+from zelda_ci.report.terminal.pages import is_plain, open_console
 from zelda_ci.report.terminal.progress import Progress, ProgressState
 
 GOOD = run("rest-endpoint")

@@ -26,7 +26,7 @@ from zelda_ci.domain.session import (
     Usage,
     UserSaid,
 )
-from zelda_ci.storage.fold import transcript_of
+from zelda_ci.storage.codec import transcript_of
 
 
 def folded(*happened: SessionRecord) -> SessionTranscript:

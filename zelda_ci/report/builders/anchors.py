@@ -9,8 +9,6 @@ from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.trials import Side
 from zelda_ci.report.ci_report import CiReport
 
-MAX_LENGTH = 48
-
 
 class PageAnchors:
     """Anchors of suites and sessions, unique in a report and the same each time it is written.
@@ -23,13 +21,12 @@ class PageAnchors:
         self.suites: dict[str, str] = {}
         """What the anchors of a suite have in common, by its name."""
         self.sessions: dict[tuple[Side, str], str] = {}
-        """By side and run."""
         suites: set[str] = set()
         sessions: set[str] = set()
         for side, runs in ((Side.HEAD, head), (Side.BASE, base)):
             for run in runs:
                 if run.suite not in self.suites:
-                    slug = re.sub(r"[^a-z0-9]+", "-", run.suite.lower()).strip("-")[:MAX_LENGTH].strip("-")
+                    slug = re.sub(r"[^a-z0-9]+", "-", run.suite.lower()).strip("-")[:48].strip("-")
                     self.suites[run.suite] = _unique(slug or "suite", suites)
                 name = f"{self.suites[run.suite]}-{side.value}-{run.trial}"
                 self.sessions[side, run.run_id] = _unique(name, sessions)
@@ -61,12 +58,11 @@ def suite_address(report: CiReport, suite: str) -> str | None:
 
 def cited_fragment(report: CiReport, suite: str, cited: Citation) -> str:
     """The end of the address of a line that a suite's session is cited with; empty where the page has none."""
-    runs = (run for run in reversed(report.batch.runs) if run.suite == suite)
-    run = next((run for run in runs if cited in _all(run)), None)
-    if run is None:
-        return ""
-    anchor = SessionCitations(run, anchors_of(report).sessions[Side.HEAD, run.run_id]).anchor(cited)
-    return f"#{anchor}" if anchor else ""
+    for run in reversed(report.batch.runs):
+        if run.suite == suite and cited in _all(run):
+            anchor = SessionCitations(run, anchors_of(report).sessions[Side.HEAD, run.run_id]).anchor(cited)
+            return f"#{anchor}" if anchor else ""
+    return ""
 
 
 class Quotes(dict[str, tuple[str, bool]]):
@@ -76,7 +72,6 @@ class Quotes(dict[str, tuple[str, bool]]):
     """
 
     def found_in(self, line: str, *, is_removed: bool) -> str:
-        """The anchor for this line, each given once."""
         for anchor, (quote, of_removed) in self.items():
             if quote and quote in line and is_removed is of_removed:
                 del self[anchor]
@@ -84,7 +79,6 @@ class Quotes(dict[str, tuple[str, bool]]):
         return ""
 
     def rest(self) -> tuple[str, ...]:
-        """The anchors of those that no line was found for."""
         anchors = tuple(self)
         self.clear()
         return anchors

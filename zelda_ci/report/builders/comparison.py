@@ -1,30 +1,148 @@
-"""A comparison as a report."""
+"""Two sides and the gate in words: what it finds, why a check is red, and every number side by side."""
 
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import assert_never
 
 from zelda_ci.domain.comparison import (
     SAME_FILES,
+    BelowMinimum,
+    CommandsFailed,
     Comparison,
+    ContextTooLarge,
     CriterionDelta,
+    CriterionFailed,
     Delta,
+    EndedAtLimit,
     FigureDelta,
+    GateReason,
     GateResult,
     MeasureDelta,
+    NotJudged,
+    NotLoaded,
+    NotRun,
+    Refusal,
+    Regression,
     SuiteComparison,
-    ToolDelta,
     TrialStatistics,
+    Uncounted,
+    UncountedReason,
     Verdict,
 )
 from zelda_ci.domain.manifest import SteeringChange
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.numbers import format_count, whole
-from zelda_ci.report.builders.gate import KINDS, TESTS, gate_sentence, uncounted_sentences
-from zelda_ci.report.builders.phrases import interval_words, passed, points
-from zelda_ci.report.model import Cell, Column, ComparisonView, Row, Section, SuiteComparisonView, Table, TableRow, Tone
+from zelda_ci.report.builders.phrases import change_words, interval_words, line, passed, points, quoted
+from zelda_ci.report.model import (
+    ENDINGS,
+    Cell,
+    Column,
+    ComparisonView,
+    Line,
+    Row,
+    Section,
+    SuiteView,
+    Table,
+    TableRow,
+    Tone,
+    plain,
+)
 from zelda_ci.report.text import sentence, visible, written
-from zelda_ci.report.words import ENDINGS
+
+TESTS = {"fisherExact": "Fisher's exact test", "permutation": "permutation test"}
+# Kinds of findings as people call them.
+KINDS = {
+    "regression": "worse",
+    "evaluation": "fails by itself",
+    "incomplete": "not judged",
+    "budget": "not run",
+    "notLoaded": "not loaded",
+    "context": "too large",
+}
+# Why a failure does not turn the check red.
+BECAUSE = {
+    Uncounted.NO_BASE: "nothing to compare with",
+    Uncounted.NOT_PROVEN: "not proven to be worse than on the base",
+    Uncounted.ON_BASE: "fails on the base, too",
+}
+MAX_CRITERION_LENGTH = 160
+
+
+def uncounted_sentences(gate: GateResult) -> list[str]:
+    """What fails and does not count, a line each."""
+    return [f"{gate_sentence(each.reason)}: {uncounted_words(each)}" for each in gate.uncounted]
+
+
+def uncounted_words(each: UncountedReason) -> str:
+    """Why a failure does not turn the check red; where that is not proven, how much worse it may be."""
+    words, old, new = BECAUSE[each.because], each.baseline, each.reason
+    if old is None or each.interval is None or not isinstance(new, CriterionFailed | EndedAtLimit):
+        return words
+    counts = f"{passed(old)} of {old.trials} on the base, {new.of - new.trials} of {new.of} here"
+    return f"{words} ({counts}: {interval_words(each.interval, points)})"
+
+
+def gate_sentence(reason: GateReason) -> str:
+    """One reason, beginning with its suite."""
+    found = plain(finding(reason))
+    return found if isinstance(reason, Refusal) else f"{sentence(reason.suite or 'all suites')}: {found}"
+
+
+def finding(reason: GateReason) -> Line:
+    """What the gate found, without its suite and without a full stop: in the same words wherever it is told."""
+    often = ""
+    if isinstance(reason, NotJudged | CriterionFailed | CommandsFailed) and reason.of > 1:
+        often = f" in {reason.trials} of {reason.of} sessions"
+    match reason:
+        case NotLoaded():
+            return line("{} is {}", reason.file, reason.effect)
+        case ContextTooLarge(tokens=tokens, maximum=maximum):
+            return line(
+                f"{'about ' * reason.is_estimated}{whole(tokens)} tokens are always in context, and at most "
+                f"{whole(maximum)} are allowed (gate.maxAlwaysOnTokens): {whole(tokens - maximum)} too many"
+            )
+        case Regression(delta=delta):
+            return fallen(delta) if isinstance(delta, CriterionDelta) else line(change_words(delta))
+        case NotJudged():
+            return line(f"not judged completely{often}: {{}}", reason.reason.rstrip("."))
+        case NotRun(made=made, trials=trials):
+            after = f"after {format_count(made, 'session')}" if made else "before the first session"
+            more = f"{format_count(trials, 'more session')} {'was' if trials == 1 else 'were'} wanted"
+            return line(f"{{}} {after}, and {more}", reason.why)
+        case EndedAtLimit():
+            which = "the session" if reason.of == 1 else f"{reason.trials} of {reason.of} sessions"
+            return line(f"{which} {ENDINGS[reason.status]}")
+        case BelowMinimum(mean=mean):
+            spec = MEASURES[reason.measure]
+            minimum, why = f"at least {written(spec.unit.write, reason.minimum)} is required", reason.reason
+            if mean is not None:
+                return line(f"{spec.label} is {written(spec.unit.write, mean)}, and {minimum}")
+            return line(f"{spec.label} has no value, and {minimum}: {{}}", (why or "not computed").rstrip("."))
+        case CriterionFailed():
+            return line(f"{{}} is not met{often}", quoted(reason.criterion, MAX_CRITERION_LENGTH))
+        case CommandsFailed():
+            return line(f"build, tests or coverage fall short{often}")
+        case _:
+            assert_never(reason)
+
+
+def fallen(delta: CriterionDelta, branch: str | None = None) -> Line:
+    """A criterion that is met less often than on the base, or its branch, and how sure that is."""
+    base = Cell(visible(branch, 80), whole=True) if branch else Cell("the base")
+    old, new = delta.baseline, delta.candidate
+    assert old is not None  # noqa: S101 - a criterion is worse only where both sides have it
+    assert new is not None  # noqa: S101
+    name = quoted(delta.criterion, MAX_CRITERION_LENGTH)
+    if old.trials == new.trials == 1:
+        return line("{} was met on {} and is not met here", name, base)
+    certainty = ", which may be chance with so few sessions" if delta.verdict is Verdict.INCONCLUSIVE else ""
+    if delta.verdict is Verdict.REGRESSED and delta.adjusted_p_value is not None and delta.method in TESTS:
+        certainty = f" (p = {delta.adjusted_p_value:.2g})"
+    sessions = f"{passed(old)} of {format_count(old.trials, 'session')}"
+    here = f" and in {passed(new)} of {whole(new.trials)} here{certainty}"
+    return line(f"{{}} was met in {sessions} on {{}}{here}", name, base)
+
 
 VERDICTS = {
     Verdict.REGRESSED: Tone.BAD,
@@ -42,9 +160,7 @@ NOISE = "1 trial: differences may be noise"
 NOT_PROVEN = "one trial on a side proves no change: set `trials: adaptive`, or more trials"
 # What is said once for all rows of a report.
 SHOWN_ONCE = frozenset({NOISE, NOT_PROVEN})
-MAX_REASONING_LENGTH = 300
 MAX_FILES = 5
-MAX_PATH_LENGTH = 100
 
 
 def verdict(value: Verdict) -> Cell:
@@ -93,7 +209,7 @@ def criterion_table(deltas: Sequence[CriterionDelta], shown_reasons: frozenset[s
         cells = (Cell(sentence(delta.criterion)), *sides, changed, verdict(delta.verdict))
         said = [("was", delta.baseline_judgement), ("now", delta.candidate_judgement)]
         judged = [
-            Cell(f"{when}: {sentence(judgement.reasoning, MAX_REASONING_LENGTH)}", Tone.DIM)
+            Cell(f"{when}: {sentence(judgement.reasoning, 300)}", Tone.DIM)
             for when, judgement in said
             if judgement and delta.change is not None
         ]
@@ -108,12 +224,9 @@ def figure_table(deltas: Sequence[FigureDelta]) -> Table:
         if delta.change != 0:
             group, _, part = delta.name.partition(".")
             name = re.sub("[A-Z]", lambda capital: f" {capital[0].lower()}", group).capitalize()
-            sides = [
-                NOT_THERE if side is None else Cell(f"{round(side, 4):,.12g}")
-                for side in (delta.baseline, delta.candidate)
-            ]
-            change = NOT_THERE if delta.change is None else Cell(f"{round(delta.change, 4):+,.12g}")
-            rows.append(TableRow((Cell(visible(f"{name}: {part}" if part else name, 80)), *sides, change)))
+            numbers = ((delta.baseline, ""), (delta.candidate, ""), (delta.change, "+"))
+            cells = (NOT_THERE if it is None else Cell(f"{round(it, 4):{sign},.12g}") for it, sign in numbers)
+            rows.append(TableRow((Cell(visible(f"{name}: {part}" if part else name, 80)), *cells)))
     return Table((Column("Measured"), *SIDES), tuple(rows))
 
 
@@ -150,7 +263,7 @@ def changed_files(changes: Sequence[SteeringChange]) -> Iterator[str]:
     """The files that steer and differ between the sides, each with the first line that does."""
     for change in changes[:MAX_FILES]:
         place = " (removed)" if change.is_gone else f", line {change.line}" if change.line else ""
-        yield f"{visible(change.path, MAX_PATH_LENGTH)}{place}"
+        yield f"{visible(change.path, 100)}{place}"
     if (more := len(changes) - MAX_FILES) > 0:
         yield format_count(more, "more file")
 
@@ -162,18 +275,11 @@ def changed_row(changes: Sequence[SteeringChange]) -> Iterator[Row]:
 
 
 def comparison_view(
-    comparison: Comparison,
-    gate: GateResult,
-    *,
-    baseline: str,
-    candidate: str,
-    changes: Sequence[SteeringChange] = (),
+    comparison: Comparison, gate: GateResult, *, baseline: str, candidate: str, changes: Sequence[SteeringChange] = ()
 ) -> ComparisonView:
     """The view of a comparison; the sides are called as the user called them, and `changes` steer the head."""
-    sides = (
-        Row(side, (Cell(visible(name, len(name)), whole=True),))
-        for side, name in (("Base", baseline), ("Head", candidate))
-    )
+    names = (("Base", baseline), ("Head", candidate))
+    sides = (Row(side, (Cell(visible(name, len(name)), whole=True),)) for side, name in names)
     deltas = [(*suite.measures, *suite.criteria) for suite in comparison.suites]
     several = sum(any(row.change is not None for row in suite.measures) for suite in comparison.suites) > 1
     sure = [*certainty(comparison)]
@@ -193,7 +299,7 @@ def comparison_view(
     )
 
 
-def _suite(suite: SuiteComparison) -> SuiteComparisonView:
+def _suite(suite: SuiteComparison) -> SuiteView:
     rows = (*suite.measures, *suite.criteria) if suite.reasons else ()
     shown_reasons = frozenset({*SHOWN_ONCE, *suite.reasons, *(reason for row in rows for reason in row.reasons)})
     facts = []
@@ -203,14 +309,25 @@ def _suite(suite: SuiteComparison) -> SuiteComparisonView:
         facts.append(Cell(f"{side} {', '.join(counts)}" if trials else f"not in the {side}", Tone.DIM))
         if trials and trials.incomplete:
             facts.append(Cell(f"{whole(trials.incomplete)} of them INCOMPLETE", Tone.BAD))
-    return SuiteComparisonView(
+    # Tools that one side used or missed, and the other did not.
+    tools = []
+    for label, changes, tone in (
+        ("Newly used", suite.tools.newly_used, Tone.NEUTRAL),
+        ("No longer used", suite.tools.no_longer_used, Tone.NEUTRAL),
+        ("Newly missed", suite.tools.newly_missed, Tone.BAD),
+        ("No longer missed", suite.tools.no_longer_missed, Tone.GOOD),
+    ):
+        counted = ((it.tool, format_count(it.baseline_trials or it.candidate_trials, "trial")) for it in changes)
+        if cells := tuple(Cell(f"{visible(tool, 80)} (in {trials})", tone) for tool, trials in counted):
+            tools.append(Row(label, cells))
+    return SuiteView(
         visible(suite.suite),
         verdict(suite.verdict),
         tuple(facts),
         tuple(remarks(suite)),
         measure_table(suite.measures, shown_reasons),
         criterion_table(suite.criteria, shown_reasons),
-        tuple(_tool_rows(suite.tools)),
+        tuple(tools),
     )
 
 
@@ -218,19 +335,6 @@ def remarks(suite: SuiteComparison) -> Iterator[Cell]:
     """What stands in the way of comparing, and what else differs."""
     yield from (Cell(sentence(reason), Tone.WARN) for reason in suite.reasons)
     yield from (Cell(sentence(note), Tone.DIM) for note in suite.notes)
-
-
-def _tool_rows(tools: ToolDelta) -> Iterator[Row]:
-    """Tools that one side used or missed, and the other did not."""
-    for label, changes, tone in (
-        ("Newly used", tools.newly_used, Tone.NEUTRAL),
-        ("No longer used", tools.no_longer_used, Tone.NEUTRAL),
-        ("Newly missed", tools.newly_missed, Tone.BAD),
-        ("No longer missed", tools.no_longer_missed, Tone.GOOD),
-    ):
-        counts = ((it.tool, format_count(it.baseline_trials or it.candidate_trials, "trial")) for it in changes)
-        if changes:
-            yield Row(label, tuple(Cell(f"{visible(tool, 80)} (in {trials})", tone) for tool, trials in counts))
 
 
 def certainty(comparison: Comparison) -> Iterator[Row]:

@@ -10,9 +10,8 @@ from zelda_ci.domain.outcome import Outcome, correctness_outcome, failed_criteri
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.errors import explanations
-from zelda_ci.report.model import Cell, Problem, Row, RunFiles, Tone
+from zelda_ci.report.model import ENDINGS, Cell, Problem, Row, RunFiles, Tone, first
 from zelda_ci.report.text import sentence
-from zelda_ci.report.words import ENDINGS, first
 
 PASS, FAIL = Cell("PASS", Tone.GOOD), Cell("FAIL", Tone.BAD)
 ADVICE = {

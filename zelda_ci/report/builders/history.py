@@ -19,9 +19,8 @@ from zelda_ci.domain.numbers import brief_money, format_count, format_score, mon
 from zelda_ci.domain.outcome import History, StoredRun
 from zelda_ci.errors import GitHubError
 from zelda_ci.report.builders.comparison import amount
-from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
+from zelda_ci.report.model import ENDINGS, OUTCOMES, Cell, Column, Table, TableRow, Tone
 from zelda_ci.report.text import plain_title, sentence, visible
-from zelda_ci.report.words import ENDINGS, OUTCOMES
 
 MAX_SKIPPED = 10
 MAX_NOTES = 5

@@ -52,13 +52,13 @@ def joined(lines: Iterable[Cell | Line], between: str) -> Line:
 
 
 TOOL = re.compile(r"(Skill|Agent)\((.+)\)", re.DOTALL)
-KINDS = {"Skill": "the skill", "Agent": "the sub-agent"}
 
 
 def tool_words(tool: str) -> tuple[str, str]:
     """What a tool is, and its name: `Skill(changelog)` is the skill changelog."""
-    found = TOOL.fullmatch(tool)
-    return (KINDS[found[1]], found[2]) if found else ("the tool", tool)
+    if found := TOOL.fullmatch(tool):
+        return {"Skill": "the skill", "Agent": "the sub-agent"}[found[1]], found[2]
+    return "the tool", tool
 
 
 def capital(words: str) -> str:
@@ -73,7 +73,6 @@ def verb(subjects: Sequence[object], one: str, many: str) -> str:
 
 
 def quoted(words: str, limit: int) -> str:
-    """Somebody else's words."""
     return f"\u201c{sentence(words, limit)}\u201d"
 
 

@@ -13,9 +13,6 @@ from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible
 
 NOTHING = "none"
-MAX_NAMED = 5
-MAX_TARGET_LENGTH = 60
-COLUMNS = (Column("Called"), Column("Precision", right=True), Column("Recall", right=True))
 
 
 @dataclass(frozen=True)
@@ -34,13 +31,13 @@ class Routed:
 
 def routing_tables(runs: Sequence[RunResult], base: Sequence[RunResult] = ()) -> Iterator[tuple[str, Table]]:
     """A title with the sum, and a table, for each routing file that ran; before the arrow stands the base."""
+    columns = (Column("Called"), Column("Precision", right=True), Column("Recall", right=True))
     for file in dict.fromkeys(run.config.file for run in runs if run.config.kind == "routing"):
         of_file = [run for run in runs if run.config.file == file]
         head, before = [*_routed(of_file)], [*_routed(run for run in base if run.config.file == file)]
         if head:
             targets = dict.fromkeys(name for each in head for name in (*each.expected, each.called))
-            names = sorted(targets, key=lambda name: name == NOTHING)
-            rows = tuple(_row(name, head, before) for name in names)
+            rows = tuple(_row(name, head, before) for name in sorted(targets, key=lambda name: name == NOTHING))
             remarks = [Cell(sentence(text), Tone.WARN) for text in dict.fromkeys(_remarks(of_file))]
             asked, known = ({each.suite for each in side} for side in (head, before))
             if before and asked - known:
@@ -49,7 +46,7 @@ def routing_tables(runs: Sequence[RunResult], base: Sequence[RunResult] = ()) ->
             both = before if asked <= known else []
             then, now = (sum(each.called == each.target for each in side) for side in (both, head))
             sums = _share((then, now), (len(both), len(head))).text
-            yield f"Routing: {visible(file, 100)}: {sums} as expected", Table(COLUMNS, rows, remarks=tuple(remarks))
+            yield f"Routing: {visible(file, 100)}: {sums} as expected", Table(columns, rows, remarks=tuple(remarks))
 
 
 def _routed(runs: Iterable[RunResult]) -> Iterator[Routed]:
@@ -87,8 +84,8 @@ def _row(name: str, head: Sequence[Routed], base: Sequence[Routed]) -> TableRow:
         is_new = suite in there and (other, suite) not in known
         went.setdefault(other, []).append(f"{suite}{f' {times} times' * (times > 1)}{' (new)' * is_new}")
     words = {NOTHING: "nothing was called"}
-    notes = (f"{words.get(other, f'{other} instead')}: {some_of(suites, MAX_NAMED)}" for other, suites in went.items())
-    cells = (Cell(visible(name, MAX_TARGET_LENGTH)), _share(right, called), _share(right, asked))
+    notes = (f"{words.get(other, f'{other} instead')}: {some_of(suites)}" for other, suites in went.items())
+    cells = (Cell(visible(name, 60)), _share(right, called), _share(right, asked))
     return TableRow(cells, tuple(Cell(sentence(note), Tone.WARN) for note in notes))
 
 

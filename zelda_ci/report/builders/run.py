@@ -26,9 +26,8 @@ from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import IsolationReport
 from zelda_ci.report.builders.correctness import command_cells, command_ending, correctness_rows
 from zelda_ci.report.builders.phrases import measured_words, tool_words
-from zelda_ci.report.model import Cell, Row, RunFiles, Section, Tone
+from zelda_ci.report.model import ENDINGS, OUTCOMES, Cell, Row, RunFiles, Section, Tone, first
 from zelda_ci.report.text import sentence, visible, written
-from zelda_ci.report.words import ENDINGS, OUTCOMES, first
 
 MAX_REASON_LENGTH = 400
 MAX_TEXT_LENGTH = 300

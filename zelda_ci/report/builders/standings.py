@@ -22,8 +22,6 @@ from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.report.ci_report import CiReport
 
-GRAVE = {Outcome.INCOMPLETE, Outcome.BROKEN, Outcome.INTERRUPTED}
-
 
 class SuiteVerdict(Enum):
     """What is said of a suite in a word, in the order in which a reader has to know it."""
@@ -55,8 +53,7 @@ class SuiteVerdict(Enum):
 
 V = SuiteVerdict
 ORDER = tuple(V)
-CALM = frozenset({V.AS_BEFORE, V.PASSES, V.MEASURED, V.RAN})
-BAD = frozenset({V.WORSE, V.NOT_TESTED, V.FAILS, V.NEW_FAILS})
+CALM = {V.AS_BEFORE, V.PASSES, V.MEASURED, V.RAN}
 
 
 @dataclass(frozen=True)
@@ -81,25 +78,21 @@ class SuiteStanding:
         if self.is_cut_short:
             ended = V.CUT_SHORT if self.outcome is Outcome.INTERRUPTED else V.RAN
             return ended if self.runs else V.NOT_RUN
-        alone, verdicts = self.compared is None, [(it.verdict, it.effect) for it in self.deltas]
+        alone = self.compared is None
         candidate = self.compared.candidate if self.compared else None
         unpaid = [reason for reason in self.reasons if isinstance(reason, NotRun)]
         # Of some, trials of earlier runs have decided.
         is_known = bool(self.valid) or (candidate is not None and candidate.valid > 0)
-        incomplete = self.outcome in GRAVE or any(reason.kind == "incomplete" for reason in self.reasons)
-        firm = [(it.verdict, it.effect) for it in self.deltas if it.is_tested and is_firm(it)]
+        incomplete = self.outcome > Outcome.FAILED or any(reason.kind == "incomplete" for reason in self.reasons)
+        firm = {(it.verdict, it.effect) for it in self.deltas if it.is_tested and is_firm(it)}
         doubtful = any(verdict is Verdict.INCONCLUSIVE and effect != "better" for verdict, effect in firm)
-        better = any(
-            verdict in {Verdict.CHANGED, Verdict.INCONCLUSIVE} and effect == "better" for verdict, effect in firm
-        )
-        on_base = any(each.because is Uncounted.ON_BASE for each in self.uncounted)
         rules = (
             (V.REMOVED, not (self.runs or alone or candidate or unpaid)),
             (V.NOT_TESTED, not is_known or any(not reason.made for reason in unpaid)),
             (V.ACCEPTED, self.accepted and not self.reasons),
-            (V.WORSE, any(verdict is Verdict.REGRESSED for verdict, _ in verdicts)),
+            (V.WORSE, any(it.verdict is Verdict.REGRESSED for it in self.deltas)),
             (V.NOT_TESTED, incomplete),
-            (V.PERHAPS_WORSE, (Verdict.CHANGED, "worse") in verdicts),
+            (V.PERHAPS_WORSE, any(it.verdict is Verdict.CHANGED and it.effect == "worse" for it in self.deltas)),
             (V.UNCLEAR, unpaid or doubtful or (self.compared and self.compared.reasons)),
             (V.MEASURED, alone and self.outcome is Outcome.MEASURED),
             # A gate that does not ask for it does not make a pass of a failure.
@@ -107,10 +100,10 @@ class SuiteStanding:
             (V.PASSES, alone),
             (V.NEW_FAILS, self.is_new and (self.reasons or self.uncounted)),
             (V.NEW, self.is_new),
-            (V.BETTER, any(verdict is Verdict.IMPROVED for verdict, _ in verdicts)),
-            (V.PERHAPS_BETTER, better),
+            (V.BETTER, any(it.verdict is Verdict.IMPROVED for it in self.deltas)),
+            (V.PERHAPS_BETTER, firm & {(Verdict.CHANGED, "better"), (Verdict.INCONCLUSIVE, "better")}),
             (V.FAILS, self.reasons),
-            (V.ON_BASE, on_base),
+            (V.ON_BASE, any(each.because is Uncounted.ON_BASE for each in self.uncounted)),
             (V.FAILS, self.uncounted),
         )
         return next((word for word, holds in rules if holds), V.AS_BEFORE)
@@ -137,7 +130,7 @@ class SuiteStanding:
     @property
     def is_bad(self) -> bool:
         """Whether a reader has to do something about it."""
-        return bool(self.reasons) or self.standing in BAD
+        return bool(self.reasons) or self.standing in {V.WORSE, V.NOT_TESTED, V.FAILS, V.NEW_FAILS}
 
     @property
     def is_new(self) -> bool:

@@ -15,9 +15,8 @@ from zelda_ci.domain.session import (
     Turn,
     UserSaid,
 )
-from zelda_ci.report.model import Cell, Tone
+from zelda_ci.report.model import ENDINGS, Cell, Tone
 from zelda_ci.report.text import clock, in_workspace, sentence, text_lines
-from zelda_ci.report.words import ENDINGS
 
 PATCH_TAB = 8
 PATCH_TONES = {"@": Tone.DIM, "+": Tone.GOOD, "-": Tone.BAD}

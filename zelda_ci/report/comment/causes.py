@@ -28,9 +28,8 @@ from zelda_ci.domain.manifest import SteeringChange
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.report.builders.anchors import cited_fragment, suite_address
-from zelda_ci.report.builders.comparison import changed_files
+from zelda_ci.report.builders.comparison import MAX_CRITERION_LENGTH, changed_files, fallen, finding
 from zelda_ci.report.builders.correctness import correctness_problem, run_problem
-from zelda_ci.report.builders.gate import MAX_CRITERION_LENGTH, THE_BASE, fallen, finding
 from zelda_ci.report.builders.phrases import TOOL, change_words, joined, key, line, listed, name, quoted, tool_words
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, is_firm
 from zelda_ci.report.builders.steering import attribution_line
@@ -113,17 +112,17 @@ def _of_suite(report: CiReport, suite: SuiteStanding) -> Iterator[Cause]:
         # Each problem once, however many sessions have it.
         problems: dict[str, Problem] = {}
         for run in suite.runs:
-            if run_outcome(run) >= Outcome.INCOMPLETE and (found := run_problem(run, NO_FILES)):
-                problems.setdefault(found.sentence, found)
+            if run_outcome(run) >= Outcome.INCOMPLETE and (problem := run_problem(run, NO_FILES)):
+                problems.setdefault(problem.sentence, problem)
         for problem in [*problems.values()][:3]:
             yield Cause(suite, line("{}", problem.sentence), line("{}", problem.advice), is_red=True)
         if not problems:
             yield Cause(suite, line("no session of it could be counted."), is_red=True)
         return
-    causes = [*_criteria(report, suite), *_commands(report, suite)]
-    known = {cause.criterion for cause in causes} - {""}
-    causes += _failing(report, suite, known)
-    yield from causes or _measures(suite)
+    found = [*_criteria(report, suite), *_commands(report, suite)]
+    known = {cause.criterion for cause in found} - {""}
+    found += _failing(report, suite, known)
+    yield from found or _measures(suite)
     # What somebody has taken for what it is, and the comparison does not show.
     for criterion in dict.fromkeys(_criterion_of(each.reason) for each in suite.accepted):
         if criterion and criterion not in known:
@@ -140,10 +139,9 @@ def _criteria(report: CiReport, suite: SuiteStanding) -> Iterator[Cause]:
         yield Cause(suite, line("cannot be compared: {}.", "; ".join(compared.reasons)))
         return
     red = {_criterion_of(reason) for reason in suite.reasons}
-    branch = report.baseline.branch
-    base = Cell(visible(branch, 80), whole=True) if branch else THE_BASE
     for delta in _firmest(delta for delta in compared.criteria if delta.effect == "worse"):
-        words, why = line("{}.", fallen(delta, base)), _judged(report, suite, delta.candidate_judgement)
+        words = line("{}.", fallen(delta, report.baseline.branch))
+        why = _judged(report, suite, delta.candidate_judgement)
         yield Cause(suite, words, why, is_red=delta.criterion in red, criterion=delta.criterion)
 
 

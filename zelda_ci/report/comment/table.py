@@ -17,19 +17,16 @@ from zelda_ci.report.builders.phrases import measured_words
 from zelda_ci.report.builders.run import hidden_findings
 from zelda_ci.report.builders.standings import CALM, SuiteStanding, SuiteVerdict, of, untested_words
 from zelda_ci.report.ci_report import CiReport
-from zelda_ci.report.model import Cell, Column, Table, TableRow, Tone
+from zelda_ci.report.model import OUTCOMES, Cell, Column, Table, TableRow, Tone
 from zelda_ci.report.text import visible, written
-from zelda_ci.report.words import OUTCOMES
 
 V = SuiteVerdict
 TONES = dict.fromkeys((V.WORSE, V.NOT_TESTED, V.PERHAPS_WORSE, V.FAILS, V.NEW_FAILS), Tone.BAD)
 TONES |= dict.fromkeys((V.UNCLEAR, V.ACCEPTED, V.ON_BASE), Tone.WARN)
 TONES |= dict.fromkeys((V.BETTER, V.PASSES, V.PERHAPS_BETTER), Tone.GOOD)
-ARROW = " \u2192 "
 MAX_SUITE_NAME_LENGTH = 60
 MAX_ROWS = 12
-# Of one session and the next, less than this share says nothing.
-NOTABLE_COST = 0.2
+MOVED = (*map(Column, ("Suite", "Criteria met", "Tests", "Tools")), Column("Session cost", right=True))
 
 
 class Figure(NamedTuple):
@@ -57,16 +54,7 @@ class Figure(NamedTuple):
         before = write(self.before)
         if f"{before}{of_before}" == now:
             return Cell(now, tone)
-        return Cell(f"{before}{of_before * (of_before != of)}{ARROW}{now}", tone)
-
-
-MOVED = (
-    Column("Suite"),
-    Column("Criteria met"),
-    Column("Tests"),
-    Column("Tools"),
-    Column("Session cost", right=True),
-)
+        return Cell(f"{before}{of_before * (of_before != of)} \u2192 {now}", tone)
 
 
 def moved_table(report: CiReport, suites: Sequence[SuiteStanding]) -> Table:
@@ -100,14 +88,14 @@ def _row(report: CiReport, alike: Sequence[SuiteStanding]) -> TableRow:
     criteria, tests = (_together([count(each) for each in alike], sum) for count in (_criteria, _tests))
     of_measures = ([_measured(each, measure) for each in alike] for measure in (Measure.TOOL_USAGE, Measure.COST))
     tools, cost = (_together(figures, fmean) for figures in of_measures)
-    commands = tests.cell(numbers.average) if tests.after is not None else _commands(first)
-    cells = (
-        criteria.cell(numbers.average),
-        commands,
-        tools.cell(numbers.whole),
-        cost.cell(numbers.brief_money, NOTABLE_COST),
-    )
-    return TableRow((label, *cells))
+    # Of one session and the next, less than a fifth of the cost says nothing.
+    cells = (tools.cell(numbers.whole), cost.cell(numbers.brief_money, 0.2))
+    if tests.after is not None:
+        return TableRow((label, criteria.cell(numbers.average), tests.cell(numbers.average), *cells))
+    # Where tests are not counted, whether the commands succeeded.
+    outcomes = set(map(correctness_outcome, first.valid))
+    commands = Cell("fail", Tone.BAD) if Outcome.FAILED in outcomes else Cell("pass" * (Outcome.PASSED in outcomes))
+    return TableRow((label, criteria.cell(numbers.average), commands, *cells))
 
 
 def standing_words(each: SuiteStanding) -> str:
@@ -168,14 +156,6 @@ def _tests(each: SuiteStanding) -> Figure:
     found = [details.tests for run in each.valid if (details := run.details(CorrectnessDetails))]
     known = [(it.passed, it.total) for it in found if it and it.recognised]
     return Figure(fmean(passed for passed, _ in known), of=fmean(total for _, total in known)) if known else Figure()
-
-
-def _commands(each: SuiteStanding) -> Cell:
-    """Where tests are not counted, whether the commands succeeded."""
-    outcomes = set(map(correctness_outcome, each.valid))
-    if Outcome.FAILED in outcomes:
-        return Cell("fail", Tone.BAD)
-    return Cell("pass" if Outcome.PASSED in outcomes else "")
 
 
 def _measured(each: SuiteStanding, measure: Measure) -> Figure:

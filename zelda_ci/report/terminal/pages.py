@@ -1,7 +1,8 @@
-"""What commands print: reports on runs, where what failed, why and what to do come first, comparisons and tables."""
+"""What commands print, laid out in as much room as the terminal has, in its colours and characters."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TextIO
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
@@ -13,28 +14,188 @@ from zelda_ci.domain.comparison import GateResult
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.trials import Forecast
+from zelda_ci.report import model
 from zelda_ci.report.builders import summary
 from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.builders.routing import routing_tables
 from zelda_ci.report.builders.run import file_rows, run_facts, run_sections, unmet_rows
 from zelda_ci.report.builders.summary import FilesOf, forecast_lines, forecast_table
-from zelda_ci.report.model import (
-    Cell,
-    CiView,
-    ComparisonView,
-    Detail,
-    Details,
-    Problem,
-    Row,
-    RunFiles,
-    Section,
-    Table,
-    Tone,
-    plain,
-)
-from zelda_ci.report.terminal.page import LABEL, TITLE, Page
-from zelda_ci.report.text import sentence, visible
-from zelda_ci.report.words import first
+from zelda_ci.report.model import OUTCOMES, Cell, Detail, Problem, Row, RunFiles, Section, Table, Tone, first, plain
+from zelda_ci.report.text import one_line, sentence, visible
+
+LABEL, TITLE, DIM = "cyan", "bold", "dim"
+STYLES = {Tone.GOOD: "green", Tone.BAD: "red", Tone.WARN: "yellow", Tone.NEUTRAL: "", Tone.DIM: DIM}
+SEPARATOR, GUTTER, GAP = " · ", "│ ", "  "
+# For terminals that know less than Unicode.
+SPARE = str.maketrans({"✓": "+", "✗": "x", "·": "|", "│": "|", "…": "..."})
+
+# Columns that text gets even where the terminal has fewer.
+NARROWEST = 24
+# Indent of what belongs to a label that stands alone, and of what belongs to the line above.
+ALONE, STEP = 8, 2
+
+
+def open_console(stream: TextIO) -> Console:
+    """A console that takes outside text literally, and its colours and width from the terminal and NO_COLOR."""
+    return Console(file=stream, markup=False, emoji=False, highlight=False)
+
+
+def is_plain(console: Console) -> bool:
+    """Whether lines cannot be redrawn: a file, a pipe, a dumb terminal. FORCE_COLOR gives colours, not a cursor."""
+    return not (console.is_terminal and console.file.isatty()) or console.is_dumb_terminal
+
+
+class Page:
+    """Collects lines and prints them at once, so that no other output comes between them.
+
+    What is written is text only: neither markup nor emoji codes mean anything in it, and nothing in it acts.
+    """
+
+    def __init__(self, console: Console, *, width: int | None = None) -> None:
+        self.console, self.width = console, width or console.width
+        self.unicode, self.lines = console.encoding.startswith("utf"), list[Text]()
+
+    def write(self, text: str, style: str = "") -> Text:
+        """The text in a style, with what the encoding lacks replaced, and what acts spelled out."""
+        if not self.unicode:
+            encoding = self.console.encoding
+            text = text.translate(SPARE).encode(encoding, "backslashreplace").decode(encoding)
+        # As a span: a style of the whole Text would spread to whatever is appended later.
+        return Text().append(one_line(text), style)
+
+    def cell(self, cell: Cell) -> Text:
+        """A cell in the colour of its tone."""
+        return self.write(cell.text, STYLES[cell.tone])
+
+    def badge(self, outcome: Outcome) -> Text:
+        """The verdict as a coloured plate."""
+        words = OUTCOMES[outcome]
+        ink, colour = "white" if words.tone is Tone.BAD else "black", STYLES[words.tone] or "white"
+        return self.write(f" {words.badge} ", f"bold {ink} on {colour}")
+
+    def mark(self, outcome: Outcome) -> Text:
+        """The verdict as one character."""
+        return self.write(OUTCOMES[outcome].mark, STYLES[OUTCOMES[outcome].tone])
+
+    def show(self) -> None:
+        """Print what was collected, each line as it is: the terminal itself wraps what is longer than it is wide."""
+        if self.lines and self.console.is_terminal:
+            self.console.print(Text("\n").join(self.lines), soft_wrap=True, markup=False, emoji=False, highlight=False)
+        else:
+            # At once, so that a list of ten thousand runs takes no time to lay out.
+            self.console.file.write("".join(f"{line.plain}\n" for line in self.lines))
+            self.console.file.flush()
+
+    def blank(self) -> None:
+        """An empty line, never two in a row."""
+        if self.lines and self.lines[-1].plain:
+            self.lines.append(Text())
+
+    def line(self, text: Text | str = "") -> None:
+        """A line of its own, without blanks at its end, and inert in the log of a CI service."""
+        text = Text(text) if isinstance(text, str) else text.copy()
+        text.rstrip()
+        start = len(text.plain) - len(text.plain.lstrip())
+        if text.plain.startswith("::", start):
+            text = Text.assemble(text[:start], ": :", text[start + 2 :])
+        self.lines.append(text)
+
+    def title(self, title: str) -> None:
+        """A title, with room above."""
+        self.blank()
+        self.line(Text("  ") + self.write(title, TITLE))
+
+    def beside(self, label: Text | str, cells: Sequence[Cell], *, lines: Iterable[Cell] = ()) -> None:
+        """Cells to the right of a label, then lines below the cells; a label that leaves no room stands alone."""
+        label = Text(label) if isinstance(label, str) else label
+        if label.cell_len > ALONE and self.width - label.cell_len < NARROWEST:
+            for number, text in enumerate(self._wrapped(label, self._room(ALONE))):
+                self.line(Text(" " * ALONE if number else "") + text)
+            label = Text(" " * ALONE)
+        indent = label.cell_len
+        groups = (cells, *((line,) for line in lines))
+        for text in [text for group in groups for text in self._flow(group, indent)] or [Text()]:
+            self.line(label + text)
+            label = Text(" " * indent)
+
+    def rows(self, rows: Iterable[Row], *, indent: int) -> None:
+        """Rows whose labels are aligned."""
+        rows = tuple(rows)
+        width = max((cell_len(row.label) for row in rows), default=0)
+        for row in rows:
+            label = self.write(set_cell_size(row.label, width), LABEL)
+            self.beside(Text(" " * indent) + label + GAP, row.cells, lines=row.lines)
+
+    def table(self, table: Table, *, indent: int = 0, unbroken: bool = False) -> None:
+        """A table, each row on one line if there is room for all of them or programs read it; else flowing."""
+        titles = [Cell(column.title, Tone.DIM) for column in table.columns]
+        texts = [[*map(self.cell, cells)] for cells in (titles, *(row.cells for row in table.lines))]
+        # A column in which nothing stands takes no room.
+        shown = [(number, column) for number, column in enumerate(zip(*texts, strict=True)) if any(column[1:])]
+        widths = {number: max(text.cell_len for text in column) for number, column in shown}
+        if unbroken or indent + sum(widths.values()) + len(GAP) * (len(widths) - 1) <= self.width:
+            for line, row in zip(texts, (None, *table.lines), strict=True):
+                for number, width in widths.items():
+                    line[number].align("right" if table.columns[number].right else "left", width)
+                self.line(Text(" " * indent) + Text(GAP).join(line[number] for number in widths))
+                self.notes(row.notes if row else (), indent=indent + STEP)
+        else:
+            for row in table.lines:
+                self._flowing(row, table, indent)
+        self.notes(table.remarks, indent=indent)
+
+    def _flowing(self, row: model.TableRow, table: Table, indent: int) -> None:
+        *marks, name = row.cells[: table.leading + 1]
+        self.beside(Text(" " * indent) + Text().join(self.cell(mark) + GAP for mark in marks), (name,))
+        facts = []
+        for column, cell in [*zip(table.columns, row.cells, strict=True)][table.leading + 1 :]:
+            # A number says what it is; a word does so itself.
+            title, percent, _ = column.title.lower().partition(" %") if column.right else ("", "", "")
+            if cell.text not in {"", "-"}:
+                facts.append(Cell(f"{title} {cell.text}{percent}".lstrip(), cell.tone, cell.whole))
+        self.beside(" " * (indent + STEP), facts)
+        self.notes(row.notes, indent=indent + STEP)
+
+    def notes(self, cells: Iterable[Cell], *, indent: int) -> None:
+        """Each cell from a line of its own on."""
+        for cell in cells:
+            self.beside(" " * indent, (cell,))
+
+    def quote(self, lines: Iterable[str], *, indent: int) -> None:
+        """Output of a program, behind a gutter that it cannot cross."""
+        gutter = Text(" " * indent) + self.write(GUTTER, DIM)
+        for line in lines:
+            for text in self._wrapped(self.write(line), self._room(gutter.cell_len)):
+                self.line(gutter + text)
+
+    def _room(self, indent: int) -> int:
+        return max(self.width - indent, NARROWEST)
+
+    def _flow(self, cells: Sequence[Cell], indent: int) -> Iterator[Text]:
+        """Lines of cells; a cell goes to the next line whole, and is broken only where a line is too short for it."""
+        room, separator, line = self._room(indent), self.write(SEPARATOR, DIM), Text()
+        for cell in cells:
+            for text in [self.cell(cell)] if cell.whole else self._wrapped(self.cell(cell), room):
+                if line and line.cell_len + separator.cell_len + text.cell_len <= room:
+                    line = line + separator + text
+                    continue
+                if line:
+                    yield line
+                line = text
+        if line:
+            yield line
+
+    def _wrapped(self, text: Text, width: int) -> list[Text]:
+        return [*text.wrap(self.console, width, overflow="fold")] if text.cell_len > width else [text]
+
+
+def print_lines(console: Console, lines: Iterable[Cell]) -> None:
+    """Print each line as soon as it is known: a transcript may have a million."""
+    for cell in lines:
+        page = Page(console)
+        page.line(page.cell(cell))
+        page.show()
+
 
 # --- reports on runs --------------------------------------------------------------------------------------------
 
@@ -199,7 +360,7 @@ def print_table(console: Console, remarks: Console, table: Table, *, unbroken: b
         page.show()
 
 
-def print_details(console: Console, details: Details) -> None:
+def print_details(console: Console, details: model.Details) -> None:
     """Print what can be opened elsewhere: its title, its rows and its table."""
     page = Page(console)
     page.line(page.write(details.title, TITLE))
@@ -214,7 +375,7 @@ def print_details(console: Console, details: Details) -> None:
 # --- two sides --------------------------------------------------------------------------------------------------
 
 
-def print_verdict(console: Console, view: CiView, changed: Iterable[Row], gate: Section) -> None:
+def print_verdict(console: Console, view: model.CiView, changed: Iterable[Row], gate: Section) -> None:
     """Print how two sides ended as the comment does, with what changed and what the gate says of it."""
     page = Page(console)
     page.line()
@@ -235,7 +396,7 @@ def print_verdict(console: Console, view: CiView, changed: Iterable[Row], gate: 
     page.show()
 
 
-def print_comparison(console: Console, view: ComparisonView) -> None:
+def print_comparison(console: Console, view: model.ComparisonView) -> None:
     """Print every suite, the overall numbers, how sure all of it is, and the gate."""
     page = Page(console)
     page.line()

@@ -1,1 +1,0 @@
-"""One module per family of runners: lines of output in, tallies out."""
