@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Literal
 
 
@@ -111,10 +112,6 @@ def skill(name: object) -> str:
     return _named("Skill", name.removeprefix("/") if isinstance(name, str) else None)
 
 
-def agent(name: object) -> str:
-    return _named("Agent", name)
-
-
 def server(*names: str) -> str:
     """Begin of the names of an MCP server's tools, without the last two underscores; with a tool's name, the tool."""
     return "__".join(("mcp", *(re.sub(r"[^a-zA-Z0-9_-]", "_", name) for name in names)))
@@ -122,3 +119,6 @@ def server(*names: str) -> str:
 
 def _named(kind: str, name: object) -> str:
     return f"{kind}({name[:MAX_TOOL_NAME_LENGTH]})" if isinstance(name, str) and name else kind
+
+
+agent = partial(_named, "Agent")
