@@ -137,9 +137,10 @@ def compare(result: CiResult) -> None:
     origin, bases = found.origin, result.bases
     if batch.base and batch.base.problem:
         result.notes.append(f"nothing ran side by side with the base: {batch.base.problem}")
-    if result.head and batch.is_planned_by_looks:
+    # Where the number of trials is fixed, only suites are listed for which the money did not suffice.
+    if result.head and batch.base and any(batch.base.commit or not suite.unpaid for suite in batch.arms):
         result.compared = compare_arms(batch, found.stored)
-        if batch.base and batch.base.commit:
+        if batch.base.commit:
             branch = case.decision.target.branch if case.decision.target else origin.branch
             origin = baseline.side_by_side(branch or "", batch.base.commit, len(result.head), len(bases))
         if pool := summarize_pool(run for each in found.stored.values() for run in each.stored):
