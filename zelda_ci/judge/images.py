@@ -20,12 +20,10 @@ from zelda_ci.judge.rendering import lines_of_images
 # In one question. Beyond twenty in a request, the API takes only small ones.
 MAX_SHOWN = 10
 MAX_SHOWN_BYTES = 12_000_000
-
 # What models count for a large one, at most.
 TOKENS_OF_ONE = 5000
 # Of the judge's context.
 CONTEXT_SHARE = 0.15
-
 BOUND = "only the last ones are shown"
 TOO_SMALL = "the judge's context is too small for images"
 GONE = "its file is gone"

@@ -27,7 +27,6 @@ from zelda_ci.redact import Redactor
 MAX_TOUCHED = 2_000
 MAX_COMMAND_LENGTH = 20_000
 MAX_PATH_LENGTH = 300
-
 _SLASHED = re.compile(r"(?:^|\s|<command-name>)/([\w:.-]{1,100})")
 # How grep and diff name the file whose lines they print.
 _PRINTED = re.compile(

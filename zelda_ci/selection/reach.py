@@ -25,12 +25,10 @@ RECIPES = frozenset(name for names in RUNNERS.values() for name in names)
 MAX_DATA_FILES = 50
 # What one file that steers leads to; what lies further concerns those who touched what leads there.
 MAX_FOLLOWED = 200
-
 # Of a word that means no file from where it stands, how many files of that name may be meant by mere mention.
 MAX_NAMESAKES = 3
 PATTERN = re.compile(r"[*?{\[]")
 _MODULES = ("__init__.py", "__main__.py", "index.js", "index.ts", "index.mjs")
-
 _PLUGIN_FILE = re.compile(r"(?:(.*)/)?\.claude-plugin/[^/]+")
 _READ_OF_STEERING = re.compile(r"\.md$|(^|/)(hooks|settings|settings\.local|plugin|\.mcp|\.lsp)\.json$")
 _CALLED = re.compile(r"/SKILL\.md$|(^|/)(agents|commands)/")
