@@ -36,7 +36,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 # How likely a mutant is chosen there, beside others.
 PARTS = {
-    3: "compare/gate config/trust redact",
+    3: "compare/gate config/project redact",
     1: """compare/* ci/base named_secrets metrics/citable metrics/evidence
           metrics/panel metrics/requirement_fulfillment
           metrics/tool_claims judge/conversation judge/lookups judge/rendering""",

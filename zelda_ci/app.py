@@ -105,8 +105,8 @@ class Invocation(Prepared):
         anyio.run(attribution.check_parts, self, names)
         for part in dict.fromkeys(names):
             without, inert = (attribution.order_without(self.order, part, is_inert=it) for it in (False, True))
-            if missing := attribution.trials_missing(self.ordering(without).with_stored()):
-                run(attribution.order_whole(self.order, missing))
+            if whole := attribution.order_whole(self.order, self.ordering(without).with_stored()):
+                run(whole)
             gone = compare_arms(*run(without)).comparison
             # Where nothing is missed, nothing need say why.
             control = compare_arms(*run(inert)).comparison if gone.verdict is Verdict.REGRESSED else None

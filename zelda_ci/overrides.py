@@ -13,11 +13,10 @@ from typing import Any, get_origin
 from pydantic.fields import FieldInfo
 
 from zelda_ci.config.document import problem_of
-from zelda_ci.config.messages import Rejected, printable
 from zelda_ci.config.schema import ConfigKey, ProjectConfig, UserKeys, group_of, keys, kinds
-from zelda_ci.config.source import plain_value
+from zelda_ci.config.source import Rejected, plain_value, printable
 from zelda_ci.config.source import read as read_yaml
-from zelda_ci.config.suite_file import with_value
+from zelda_ci.config.suites import with_value
 from zelda_ci.domain.base import KeySources, SourceKind
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import why_withheld

@@ -149,7 +149,7 @@ for script in ("scripts/schemas", "scripts/reference.py"):
     with suppress(SystemExit):
         runpy.run_path(f"{root}/{script}", run_name="__main__")
 from zelda_ci.ci.settings import INPUTS
-from zelda_ci.config.trust import DECISIONS
+from zelda_ci.config.project import DECISIONS
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.execution import claude_code
 from zelda_ci.overrides import apply, read

@@ -9,8 +9,7 @@ from unittest.mock import Mock
 import pytest
 
 from tests.builders import START
-from zelda_ci.ci.evaluate import emptying
-from zelda_ci.ci.sharding import run_shard
+from zelda_ci.ci.evaluate import emptying, run_shard
 from zelda_ci.ci.stored import JobIdentity
 from zelda_ci.domain.run import BatchResult, ShardOf, ShardPlan
 from zelda_ci.errors import EXIT_INTERRUPTED, ZeldaError

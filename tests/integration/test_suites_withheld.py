@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.projects import Project, folder, repository
-from zelda_ci.config.own_files import OwnFiles
+from zelda_ci.config.files import OwnFiles
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.workspace.workspaces import Workspaces
 

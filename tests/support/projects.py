@@ -17,7 +17,7 @@ import anyio
 from tests.builders import suite
 from tests.support.patience import PATIENCE
 from tests.support.places import make_passable
-from zelda_ci.config.own_files import OwnFiles
+from zelda_ci.config.files import OwnFiles
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Changes, Workspace, WorkspaceSource
 from zelda_ci.redact import Redactor

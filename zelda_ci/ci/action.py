@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 
 from zelda_ci.app import Invocation
-from zelda_ci.ci import base, baseline, conversation, evaluate, publish, sharding
+from zelda_ci.ci import base, baseline, conversation, evaluate, publish
 from zelda_ci.ci.base import BaseSource
 from zelda_ci.ci.context import CiContext, CiResult
 from zelda_ci.ci.event import decide, decide_requested, read_checkout
@@ -20,7 +20,7 @@ from zelda_ci.compare.drift import TRIALS_A_NIGHT
 from zelda_ci.compare.shards import trial_seconds
 from zelda_ci.config import project
 from zelda_ci.config.files import find_root
-from zelda_ci.config.selection import select
+from zelda_ci.config.suites import select
 from zelda_ci.domain.comparison import NotLoaded
 from zelda_ci.domain.outcome import Outcome
 from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
@@ -38,7 +38,7 @@ from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.pipeline.shards import make_plan, order_of
 from zelda_ci.redact import Secret
 from zelda_ci.report import markdown
-from zelda_ci.report.builders.gate import gate_sentence
+from zelda_ci.report.builders.comparison import gate_sentence
 from zelda_ci.report.builders.steering import context_line, too_large
 from zelda_ci.report.ci_report import PullRequestChanges, RuleChange
 from zelda_ci.report.comment.view import context_details
@@ -198,7 +198,7 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         raise decision.refusal
     with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
         source = BaseSource(case, Path(name), loaded)
-        case = replace(case, decision=replace(decision, base=source.commit), pinned=sharding.pinned_plan(case))
+        case = replace(case, decision=replace(decision, base=source.commit), pinned=evaluate.pinned_plan(case))
         settled = source.settle(loaded)
         notes = base.notes(settled, source.commit or "")
         overruled = base.findings(settled, source.redact)
@@ -317,14 +317,14 @@ def _share(case: CiContext, invocation: Invocation, evidence: Evidence, emit: Em
         seconds = trial_seconds(trials, replayed=invocation.replayed)
         # One job adds the row of a night to the history.
         most = 1 if evaluate.is_nightly(case) else settings.shards
-        return sharding.publish_plan(case, make_plan(order, suites, commit, seconds, most, at_most=True), evidence)
-    sharding.check_plan(pinned.plan, shard, suites, commit)
+        return evaluate.publish_plan(case, make_plan(order, suites, commit, seconds, most, at_most=True), evidence)
+    evaluate.check_plan(pinned.plan, shard, suites, commit)
     if shard is None:
-        return sharding.merge(case, pinned)
+        return evaluate.merge(case, pinned)
     own = order_of(order, pinned.plan, shard.number)
 
     def run(kept: Sequence[RunResult]) -> BatchResult:
         stored = evidence.replace(earlier=(*evidence.earlier, *kept)).stored
         return _run(case, invocation.ordering(replace(own, stored=stored)), emit)
 
-    return sharding.run_shard(case, shard, pinned.plan, system_name(invocation.settings.environ), run)
+    return evaluate.run_shard(case, shard, pinned.plan, system_name(invocation.settings.environ), run)

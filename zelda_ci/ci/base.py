@@ -17,20 +17,19 @@ from zelda_ci.ci.baseline import resolve_baseline
 from zelda_ci.ci.context import CiContext
 from zelda_ci.ci.event import gitlink, origin_of
 from zelda_ci.ci.stored import Evidence
-from zelda_ci.config import project, trust
+from zelda_ci.config import project
 from zelda_ci.config.files import is_suite, suite_files, top_of
-from zelda_ci.config.project import LoadedProject
+from zelda_ci.config.project import LoadedProject, SettledProject
 from zelda_ci.config.schema import CONFIG_FILE
-from zelda_ci.config.selection import select
-from zelda_ci.config.trust import SettledProject
+from zelda_ci.config.suites import select
 from zelda_ci.domain.comparison import NotLoaded
 from zelda_ci.domain.kinds import PLUGIN_PARTS, may_steer
 from zelda_ci.domain.manifest import SteeringChange
 from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.workspace import SettingFinding
 from zelda_ci.errors import ConfigError, WorkspaceError, ZeldaError
+from zelda_ci.files import untrusted
 from zelda_ci.pipeline.fingerprints import evidence, project_files, read_changes
-from zelda_ci.process import git_settings
 from zelda_ci.redact import Redactor
 from zelda_ci.selection.choice import SuiteChoice, choose, run_if_either, steering_changes, trials_may_tell
 from zelda_ci.selection.effects import ChangeSet
@@ -79,7 +78,7 @@ class BaseSource:
             self.git = self.git.within(self.top)
         if loaded:
             # What may have been fetched so far came without them.
-            self._suites = frozenset(trust.places(loaded, self.top).values())
+            self._suites = frozenset(project.places(loaded, self.top).values())
             self._found.clear()
 
     async def at(self, commit: str) -> Git:
@@ -139,7 +138,7 @@ class BaseSource:
         if token := self.settings.github_token:
             basic = base64.b64encode(f"x-access-token:{token.reveal()}".encode()).decode()
             header = f"http.{self.settings.context.server_url}/.extraheader"
-            variables |= git_settings.variables({header: f"AUTHORIZATION: basic {basic}"})
+            variables |= untrusted.git_variables({header: f"AUTHORIZATION: basic {basic}"})
         variables |= {name: self.environ[name] for name in _PROXIES if name in self.environ}
         if certificate := next(filter(None, map(self.environ.get, _CERTIFICATES)), None):
             variables["GIT_SSL_CAINFO"] = certificate
@@ -192,7 +191,7 @@ class BaseSource:
             return SettledProject(loaded)
         files = anyio.run(self._lay_out, self.commit)
         folder = files / self.settings.project.resolve().relative_to(self.top)
-        return trust.settle(loaded, self.top, files, folder, self.commit)
+        return project.settle(loaded, self.top, files, folder, self.commit)
 
     def alone(self, root: Path) -> LoadedProject:
         """The checked-out project with nothing but the base's settings; raises `ConfigError` where these are wrong."""
@@ -233,9 +232,6 @@ def _fetch(address: str) -> tuple[str, ...]:
 
 def _is_steering(path: str) -> bool:
     return may_steer(path) or not {".claude-plugin", *PLUGIN_PARTS}.isdisjoint(path.split("/"))
-
-
-# --- what the pull request changes -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -307,9 +303,6 @@ def _changes(case: CiContext, source: BaseSource, before: str, folder: str) -> C
     except ZeldaError as problem:
         case.log.say(f"What the pull request changes is not known: {problem.message}")
         return ChangeSet(problem=f"what changed since {before[:7]} is not known")
-
-
-# --- rights and rules, for results and for readers -------------------------------------------------------------------
 
 
 def findings(settled: SettledProject, redact: Redactor) -> dict[str, tuple[SettingFinding, ...]]:

@@ -39,8 +39,6 @@ MAX_EARLIER = 3
 NOTHING_USABLE = frozenset({BaselineState.NONE_YET, BaselineState.EXPIRED, BaselineState.INVALID})
 WRONG_TOKEN = 401
 
-OFF = "Nothing was compared: the input baseline is none."
-TOKENLESS = "No token was given, so that the stored results of the base branch could not be read."
 ATTEMPTS_LOST = (
     "This run was run before, and the results of its earlier attempts do not count: they were deleted, have expired, "
     "or were never stored, as when a run is cancelled before its first trial is over."
@@ -53,8 +51,11 @@ NONE_YET = (
 )
 EXPIRED = "no baseline: what {branch} stored has expired (run the workflow there again, or raise retention-days)"
 NOT_PERMITTED = "no baseline: the token may not read artifacts (permissions: actions: read, contents: read)"
+TOKENLESS = "No token was given, so that the stored results of the base branch could not be read."
 # By the code of what hindered, whose own words are left out of a text that a bot will post.
 MISSING = {
+    "OFF": (BaselineState.OFF, "Nothing was compared: the input baseline is none."),
+    "TOKENLESS": (BaselineState.NOT_PERMITTED, TOKENLESS),
     "": (BaselineState.NONE_YET, NONE_YET),
     "ARTIFACT_EXPIRED": (BaselineState.EXPIRED, EXPIRED),
     "REFUSED": (BaselineState.INVALID, "no usable baseline: the results of {results} were refused: {reason}"),
@@ -77,7 +78,7 @@ def resolve_baseline(case: CiContext) -> Evidence:
     if settings.baseline and case.evaluated is None:
         return _from_file(settings.baseline)
     if target is None or api is None:
-        state, sentence = (BaselineState.NOT_PERMITTED, TOKENLESS) if target else (BaselineState.OFF, OFF)
+        state, sentence = MISSING["TOKENLESS" if target else "OFF"]
         return Evidence(origin=BaselineOrigin(state=state, sentence=sentence))
     branch, commit, default = target.branch, target.commit, settings.context.default_branch
     if target.head and not commit:
@@ -155,13 +156,12 @@ def _believed(
 ) -> Iterator[StoredResults]:
     """The results of the job in runs that may be a baseline, or without limit those of a pull request."""
     api, context, job = case.github, case.settings.context, case.identity
+    # Of this very run, those of the attempts before this one.
+    attempts = {own.id: context.run_attempt - 1}
     stored = (
         (run, artifact)
         for run in islice(runs, MAX_RUNS)
-        # Of this very run, those of the attempts before this one.
-        for artifact in results_of_run(
-            api, run.id, job, context.run_attempt - 1 if run.id == own.id else run.run_attempt
-        )
+        for artifact in results_of_run(api, run.id, job, attempts.get(run.id, run.run_attempt))
     )
     for run, artifact in islice(stored, None if pull_request else MAX_TRIED):
         claims: Claims = {"sha": run.head_sha, "complete": True}
@@ -208,9 +208,6 @@ def _evidence(case: CiContext, branch: str, wanted: str, own: WorkflowRun, sourc
 def heads_of(runs: Iterable[RunResult]) -> dict[str, Fingerprint]:
     """By suite, the fingerprint of its newest valid trial."""
     return {run.suite: run.fingerprint for run in runs if is_valid(run) and run.fingerprint}
-
-
-# --- earlier runs of the same pull request ---------------------------------------------------------------------------
 
 
 def pull_request_of(case: CiContext) -> int | None:

@@ -30,7 +30,7 @@ from zelda_ci.github.kept_text import Comment, CommentOrder, Thread, post_once, 
 from zelda_ci.github.repository import EVENTS, PullRequest, WorkflowRun, artifacts_of_run, newest_run, read_run
 from zelda_ci.judge.characters import acts
 from zelda_ci.redact import Redactor
-from zelda_ci.report.builders.gate import gate_sentence
+from zelda_ci.report.builders.comparison import gate_sentence
 from zelda_ci.report.markdown import render_reply
 from zelda_ci.report.text import json_of, sentence
 

@@ -29,8 +29,7 @@ from zelda_ci.github.repository import of_commit
 from zelda_ci.github.workflow_commands import Log
 from zelda_ci.pipeline.shards import FILES, run_files
 from zelda_ci.report.builders.correctness import run_problem
-from zelda_ci.report.comment.annotations import annotations, closing_line, log_lines
-from zelda_ci.report.comment.view import NO_JUNIT, NO_REPORT, NOT_STORED, ci_view
+from zelda_ci.report.comment.view import NO_JUNIT, NO_REPORT, NOT_STORED, annotations, ci_view, closing_line, log_lines
 from zelda_ci.report.html.writer import PageOptions, write_report
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.markdown import render_comment
@@ -209,8 +208,7 @@ def publish_results(result: CiResult) -> None:
         result.note_failure(NO_JUNIT, problem)
     record(result)
     report = result.report
-    for line in (ci_view(report).sentence, *log_lines(report)):
-        log.say(line)
+    log.say("\n".join([ci_view(report).sentence, *log_lines(report)]))
     _show_output(result)
     for name in {run.config.file for run in result.batch.runs}:
         with suppress(OSError, UnicodeDecodeError):

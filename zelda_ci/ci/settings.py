@@ -6,6 +6,7 @@
 import os
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal, LiteralString
 
@@ -16,8 +17,8 @@ from pydantic_core import PydanticCustomError
 from zelda_ci.config.document import problem_of
 from zelda_ci.config.environment import EnvironmentSettings, find_credential, key_problem, read_environment
 from zelda_ci.config.files import lies_in, listed
-from zelda_ci.config.messages import shown
 from zelda_ci.config.schema import CONFIG_FILE, kinds
+from zelda_ci.config.source import shown
 from zelda_ci.domain.base import Record, checked
 from zelda_ci.domain.run import MAX_SHARDS, ShardOf, shard_of
 from zelda_ci.errors import ConfigError
@@ -339,10 +340,9 @@ def _run_of_workflow(environ: Mapping[str, str], read_file: Callable[[Path], byt
 
 def _has_credential(environ: Mapping[str, str], key: Secret | None) -> bool:
     """Whether a key was given, or a variable: in a pull request from a fork, the secrets behind these are empty."""
-    try:
+    with suppress(ConfigError):
         return find_credential(environ, {"ANTHROPIC_API_KEY": key} if key else {}) is not None
-    except ConfigError:
-        return False
+    return False
 
 
 def environment(environ: Mapping[str, str], settings: ActionSettings) -> EnvironmentSettings:

@@ -19,14 +19,13 @@ from zelda_ci.config.document import DEFAULT
 from zelda_ci.config.environment import read_environment
 from zelda_ci.config.project import InvalidConfigError, load, without_suites
 from zelda_ci.config.schema import entries
-from zelda_ci.config.selection import select
-from zelda_ci.config.suite_file import LoadedSuite
+from zelda_ci.config.suites import LoadedSuite, select
 from zelda_ci.domain.numbers import format_count, some_of
 from zelda_ci.pipeline.comparing import newest_results
 from zelda_ci.pipeline.fingerprints import MAX_TRIALS
 from zelda_ci.pipeline.invocation import RunOrder, settled
 from zelda_ci.pipeline.linting import Linter
-from zelda_ci.report.builders.gate import gate_sentence
+from zelda_ci.report.builders.comparison import gate_sentence
 from zelda_ci.report.builders.steering import context_report, too_large
 from zelda_ci.report.terminal.pages import print_checks, print_details
 from zelda_ci.report.text import inert, sentence

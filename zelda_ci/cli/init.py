@@ -17,8 +17,8 @@ from zelda_ci.config.environment import EnvironmentSettings, read_environment
 from zelda_ci.config.files import suite_files
 from zelda_ci.config.imported import Importer
 from zelda_ci.config.init import CommandLine, FileDraft, FirstSuite, about, first_suite, printed, subjects
-from zelda_ci.config.messages import nearest
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig
+from zelda_ci.config.source import nearest
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestItem
 from zelda_ci.domain.numbers import some_of

@@ -15,8 +15,8 @@ from click.shell_completion import CompletionItem
 from zelda_ci.config import files
 from zelda_ci.config.project import load, results_folder
 from zelda_ci.config.schema import ConfigKey, choices, kinds
-from zelda_ci.config.selection import usual_name
 from zelda_ci.config.source import plain_value
+from zelda_ci.config.suites import usual_name
 from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.overrides import SOURCES, Given, Overrides, about, value_of
 from zelda_ci.pipeline.invocation import RunOrder
@@ -91,7 +91,7 @@ def complete_suites(ctx: click.Context, _: click.Parameter, incomplete: str) -> 
     try:
         names = [suite.resolved.name for suite in load(folder).suites]
     except ZeldaError:
-        found = files.suite_files(files.find_root(folder), files.DEFAULT_TEST_DIR)
+        found = files.suite_files(files.find_root(folder), files.DEFAULTS.test_dir)
         names = [usual_name(path.name) for path in found]
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 

@@ -29,8 +29,7 @@ from zelda_ci.imports import one_at_a_time
 from zelda_ci.pipeline.comparing import compare_arms, keep_comparison, report_of
 from zelda_ci.pipeline.invocation import WEAK
 from zelda_ci.report import terminal
-from zelda_ci.report.builders.comparison import changed_row, comparison_view
-from zelda_ci.report.builders.gate import gate_sentences, uncounted_sentences
+from zelda_ci.report.builders.comparison import changed_row, comparison_view, gate_sentence, uncounted_sentences
 from zelda_ci.report.builders.summary import cut_short
 from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.comment.view import ci_view
@@ -85,7 +84,7 @@ def carry_out(invocation: Invocation, work: Callable[[Emit], Found], *, as_json:
 
 def print_gate(gate: GateResult) -> None:
     """Say to people what the gate says, where programs read standard output."""
-    for reason in gate_sentences(gate):
+    for reason in map(gate_sentence, gate.reasons):
         echo(f"gate: {reason}", err=True)
     for reason in uncounted_sentences(gate):
         echo(f"not counted: {reason}", err=True)

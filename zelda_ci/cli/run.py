@@ -22,7 +22,7 @@ from zelda_ci.config import files
 from zelda_ci.config.environment import read_environment
 from zelda_ci.config.files import NEW_ONES, find_root, listed
 from zelda_ci.config.project import LoadedProject
-from zelda_ci.config.selection import containing, last_failed, select
+from zelda_ci.config.suites import containing, last_failed, select
 from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import BatchResult, RunResult, ShardOf, ShardPart, empty_batch, shard_of

@@ -11,9 +11,21 @@ from typing import Any, Generic, TypeVar
 import re2
 from pydantic import BaseModel, ValidationError
 
-from zelda_ci.config.messages import MAX_PER_FILE, ConfigProblem, Position, Rejected, config_problem, nearest, shown
 from zelda_ci.config.schema import Config, unknown
-from zelda_ci.config.source import Ambiguous, Source, Steps, plain_value, read
+from zelda_ci.config.source import (
+    MAX_PER_FILE,
+    Ambiguous,
+    ConfigProblem,
+    Position,
+    Rejected,
+    Source,
+    Steps,
+    config_problem,
+    nearest,
+    plain_value,
+    read,
+    shown,
+)
 from zelda_ci.domain.suite import PATTERNS, MetricSwitches
 from zelda_ci.domain.workspace import why_withheld
 from zelda_ci.files import untrusted

@@ -1,7 +1,4 @@
-"""What the environment says: credentials, addresses, habits. The environment is given, never fetched.
-
-What pays for the models is found by the variables that Claude Code itself reads.
-"""
+"""What the environment, which is given and never fetched, says: credentials, addresses, habits."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -25,7 +22,6 @@ API_TOKENS = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TO
 BEDROCK_TOKEN = "AWS_BEARER_TOKEN_BEDROCK"  # noqa: S105  # the name of its variable
 AWS_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 GOOGLE_TOKENS = ("CLOUDSDK_AUTH_ACCESS_TOKEN", "GOOGLE_OAUTH_ACCESS_TOKEN")
-GOOGLE_FILES = ("GOOGLE_APPLICATION_CREDENTIALS",)
 ADDRESSES = ("ANTHROPIC_BASE_URL", "ANTHROPIC_BEDROCK_BASE_URL", "ANTHROPIC_VERTEX_BASE_URL")
 OTHER_PLATFORMS = ("CLAUDE_CODE_USE_FOUNDRY", "CLAUDE_CODE_USE_ANTHROPIC_AWS", "CLAUDE_CODE_USE_MANTLE")
 
@@ -52,14 +48,17 @@ class ModelCredential:
     @property
     def variables(self) -> frozenset[str]:
         """Variables that pay, as far as they are known."""
-        return frozenset([self.variable] if self.secret else AWS_KEYS if self.platform == "bedrock" else GOOGLE_FILES)
+        return frozenset(
+            [self.variable]
+            if self.secret
+            else AWS_KEYS
+            if self.platform == "bedrock"
+            else ["GOOGLE_APPLICATION_CREDENTIALS"]
+        )
 
 
 def find_credential(environ: Mapping[str, str], passed: Mapping[str, Secret]) -> ModelCredential | None:
-    """The one that counts, in Claude Code's own order; what was passed in another way comes first.
-
-    Raises ConfigError where the one that was asked for cannot be had, or lacks something.
-    """
+    """The one that counts, in Claude Code's order, after what was passed; raises ConfigError where it is unusable."""
 
     def found(*names: str) -> tuple[str, Secret | None]:
         name = next((name for name in names if environ.get(name)), "")
@@ -184,14 +183,11 @@ def _worth_masking(environ: Mapping[str, str]) -> Iterator[str]:
         yield from (each for each in (*([value] if is_named else []), *passwords) if len(each) >= MIN_SECRET_LENGTH)
 
 
-MAX_WORD_BYTES = 100
-
-
 def accepted_isolation(environ: Mapping[str, str]) -> str | None:
     """The weak isolation level that the user has accepted for this machine, in a file of their own."""
     file = _accepted_file(environ)
     try:
-        return untrusted.read_head(file, MAX_WORD_BYTES).decode("ascii", "replace").strip() if file else None
+        return untrusted.read_head(file, 100).decode("ascii", "replace").strip() if file else None
     except OSError:
         return None
 

@@ -1,30 +1,34 @@
-"""Where a project and its suites lie, what was meant to be one, and which files git knows."""
+"""Where a project and its suites lie, what was meant to be one, which files git knows, and which are Zelda's own."""
 
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
+from posixpath import basename, dirname, join, normpath
+from typing import Any
 
 from zelda_ci import process
-from zelda_ci.config.messages import ConfigProblem, config_problem
 from zelda_ci.config.schema import CONFIG_FILE, ProjectKeys
+from zelda_ci.config.source import ConfigProblem, Rejected, config_problem, read
+from zelda_ci.domain.kinds import may_steer
+from zelda_ci.domain.workspace import Listing, Withheld
 from zelda_ci.files import untrusted
-from zelda_ci.process import git_settings
+from zelda_ci.files.globs import upwards
 
-DEFAULT_TEST_DIR, DEFAULT_RESULTS_DIR = str(ProjectKeys().test_dir), str(ProjectKeys().results_dir)
+DEFAULTS = ProjectKeys()
 ENDINGS = (".yaml", ".yml")
 # Folders in which nobody writes suites, and which may be huge.
 SKIPPED = frozenset({"node_modules", "__pycache__", "venv", "vendor", "target", "dist", "build"})
 MAX_DEPTH = 8
 MAX_FOLDERS = 20_000
 MAX_NAMED = 5
-MAX_LOOKED_AT_BYTES = 100_000
-GIT_SECONDS = 60.0
 NEW_ONES = ("--cached", "--others", "--exclude-standard")
-_REGULAR = ("100644 ", "100755 ")
 _SUITE_KEYS = re.compile(
     rb"^(prompt|promptFile|prompts|acceptanceCriteria|mustPass|answerCriteria|checks)[ \t]*:", re.MULTILINE
 )
@@ -64,10 +68,7 @@ def _files(top: Path, *, deep: bool = True) -> list[Path]:
 
 
 def suite_files(root: Path, test_dir: str) -> list[Path]:
-    """Every `test-*.yaml` and `.yml` of the project's folder of suites and those below it, whatever kind of file it is.
-
-    Where suites lie in the project's own folder, those below it are the project's code.
-    """
+    """Every file with a suite's name; where suites lie in the project's own folder, those below it are its code."""
     folder = root / test_dir
     found = _files(folder, deep=os.path.normpath(folder) != os.path.normpath(root)) if lies_in(folder, root) else []
     return [path for path in found if is_suite(path.name)]
@@ -83,7 +84,7 @@ def lookalikes(root: Path, test_dir: str) -> tuple[str, ...]:
         file = path.relative_to(root).as_posix()
         with suppress(OSError):
             is_named = file.isprintable() and path.name.lower().endswith(ENDINGS)
-            if is_named and _SUITE_KEYS.search(untrusted.read_head(path, MAX_LOOKED_AT_BYTES)):
+            if is_named and _SUITE_KEYS.search(untrusted.read_head(path, 100_000)):
                 place = path.parent.relative_to(root).as_posix() if path in inside else test_dir
                 core = re.sub(r"^tests?[-_. ]*|[-_.]tests?$", "", path.stem.lower()) or "name"
                 remarks.append(f"{file} looks like a suite and is not run: call it {place}/test-{core}.yaml")
@@ -93,7 +94,7 @@ def lookalikes(root: Path, test_dir: str) -> tuple[str, ...]:
 def is_project(folder: Path) -> bool:
     """Whether a folder holds a configuration, or suites where they lie without one."""
     has_config = os.path.lexists(folder / CONFIG_FILE)
-    return has_config or any(is_suite(path.name) for path in _files(folder / DEFAULT_TEST_DIR))
+    return has_config or any(is_suite(path.name) for path in _files(folder / DEFAULTS.test_dir))
 
 
 def projects(start: Path) -> Iterator[Path]:
@@ -102,14 +103,11 @@ def projects(start: Path) -> Iterator[Path]:
         if is_one:
             yield folder
         # Below a folder of suites are suites.
-        below[:] = [name for name in below if name not in SKIPPED and not (is_one and name == DEFAULT_TEST_DIR)]
+        below[:] = [name for name in below if name not in SKIPPED and not (is_one and name == DEFAULTS.test_dir)]
 
 
 def find_root(folder: Path) -> Path:
-    """The project's folder: the given one or the nearest above it, up to git's top, that holds Zelda's files.
-
-    Where none does it is the given one.
-    """
+    """The given folder or the nearest above it, up to git's top, that is a project; the given one where none is."""
     start = folder.resolve()
     top = top_of(start) or start
     return next((it for it in (start, *start.parents) if it.is_relative_to(top) and is_project(it)), start)
@@ -145,9 +143,9 @@ def top_of(folder: Path) -> Path | None:
 def listed(folder: Path, *options: str) -> list[str] | None:
     """What `git ls-files` says of a folder; absent where git cannot tell."""
     git = shutil.which("git")
-    words = [str(git), "--no-optional-locks", *git_settings.OPTIONS, "-C", str(folder), "ls-files", "-z", *options]
+    words = [str(git), "--no-optional-locks", *untrusted.GIT_OPTIONS, "-C", str(folder), "ls-files", "-z", *options]
     try:
-        found = process.answer(words, timeout_seconds=GIT_SECONDS) if git else None
+        found = process.answer(words, timeout_seconds=60.0) if git else None
     except OSError:
         return None
     names = found.stdout.split(b"\0") if found and found.exit_code == 0 else None
@@ -155,12 +153,159 @@ def listed(folder: Path, *options: str) -> list[str] | None:
 
 
 def tracked(root: Path) -> frozenset[Path] | None:
-    """Regular files that git tracks, links to folders followed; absent where there is no git to ask.
-
-    Only such a file may become a prompt, which goes to the model and into results.
-    """
+    """Regular files that git tracks, None without git: only these may become prompts, which the model gets."""
     real = Path(os.path.realpath(root))
     if top_of(real) is None or shutil.which("git") is None:
         return None
     entries = listed(real, "-s") or ()
-    return frozenset(real / entry.partition("\t")[2] for entry in entries if entry.startswith(_REGULAR))
+    return frozenset(real / entry.partition("\t")[2] for entry in entries if entry.startswith(("100644 ", "100755 ")))
+
+
+# Raised when the same tree would give another answer.
+RULES = "1"
+MAX_LINKS = 40
+_RECORDED_JUDGE = "@judge.json"
+_NOTE = re.compile(r"README.*|\..*", re.DOTALL | re.IGNORECASE)
+_TEXT = re.compile(r".*\.(ya?ml|md|txt|json|csv)", re.DOTALL | re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class OwnFiles:
+    """A `SuiteFinder` for any tree: no session may find Zelda's files, since suites say what it is judged by.
+
+    What the project's files say today is known. Those of a commit may say something else: they are read for three keys,
+    and what cannot be read leaves the defaults.
+    """
+
+    test_dir: str = DEFAULTS.test_dir
+    results_dir: str = DEFAULTS.results_dir
+    files: frozenset[str] = frozenset()
+    """Suites, prompts and recordings, relative to the project."""
+
+    @cached_property
+    def key(self) -> str:
+        rules = "\0".join([RULES, self.test_dir, self.results_dir, *sorted(self.files)])
+        return sha256(rules.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+
+    @property
+    def from_disk(self) -> frozenset[str]:
+        return frozenset(name for name in (*self.files, CONFIG_FILE) if not _steers(name))
+
+    def reads(self, name: str) -> bool:
+        return name == CONFIG_FILE or is_suite(name) or name.endswith(_RECORDED_JUDGE)
+
+    def find(self, listing: Listing, project: str) -> Withheld:
+        """Everything of every project, the folder of the tested one given."""
+        tree = _Tree(listing)
+        withheld, beside = set[str](), set[str]()
+        for folder, settings in tree.projects(project, (self.test_dir, self.results_dir)).items():
+            for test_dir, results_dir in settings:
+                withheld |= {join(folder, CONFIG_FILE), join(folder, DEFAULTS.results_dir)}
+                withheld |= {results for results in [_plain(join(folder, results_dir))] if _is_below(results, folder)}
+                suites, others = tree.suites(folder, test_dir)
+                withheld |= suites
+                beside |= others if folder == project else set()
+        named = {_plain(join(project, name)) for name in self.files if not _steers(name)}
+        withheld |= named | {name for folder in named for name in tree.directly(folder) if name.endswith(".json")}
+        # A recorded session and its judges, wherever they lie: their words tell what the suites say.
+        judged = (file for file, texts in listing.texts.items() if any(b'"exchanges"' in text for text in texts))
+        for stem in (it.removesuffix(_RECORDED_JUDGE) for it in judged if it.endswith(_RECORDED_JUDGE)):
+            withheld |= {f"{stem}{_RECORDED_JUDGE}", f"{stem}.json"}
+        withheld -= {folder for folder in named if tree.directly(folder)}
+        held = frozenset(path for path in withheld if path in listing.files or path in tree.below)
+        return Withheld(held, tuple(sorted(beside - withheld)))
+
+
+class _Tree:
+    def __init__(self, listing: Listing) -> None:
+        self._listing = listing
+        self.below: dict[str, list[str]] = {}
+        for file in listing.files:
+            for folder in upwards(dirname(file)):
+                self.below.setdefault(folder, []).append(file)
+
+    def directly(self, folder: str) -> list[str]:
+        """The files of a folder that are in none below it."""
+        return [file for file in self.below.get(folder, ()) if dirname(file) == folder]
+
+    def projects(self, tested: str, settings: tuple[str, ...]) -> dict[str, set[tuple[str, ...]]]:
+        """Folder → where its suites and results lie, for every version of its configuration."""
+        projects = {tested: {settings}}
+        default = (DEFAULTS.test_dir, DEFAULTS.results_dir)
+        for file in self._listing.files:
+            folder, name = dirname(file), basename(file)
+            if name == CONFIG_FILE:
+                texts = self._listing.texts.get(file, ())
+                found = (_texts(text, testDir=default[0], resultsDir=default[1]) for text in texts)
+                projects.setdefault(folder, set()).update(found)
+            elif is_suite(name):
+                for above in upwards(dirname(file)):
+                    if basename(above) == DEFAULTS.test_dir:
+                        projects.setdefault(dirname(above), set()).add(default)
+        return projects
+
+    def suites(self, project: str, test_dir: str) -> tuple[set[str], set[str]]:
+        """What of a project's folder of suites is withheld, and which files of it are neither suites nor prompts."""
+        given = _plain(join(project, test_dir))
+        withheld, beside = set[str](), set[str]()
+        for folder in self._resolved(given):
+            below = self.below.get(folder, [])
+            # At any depth, since one that was put away still says what is expected; but among code, only at the top.
+            suites = {it for it in below if is_suite(basename(it)) and (folder != project or dirname(it) == folder)}
+            own = {real for file in suites for real in (file, *self._resolved(file))}
+            own |= {prompt for file in suites for prompt in self._prompts(file, project)}
+            withheld |= own
+            others = map(basename, {*self.directly(folder)} - own)
+            usual = normpath(test_dir) == DEFAULTS.test_dir
+            # A whole folder goes; where code lies among suites it is not theirs alone.
+            is_theirs = all(_NOTE.fullmatch(it) or (usual and _TEXT.fullmatch(it)) for it in others)
+            if suites and folder != project and is_theirs and ".claude" not in folder.split("/"):
+                withheld |= {folder, given}
+                beside |= {file for file in below if file not in own and not _NOTE.fullmatch(basename(file))}
+        return withheld, beside
+
+    def _prompts(self, suite: str, project: str) -> Iterator[str]:
+        for text in self._listing.texts.get(suite, ()):
+            (given,) = _texts(text, promptFile="")
+            name = normpath(join(dirname(suite), given))
+            for file in {name, *self._resolved(name)} if given else ():
+                if file in self._listing.files and _is_below(file, project) and not _steers(file):
+                    yield file
+
+    def _resolved(self, path: str) -> set[str]:
+        """Where a path leads, its links followed; more than one place where versions differ."""
+        paths, waiting, seen = set[str](), [path], set[str]()
+        while waiting and len(seen) < MAX_LINKS:
+            here = waiting.pop()
+            if here in seen or here.startswith(("../", "/")) or here == "..":
+                continue
+            seen.add(here)
+            link = next((part for part in reversed(upwards(here)) if part in self._listing.links), None)
+            if link is None or here in self.below:
+                paths.add(here)
+            if link is not None:
+                rest = here[len(link) :].lstrip("/")
+                targets = self._listing.links[link]
+                waiting += [_plain(join(dirname(link), target, rest)) for target in targets if target[:1] != "/"]
+        return paths
+
+
+def _texts(text: bytes, **keys: str) -> tuple[str, ...]:
+    """The texts of top-level keys; their defaults where they have none."""
+    texts: Mapping[Any, str] = {}
+    with suppress(Rejected):
+        texts = read(text.decode("utf-8-sig", "replace"), "").texts
+    return tuple(given if (given := texts.get((name,), "")).strip() else default for name, default in keys.items())
+
+
+def _plain(path: str) -> str:
+    return normpath(path) if normpath(path) != "." else ""
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path.startswith(f"{folder}/") if folder else path not in {"", ".."} and not path.startswith(("../", "/"))
+
+
+def _steers(file: str) -> bool:
+    # What Claude Code reads stays, even where a suite takes its prompt from it.
+    return basename(file) == "README.md" or may_steer(file)

@@ -15,9 +15,8 @@ from typing import Any
 from zelda_ci.config.document import is_sound, read_text
 from zelda_ci.config.files import walk
 from zelda_ci.config.init import scalar
-from zelda_ci.config.messages import Rejected
 from zelda_ci.config.schema import SuiteConfig
-from zelda_ci.config.source import Ambiguous, Source, Steps, read
+from zelda_ci.config.source import Ambiguous, Rejected, Source, Steps, read
 from zelda_ci.errors import ConfigError
 
 MAX_NAME = 50
@@ -40,8 +39,6 @@ _RUBRICS = {
 
 @dataclass
 class ImportedSuite:
-    """A suite to be written."""
-
     name: str
     origin: str
     prompt: str = ""

@@ -31,10 +31,8 @@ from zelda_ci.imports import one_at_a_time
 
 IGNORE_FILE = ".gitignore"
 EXAMPLE = "example"
-WIDTH = 100
 MAX_QUOTE = 240
 MAX_TEXT = 20_000
-MAX_SLUG = 40
 WORDS = {
     ItemKind.SKILL: "the skill",
     ItemKind.RULE: "the rule",
@@ -62,7 +60,7 @@ def _rendered(template: str, **values: object) -> str:
         from jinja2 import Environment, PackageLoader  # noqa: PLC0415 - 30 ms, and few commands write files
 
     def lines(text: str, mark: str, *, breaks: bool = True) -> str:
-        wrapped = wrap(text, WIDTH - 2, break_on_hyphens=breaks, break_long_words=breaks)
+        wrapped = wrap(text, 98, break_on_hyphens=breaks, break_long_words=breaks)
         return "".join(f"{mark}{line}\n" for line in wrapped)
 
     environment = Environment(  # noqa: S701 - what is written is no HTML
@@ -101,8 +99,6 @@ _PLAIN_FILE = re.compile(r"[\w@+-][\w./@+-]*")
 
 @dataclass(frozen=True)
 class FirstSuite:
-    """A suite that is to be written."""
-
     name: str
     about: str | None
     """What it is about, for people; absent for the example, which is about no file of the project."""
@@ -148,15 +144,12 @@ def about(item: ManifestItem, folder: str = "") -> str:
 def slug(item: ManifestItem) -> str:
     """A name for the suite that is a good name of a file, too."""
     name = item.name.removesuffix(".md").rpartition("/")[2] if item.kind in FOLLOWED else item.name
-    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:MAX_SLUG].strip("-")
+    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40].strip("-")
     return plain or WORDS[item.kind].rpartition(" ")[2]
 
 
 def first_suite(item: ManifestItem | None, files: Sequence[str] = (), folder: str = "") -> FirstSuite:
-    """The suite about an item; the example where there is none, or where nothing that loads comes of it.
-
-    Files count from the top of the tree, and paths in the suite from the folder of the project.
-    """
+    """The suite about an item, seen from the project's folder; the example where nothing that loads comes of it."""
     if item is not None:
         text = _rendered(
             "first-suite.yaml.j2",
@@ -219,10 +212,7 @@ class CommandLine:
 
 
 def config_text(found: Sequence[str] = (), commands: Sequence[CommandLine] = (), programs: Sequence[str] = ()) -> str:
-    """A short configuration that loads: what was found is left away where it could be taken for a credential.
-
-    The sentences found say what the project is; programs are folders in which the setup command installs some.
-    """
+    """A short configuration that loads: what was found is left away where it could be taken for a credential."""
     has_setup = any(line.key == "setupCommand" and line.remark is None for line in commands)
     folders = programs if has_setup else ()
     text = _rendered("config.yaml.j2", found=found, commands=commands, programs=folders)

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
 from zelda_ci import __version__
-from zelda_ci.config.messages import folded, is_alike, nearest, shown
+from zelda_ci.config.source import folded, is_alike, nearest, shown
 from zelda_ci.domain.base import HEAD, UNDECIDED, KeyDecision, KeySources, Record, Setting, base
 from zelda_ci.domain.suite import (
     Effort,
@@ -235,9 +235,6 @@ def group_of(annotation: Any) -> type[BaseModel] | None:
     return next(models, None)
 
 
-_FEW = 8
-
-
 def unknown(name: str, level: tuple[str, ...], model: type[BaseModel]) -> str:
     """A sentence about a key that does not exist at this level, with the best guess at what was meant."""
     every, group = keys(model), model
@@ -260,5 +257,5 @@ def unknown(name: str, level: tuple[str, ...], model: type[BaseModel]) -> str:
     names = {**{key.name: key.dotted for key in reversed(every)}, **{name: name for name in here}}
     if near := next(iter(joined), mistyped) or nearest(name, here) or nearest(name, [key.name for key in every]):
         return f"{shown(name)} is not a known key (did you mean {names[near]}?)"
-    choice = f" of {'.'.join(level)}; it has {', '.join(here)}" if 0 < len(here) <= _FEW else ""
+    choice = f" of {'.'.join(level)}; it has {', '.join(here)}" if 0 < len(here) <= 8 else ""
     return f"{shown(name) or 'an empty word'} is not a known key{choice}"

@@ -43,7 +43,6 @@ class Round(Record):
     """Sessions that ran side by side, all with the same units taken back."""
 
     reverted: tuple[int, ...]
-    """Indexes of the units."""
     passed: int
     sessions: int
 
@@ -80,7 +79,6 @@ class CriterionWorth(Record):
     suite: SafeText
     criterion: SafeText
     whole: PassCount
-    """The files as they are."""
     without: PassCount
     inert: PassCount | None = None
     """With text of the same length in its place that says nothing; only made where something is worse without it."""

@@ -34,8 +34,6 @@ class Check(Record):
 
 
 class CheckReport(Document):
-    """All checks of one invocation."""
-
     checks: tuple[Check, ...]
     seconds: float
 

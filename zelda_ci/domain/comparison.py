@@ -299,7 +299,7 @@ Refusal = NotLoaded | ContextTooLarge
 # What the trials of the head fail in by themselves.
 Evaluation = EndedAtLimit | BelowMinimum | CriterionFailed | CommandsFailed
 
-# One finding; `report.builders.gate` puts it into words.
+# One finding; `report.builders.comparison` puts it into words.
 GateReason = Regression | NotJudged | NotRun | Refusal | Evaluation
 
 
@@ -402,8 +402,6 @@ class Provenance(Document):
 
 
 class PoolSummary(Record):
-    """Size and age of a pool of stored trials."""
-
     trials: int
     per_suite: int
     """Most trials that any suite has."""
@@ -448,4 +446,3 @@ class BaselineOrigin(Record):
     """Number of commits by which `commit` is behind `wanted`; absent where that is not known."""
     created_at: AwareDatetime | None = None
     pool: PoolSummary | None = None
-    """Size and age of the pool, where stored trials of several runs are counted together."""

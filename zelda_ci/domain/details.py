@@ -16,8 +16,6 @@ Source = Literal["report", "stream", "summary"]
 # What was counted: `go test` without `-v` tells packages only.
 Unit = Literal["tests", "packages"]
 LAST_LINES = 20
-# Of a command's output: what its result keeps once all of it lies in a file of its own.
-LAST_CHARACTERS = 4_000
 
 
 class CommandResult(Record):
@@ -34,7 +32,7 @@ class CommandResult(Record):
 
     def in_brief(self, redact: Redactor) -> "CommandResult":
         """The result with the last lines of its output only, as it is stored."""
-        lines = self.output[-LAST_CHARACTERS:].splitlines()[-LAST_LINES:]
+        lines = self.output[-4_000:].splitlines()[-LAST_LINES:]
         return self.replace(output=redact("\n".join(lines)))
 
 

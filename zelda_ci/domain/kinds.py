@@ -1,7 +1,4 @@
-"""The kinds of steering: where the files of each lie, when a session has used them, whom a change of them concerns.
-
-Everything that has to know one of these reads this table: the scan, what was loaded, coverage, selection, reports.
-"""
+"""The kinds of steering, for all that has to know one: where its files lie, who uses it, whom a change concerns."""
 
 import re
 from collections.abc import Mapping
@@ -38,8 +35,6 @@ class Shown(StrEnum):
 
 @dataclass(frozen=True)
 class Kind:
-    """One row of the table."""
-
     word: str
     files: tuple[str, ...]
     """Names of its files, wherever they lie; a kind with a folder has the endings of the files in it."""

@@ -104,7 +104,6 @@ class ToolsManifest(Document):
     workspace: SafeText | None = None
     """Folder of the tree, with which the session's paths begin."""
     folder: SafeText | None = None
-    """Folder in which the session worked."""
 
     def in_tree(self, path: str) -> str | None:
         """A path as the session wrote it, relative to the top of the tree; None where it leads elsewhere."""

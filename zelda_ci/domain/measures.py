@@ -75,8 +75,6 @@ PASS_RATE = Scale("higher", 10.0)
 
 @dataclass(frozen=True, slots=True)
 class NumberFormat:
-    """Format of the values of a number."""
-
     write: Callable[[float], str]
     brief: Callable[[float], str]
     """Writes a value in a narrow column."""

@@ -12,7 +12,6 @@ from zelda_ci.domain.trials import MAX_TRIALS
 
 # More than any history of ours has: whoever writes more means to keep the reader busy.
 MAX_ROWS = 1000
-MAX_LOGIN_LENGTH = 100
 LARGEST_NUMBER = 2**63 - 1
 
 Count = Annotated[int, Field(ge=0, le=MAX_TRIALS)]
@@ -110,7 +109,7 @@ class NightlyHistory(Document):
 
     nights: tuple[Night, ...] = Field((), max_length=MAX_ROWS)
     drifts: tuple[Drift, ...] = Field((), max_length=MAX_ROWS)
-    author: Annotated[str, Field(min_length=1, max_length=MAX_LOGIN_LENGTH)] | None = None
+    author: Annotated[str, Field(min_length=1, max_length=100)] | None = None
     """Login of the issue's author, as GitHub answered: not every token may ask who it is."""
 
 
@@ -155,14 +154,10 @@ class Split:
 
 
 def split_nights(nights: Sequence[Night], suite: str) -> tuple[Split, ...]:
-    """The ways to tell new from old among the nights of a suite; none where it has not run in the newest night.
-
-    Only nights of its newest state count: suite, settings and steering files are those of now. The new ones begin five
-    or ten nights ago, or at a change of the platform, which comes first here: that follows from platforms and dates
-    alone, never from outcomes.
-    """
+    """The ways to tell new from old among the nights of a suite; none where it has not run in the newest night."""
     if not nights or suite not in nights[-1].suites:
         return ()
+    # Suite, settings and steering files are those of now. What is new follows from platforms and dates, never outcomes.
     outcome = nights[-1].suites[suite].outcome
     alike = tuple(night for night in nights if suite in night.suites and night.suites[suite].outcome == outcome)
     platforms = [night.suites[suite].platform for night in alike]

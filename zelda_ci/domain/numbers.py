@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 
 MINUTE = 60
-HOUR = 3600
 SMALL = 0.01
 
 
@@ -35,7 +34,7 @@ def duration(seconds: float) -> str:
         return "not known"
     if round(seconds, 1) < MINUTE:
         return f"{max(seconds, 0.0):.1f} s"
-    if round(seconds) < HOUR:
+    if round(seconds) < MINUTE**2:
         minutes, rest = divmod(round(seconds), MINUTE)
         return f"{minutes}m {rest:02d}s"
     hours, minutes = divmod(round(seconds / MINUTE), MINUTE)

@@ -15,8 +15,6 @@ from zelda_ci.domain.measures import LISTED, Measure, Metric, values
 from zelda_ci.domain.run import BatchResult, RunOutline, RunResult
 from zelda_ci.domain.session import SessionStatus
 
-FULL_SCORE = 100.0
-
 
 @total_ordering
 class Outcome(Enum):
@@ -44,15 +42,13 @@ class Outcome(Enum):
 
     @property
     def exit_code(self) -> int:
-        return EXIT_CODES[self]
+        return dict(zip(Outcome, (0, 0, 1, 2, 2, 130), strict=True))[self]
 
     def __lt__(self, other: "Outcome") -> bool:
         """True where it weighs less."""
-        return ORDER[self] < ORDER[other]
+        return [*Outcome].index(self) < [*Outcome].index(other)
 
 
-ORDER = {outcome: place for place, outcome in enumerate(Outcome)}
-EXIT_CODES = dict(zip(Outcome, (0, 0, 1, 2, 2, 130), strict=True))
 # Of sessions that did not end at a limit of their suite.
 ENDINGS = {
     SessionStatus.COMPLETED: Outcome.MEASURED,
@@ -70,14 +66,11 @@ def run_outcome(run: RunResult) -> Outcome:
 
 
 def correctness_outcome(run: RunResult) -> Outcome:
-    """Outcome of build, tests and coverage: everybody who calls a run good or bad asks here.
-
-    The commands decide. A score says how much of the code is right, and may be high where a command failed.
-    """
+    """Outcome of build, tests and coverage by the commands: a score may be high where one of them failed."""
     result, details = run.evaluations.get(Metric.FUNCTIONAL_CORRECTNESS), run.details(CorrectnessDetails)
     if result is None or result.failed:
         return Outcome.MEASURED
-    if (details and not details.passed) or (result.score is not None and result.score < FULL_SCORE):
+    if (details and not details.passed) or (result.score is not None and result.score < 100):
         return Outcome.FAILED
     return Outcome.PASSED if details else Outcome.MEASURED
 

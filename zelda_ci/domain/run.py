@@ -282,8 +282,6 @@ ShardNumber = Annotated[int, Field(ge=1, le=MAX_SHARDS)]
 
 
 class ShardOf(Record):
-    """One of several shards, `2/4`."""
-
     number: ShardNumber
     shards: ShardNumber
 
@@ -324,7 +322,6 @@ class ShardPlan(Document):
     """Plan of who runs what: the shards of one run have equal plans."""
 
     zelda: str
-    """Version."""
     commit: str | None = None
     """Tested commit; absent outside git."""
     shards: ShardNumber

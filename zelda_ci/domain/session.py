@@ -156,8 +156,6 @@ class AssistantSaid(_InThread):
 
 
 class ToolCalled(_InThread):
-    """A tool call of a model response."""
-
     type: Literal["toolCalled"] = "toolCalled"
     message_id: SafeText
     model: SafeText
@@ -167,8 +165,6 @@ class ToolCalled(_InThread):
 
 
 class ToolReturned(_InThread):
-    """Result of a tool call."""
-
     type: Literal["toolReturned"] = "toolReturned"
     id: SafeText
     output: SafeText
@@ -192,8 +188,6 @@ class ResponseEnded(_InThread):
 
 
 class Retried(_Happened):
-    """Claude Code repeated a model request."""
-
     type: Literal["retried"] = "retried"
     attempt: int
     status: int | None = None
@@ -202,8 +196,6 @@ class Retried(_Happened):
 
 
 class Denied(_Happened):
-    """A tool call that permissions refused."""
-
     type: Literal["denied"] = "denied"
     tool: SafeText
     tool_call_id: SafeText | None = None
@@ -211,8 +203,6 @@ class Denied(_Happened):
 
 
 class HookRan(_Happened):
-    """A hook of the project ran."""
-
     type: Literal["hookRan"] = "hookRan"
     name: SafeText
     event: SafeText

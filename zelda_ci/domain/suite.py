@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import re2
 from pydantic import BeforeValidator, ConfigDict, Field, create_model, model_validator
+from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from zelda_ci.domain.base import HEAD, KeySources, Record, Setting, base, checked, judging, lower
@@ -65,14 +66,6 @@ def has_port(address: str) -> bool:
         return False
 
 
-def _is_inside(path: str) -> bool:
-    return not path.startswith(("/", "~")) and ".." not in path.split("/") and "\\" not in path and path.isprintable()
-
-
-def _is_program_folder(path: str) -> bool:
-    return not (path.startswith("~") or ".." in path.split("/") or {":", "\\"} & {*path}) and path.isprintable()
-
-
 Effort = Literal["low", "medium", "high", "xhigh", "max"]
 PermissionMode = Literal["default", "acceptEdits", "bypassPermissions", "dontAsk", "plan"]
 Percent = Annotated[float, Field(ge=0, le=100)]
@@ -101,14 +94,18 @@ VariableValue = Annotated[
     ),
 ]
 ProjectPath = Annotated[
-    Text, checked("must be a path inside the project, with forward slashes, not absolute and without '..'", _is_inside)
+    Text,
+    checked(
+        "must be a path inside the project, with forward slashes, not absolute and without '..'",
+        lambda it: not it.startswith(("/", "~")) and ".." not in it.split("/") and "\\" not in it and it.isprintable(),
+    ),
 ]
 ProgramFolder = Annotated[
     Text,
     checked(
         "must be a folder of the project, such as .venv/bin, or an absolute one of the machine; without '..', '~' "
         "and ':'",
-        _is_program_folder,
+        lambda it: not (it.startswith("~") or ".." in it.split("/") or {":", "\\"} & {*it}) and it.isprintable(),
     ),
 ]
 AbsolutePath = Annotated[Text, checked("must be absolute: begin it with a slash", lambda it: it.startswith("/"))]
@@ -452,23 +449,19 @@ class SharedSettings(Record):
 
 
 SuiteKind = Literal["task", "routing"]
-MAX_PROMPT_NAME = 120
 CallRule = Annotated[str, Field(pattern=CALL)]
 HookRule = Annotated[str, Field(pattern=HOOK)]
 Times = Annotated[int, Field(ge=0, le=999_999)] | Annotated[str, Field(pattern=TIMES)]
 
 
-def _is_phrase(text: str) -> bool:
+def _is_phrase(text: str) -> object:
     """True for text that is no expression between slashes, or for one that RE2 reads."""
-    if (expression := expression_of(text)) is None:
-        return True
     options = re2.Options()
     options.log_errors = False
     try:
-        re2.compile(expression, options)
+        return re2.compile(expression_of(text) or "", options)
     except re2.error:
         return False
-    return True
 
 
 Phrase = Annotated[Text, checked("is no regular expression that RE2 can read", _is_phrase)]
@@ -478,10 +471,6 @@ def expression_of(phrase: str) -> str | None:
     """The expression of a phrase that is written as `/expression/` or `/expression/i`; None for plain text."""
     match = re.fullmatch(r"/(.+)/(i?)", phrase, re.DOTALL)
     return None if match is None else f"(?{match[2]}m){match[1]}"
-
-
-def _with_one_word(schema: dict[str, Any]) -> None:
-    schema["oneOf"] = [{"required": [SuiteCheck.model_fields[word].alias]} for word in CHECK_WORDS]
 
 
 class Sequel(Setting):
@@ -535,15 +524,16 @@ class SuiteCheck(Setting):
     must_pass: bool = False
     """Whether the check is red where it fails, whatever the base does."""
 
-    model_config = ConfigDict(json_schema_extra=_with_one_word)
+    model_config = ConfigDict(
+        json_schema_extra=lambda it: it.update(oneOf=[{"required": [key]} for key in map(to_camel, CHECK_WORDS)])
+    )
 
     @model_validator(mode="after")
     def _has_one_word(self) -> Self:
         given = [word for word in CHECK_WORDS if getattr(self, word) is not None]
-        names = {word: SuiteCheck.model_fields[word].alias for word in CHECK_WORDS}
         if len(given) != 1:
-            found = " and ".join(str(names[word]) for word in given) or "none of them"
-            context = {"words": ", ".join(map(str, names.values())), "found": found}
+            found = " and ".join(to_camel(word) for word in given) or "none of them"
+            context = {"words": ", ".join(map(to_camel, CHECK_WORDS)), "found": found}
             raise PydanticCustomError("setting", "must have one of {words}; it has {found}", context)
         if self.times is not None and self.called is None:
             raise PydanticCustomError("setting", "has times, which goes with called only")
@@ -563,7 +553,7 @@ class SuiteCheck(Setting):
             return self.name
         times = [] if self.times is None else [f"times: {self.times}"]
         agent = [] if self.agent == "any" else [f"agent: {self.agent}"]
-        return ", ".join([f"{type(self).model_fields[self.word].alias}: {self._value()}", *times, *agent])
+        return ", ".join([f"{to_camel(self.word)}: {self._value()}", *times, *agent])
 
     def _value(self) -> str:
         match getattr(self, self.word):
@@ -578,7 +568,7 @@ class SuiteCheck(Setting):
 
 
 _OPTIONS = {"times", "agent", "name", "must_pass"}
-CHECK_WORDS = tuple(name for name in SuiteCheck.model_fields if name not in _OPTIONS)
+CHECK_WORDS: tuple[str, ...] = tuple(name for name in SuiteCheck.model_fields if name not in _OPTIONS)
 
 
 class RoutedPrompt(Setting):
@@ -591,13 +581,11 @@ class RoutedPrompt(Setting):
 
     @property
     def check(self) -> SuiteCheck:
-        short = shorten(self.prompt, MAX_PROMPT_NAME, placeholder="...")
+        short = shorten(self.prompt, 120, placeholder="...")
         return SuiteCheck(routed=self.expect, name=f'"{short}" is for {" or ".join(self.expect)}')
 
 
 class SuiteText(Record):
-    """Text of a suite."""
-
     name: str
     file: str
     """Path of the suite's file, relative to the project, with forward slashes."""

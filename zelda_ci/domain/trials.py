@@ -12,7 +12,6 @@ from zelda_ci.domain.manifest import SteeringChange
 from zelda_ci.redact import SafeText
 
 MAX_TRIALS = 1000
-MAX_LOOKS = 10
 
 TrialCount = Annotated[int, Field(ge=1, le=MAX_TRIALS)]
 
@@ -25,7 +24,7 @@ class Side(StrEnum):
 
 
 _RISING = checked("must be numbers that rise", lambda looks: list(looks) == sorted(set(looks)))
-Looks = Annotated[tuple[TrialCount, ...], Field(min_length=1, max_length=MAX_LOOKS), _RISING]
+Looks = Annotated[tuple[TrialCount, ...], Field(min_length=1, max_length=10), _RISING]
 
 
 class TrialPlan(Setting):

@@ -50,10 +50,7 @@ class Confinement:
         status_file: Path | None = None,
         secret: str | None = None,
     ) -> list[str]:
-        """Arguments that start `argv` under the supervisor, which says in the status file how that went.
-
-        Where there are walls, a variable that is secret is handed to the program beside its environment.
-        """
+        """Arguments that start `argv` under the supervisor; behind walls, a secret variable is handed to it apart."""
         start = self.starts.get(phase, ())
         values = {"--environment": environment_file, "--status": status_file, "--secret": secret if start else None}
         options = [word for name, value in values.items() if value for word in (name, str(value))]

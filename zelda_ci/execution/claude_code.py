@@ -38,10 +38,8 @@ logging.getLogger("claude_agent_sdk").addHandler(logging.NullHandler())
 
 # Bytes of one message: an edit carries the whole file.
 MAX_MESSAGE_BYTES = 64 << 20
-
 # What the SDK imports for tools that are Python functions, of which Zelda has none: six sevenths of its time.
 UNUSED = ("jsonschema", "mcp", "mcp.server", "mcp.shared", "mcp.shared.memory", "mcp.shared.message", "mcp.types")
-
 # Lines on standard error that become records; the rest is counted.
 MAX_STDERR_LINES = 200
 # For commands in the background after the last turn. Their end begins another turn, as it does in `claude -p`, which
@@ -260,10 +258,11 @@ class SessionRunner:
             self._emit(self._translator.notice("untranslatable", f"{type(message).__name__}: {exc}"))
         if not self.facts.quiet:
             self._quiet_since, self._background.deadline = None, math.inf
-        elif self._quiet_since is None:
+            return
+        if self._quiet_since is None:
             self._quiet_since = self._clock()
             self._background.deadline = anyio.current_time() + BACKGROUND_SECONDS
-        if self.facts.quiet and not self.facts.background_tasks:
+        if not self.facts.background_tasks:
             self._rest()
 
     def _emit(self, record: SessionRecord) -> None:

@@ -83,8 +83,7 @@ class SessionRequest:
     workspace: Workspace
     execution: ExecutionSettings
     meter: Meter
-    """The run's side of the model proxy. When its budget is spent, the session is interrupted, and its result message
-    is still recorded."""
+    """The run's side of the model proxy; once its budget is spent, the session is interrupted."""
     pins: Pins = field(default_factory=Pins)
     socket: Path | None = None
     """The proxy as a socket, as the session sees it; given where the session has no network."""

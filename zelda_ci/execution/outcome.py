@@ -43,7 +43,6 @@ class SessionFacts:
     """Everything that the outcome rests on, gathered while the session runs."""
 
     ended: Ended | None = None
-    """The last result message."""
     idle: bool = False
     """Whether Claude Code last said that no further turn is owed."""
     has_response: bool = False

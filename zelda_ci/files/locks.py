@@ -28,7 +28,15 @@ def try_lock(path: Path, *, shared: bool = False, mode: int = 0o600) -> int | No
     # Only a file of ours is one; OSError says that its folder is gone, closed or full.
     while True:
         with ExitStack() as unless_held:
-            descriptor = _opened(path, mode)
+            try:
+                descriptor = untrusted.open_regular(path, os.O_RDWR | os.O_CREAT, mode)
+            except OSError as error:
+                if (kind := untrusted.kind_of(path)) is None:
+                    raise
+                why = f"cannot be opened: {error.strerror}" if kind == untrusted.FILE else f"is {kind}, not a file"
+                message = f"Zelda keeps a lock at {path}, which {why}."
+                hint = "Move it away and start again: Zelda makes what it needs."
+                raise LockError(message, hint=hint, code="LOCK_IN_THE_WAY") from error
             unless_held.callback(os.close, descriptor)
             try:
                 lock_open(descriptor, shared=shared)
@@ -67,15 +75,3 @@ def wait_for(path: Path, *, patience: float = TIMEOUT_SECONDS, mode: int = 0o600
             anyio.from_thread.check_cancelled()
         time.sleep(POLL_SECONDS)
     return descriptor
-
-
-def _opened(path: Path, mode: int) -> int:
-    try:
-        return untrusted.open_regular(path, os.O_RDWR | os.O_CREAT, mode)
-    except OSError as error:
-        kind = untrusted.kind_of(path)
-        if kind is None:
-            raise
-        reason = f"cannot be opened: {error.strerror}" if kind == untrusted.FILE else f"is {kind}, not a file"
-        hint = "Move it away and start again: Zelda makes what it needs."
-        raise LockError(f"Zelda keeps a lock at {path}, which {reason}.", hint=hint, code="LOCK_IN_THE_WAY") from error

@@ -8,7 +8,7 @@ import errno
 import os
 import stat
 from collections import deque
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -23,7 +23,6 @@ _SAFE = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # What opening says of a link, a socket or pipe, a device and a folder.
 _NOT_REGULAR = {errno.ELOOP, errno.ENXIO, errno.ENODEV, errno.EISDIR}
-
 # Of a `.git` file, and of the file that names what a linked work tree shares.
 MAX_POINTER_BYTES = 4_000
 
@@ -32,6 +31,26 @@ _KINDS = {
     stat.S_IFDIR: "a folder", stat.S_IFLNK: "a symbolic link", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket",
     stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFREG: FILE,
 }  # fmt: skip
+
+
+# Under these git looks at a repository of the user's, which a stranger may have filled.
+GIT_SETTINGS: Mapping[str, str] = {
+    # It may be another user's, as in a container.
+    "safe.directory": "*",
+    # A git directory can be committed as an ordinary folder: only one that is named, or a `.git`, is a repository.
+    "safe.bareRepository": "explicit",
+    # Both would run programs.
+    "core.fsmonitor": "false",
+    "core.hooksPath": "/dev/null",
+}
+GIT_OPTIONS = tuple(word for name, value in GIT_SETTINGS.items() for word in ("-c", f"{name}={value}"))
+
+
+def git_variables(settings: Mapping[str, str]) -> dict[str, str]:
+    """Settings as variables of git's environment: they win over those of every file."""
+    pairs = {f"GIT_CONFIG_KEY_{number}": name for number, name in enumerate(settings)}
+    pairs |= {f"GIT_CONFIG_VALUE_{number}": value for number, value in enumerate(settings.values())}
+    return {"GIT_CONFIG_COUNT": str(len(settings)), **pairs}
 
 
 class NotRegularError(OSError):

@@ -26,16 +26,11 @@ SILENCE_SECONDS = 600.0
 # For an answer to arrive in full: 128,000 tokens at 40 a second are 53 minutes. The longest stream, with each of them
 # in an event of its own, is a third of the size.
 ANSWER_SECONDS, MAX_ANSWER_MIB = 3600.0, 64
-# For the body of an error to arrive.
-ERROR_SECONDS = 60.0
-# In which an API that cannot be reached is tried.
-MAX_OUTAGE_SECONDS = 60.0
-
+# For the body of an error to arrive; and in which an API that cannot be reached is tried.
+ERROR_SECONDS = MAX_OUTAGE_SECONDS = 60.0
 # Headers of an answer that concern one connection, and the length of what may be decoded, translated or masked.
-DROPPED = frozenset(
-    b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer upgrade "
-    b"transfer-encoding content-length".split()
-)
+DROPPED = {*b"connection keep-alive te trailer upgrade transfer-encoding content-length".split()}
+DROPPED |= {*b"proxy-authenticate proxy-authorization proxy-connection".split()}
 # Content encodings that are undone, to be metered; what comes in another one is counted as spent.
 DECODED = ("gzip", "deflate")
 
@@ -45,11 +40,8 @@ async def live_source(upstream: Upstream) -> AsyncIterator[AnswerSource]:
     """One source for all runs, with one pool of connections."""
     url, proxy = urlsplit(upstream.base_url), None
     if url.scheme not in ("http", "https") or not url.hostname:
-        raise ProxyError(
-            f"{upstream.base_url!r} is not the address of an API",
-            hint="Set ANTHROPIC_BASE_URL (or gatewayUrl) to an http:// or https:// address, or unset it.",
-            code="BASE_URL_INVALID",
-        )
+        hint = "Set ANTHROPIC_BASE_URL (or gatewayUrl) to an http:// or https:// address, or unset it."
+        raise ProxyError(f"{upstream.base_url!r} is not the address of an API", hint=hint, code="BASE_URL_INVALID")
     try:
         proxy = upstream.http_proxy
         # Loading the system's certificates takes long, and a plain http gateway needs none.
@@ -66,11 +58,9 @@ async def live_source(upstream: Upstream) -> AsyncIterator[AnswerSource]:
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=60),
         )
     except (ImportError, ValueError, httpx2.InvalidURL) as exc:
-        raise ProxyError(
-            f"the proxy {(proxy or '').rpartition('@')[2]} cannot be used: {exc}",
-            hint="Set HTTPS_PROXY to an http:// or https:// address.",
-            code="HTTP_PROXY_INVALID",
-        ) from exc
+        message = f"the proxy {(proxy or '').rpartition('@')[2]} cannot be used: {exc}"
+        hint = "Set HTTPS_PROXY to an http:// or https:// address."
+        raise ProxyError(message, hint=hint, code="HTTP_PROXY_INVALID") from exc
     async with client:
         yield _LiveApi(client, upstream).answer
 
@@ -86,11 +76,9 @@ def _certificates(environ: Mapping[str, str]) -> ssl.SSLContext:
         if extra:
             context.load_verify_locations(cafile=extra)
     except (OSError, ssl.SSLError) as exc:
-        raise ProxyError(
-            f"the certificates of {file or folder or extra} cannot be read: {exc}",
-            hint="Check SSL_CERT_FILE, SSL_CERT_DIR and NODE_EXTRA_CA_CERTS.",
-            code="CERTIFICATES_UNREADABLE",
-        ) from exc
+        message = f"the certificates of {file or folder or extra} cannot be read: {exc}"
+        hint = "Check SSL_CERT_FILE, SSL_CERT_DIR and NODE_EXTRA_CA_CERTS."
+        raise ProxyError(message, hint=hint, code="CERTIFICATES_UNREADABLE") from exc
     return context
 
 

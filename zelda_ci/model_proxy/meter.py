@@ -17,13 +17,10 @@ from zelda_ci.model_proxy.rate_limits import RateLimitWait
 from zelda_ci.model_proxy.transcript_check import PassedAnswer, TranscriptCheck
 from zelda_ci.model_proxy.wire import AnswerEvents, Call, CassetteState, dicts, texts
 
-BYTES_PER_TOKEN = 4
-# More than a model writes, for estimates.
-TOKENS_PER_SECOND = 100
-
+# For estimates: the second is more than a model writes.
+BYTES_PER_TOKEN, TOKENS_PER_SECOND = 4, 100
 # Status of an error inside a stream, 500 where it has another kind; others come before the stream, with their status.
 ERROR_STATUS = {"rate_limit_error": "429", "overloaded_error": "529"}
-
 # What Claude Code lists for its model, and the names of tools that the model finds by a search.
 LISTED = ("available for use with the Skill tool", "agent types for the Agent tool", "available via ToolSearch")
 MAX_LISTINGS, MAX_TOOLS = 100, 5000
@@ -35,18 +32,19 @@ Place = tuple[bool, str | None, int]
 
 @dataclass(eq=False, repr=False)
 class LoadedContext:
-    """The context that a run's requests give its model: lines of CLAUDE.md files, tools, listings of what to call."""
+    """The context that a run's requests give its model.
+
+    A session's first request is `expected` to hold at least one of these lines of the project's CLAUDE.md files.
+    `listings` are texts that list what the model can call, in their order, and `tools` the names of its tools, also of
+    those that wait behind a search. Where the model is not asked, `first` is the first request with tools, and
+    `definitions` has the tools by name.
+    """
 
     expected: frozenset[str] = frozenset()
-    """Lines of the project's CLAUDE.md files: a session's first request holds at least one of them."""
     listings: dict[str, None] = field(default_factory=dict)
-    """Texts that list what the model can call, in their order."""
     tools: set[str] = field(default_factory=set)
-    """Names of the model's tools, and of those that wait behind a search."""
     first: Call | None = None
-    """The first request with tools, where the model is not asked."""
     definitions: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Tools by name, where the model is not asked: also of those that wait behind a search."""
     _openings: list[bool] = field(default_factory=list)
     """Of the requests that open a conversation with tools, whether they held an expected line."""
 
@@ -79,7 +77,12 @@ class LoadedContext:
 
 @dataclass(eq=False, repr=False)
 class Meter:
-    """One run's address, token and counts; current also while an answer streams."""
+    """One run's address, token and counts; current also while an answer streams.
+
+    `exhausted` is set when the budget is spent and the answer that spent it has ended; `routed` when the session has
+    called a skill, sub-agent or command and is over then (`ends_at_call`). `outage` is the last connection error, None
+    after the next answer, and `remarks` are sentences about requests that the proxy refused.
+    """
 
     base_url: str
     token: str
@@ -89,17 +92,12 @@ class Meter:
     """Where the same is served without a network."""
     wait: RateLimitWait = field(default_factory=RateLimitWait)
     exhausted: anyio.Event = field(default_factory=anyio.Event)
-    """Set when the budget is spent and the answer that spent it has ended."""
     ends_at_call: bool = False
-    """Whether the session is over once it has called a skill, sub-agent or command."""
     routed: anyio.Event = field(default_factory=anyio.Event)
-    """Set when it has."""
     transcript_check: TranscriptCheck = field(default_factory=TranscriptCheck)
     context: LoadedContext = field(default_factory=LoadedContext)
     outage: str | None = None
-    """The last connection error; None after the next answer."""
     remarks: set[str] = field(default_factory=set)
-    """Sentences about requests that the proxy refused."""
     _exchanges: "list[MeteredExchange]" = field(default_factory=list)
     _failed: set[Place] = field(default_factory=set)
 
@@ -166,19 +164,16 @@ class Meter:
 class MeteredExchange:
     """Observes the answer to one request."""
 
-    is_retry = False
     error: str | None = None
     """HTTP status or `connection`."""
+    is_retry = False
     is_left = False
     """Whether nobody waits for the rest of the answer."""
-    cost_usd = 0.0
-    """Cost of what was seen of the answer."""
-    estimated_usd = 0.0
-    """A guess at the cost of an answer that was left before it reported its usage, or could not be read."""
     is_reported = False
     """Whether the usage is whole."""
+    cost_usd = estimated_usd = 0.0
+    """Of what was seen of the answer; and a guess where it was left before it reported its usage, or is unreadable."""
     message_id = ""
-    """Id of the API's message."""
 
     def __init__(self, call: Call, passed: PassedAnswer) -> None:
         # Only what the price depends on: the requests of a session are large, each repeats the one before.
@@ -191,11 +186,9 @@ class MeteredExchange:
         self.place: Place = call.counts_tokens, call.agent_id, spoken
         self.usage: dict[str, Any] = {}
         """The API's own, as far as it has come."""
-        self._answer_bytes = 0
-        self._events = AnswerEvents()
+        self._answer_bytes, self._events = 0, AnswerEvents()
         self._passed: PassedAnswer | None = passed
-        self._started_at = time.monotonic()
-        self._ended_at: float | None = None
+        self._started_at, self._ended_at = time.monotonic(), 0.0
 
     @property
     def seconds(self) -> float:
@@ -237,10 +230,8 @@ class MeteredExchange:
         # Who leaves an answer could otherwise read all of it but its price.
         if (self.is_left or not self.error) and not (self.is_reported or self._is_free):
             output = max(round(self.seconds * TOKENS_PER_SECOND), self._answer_bytes // BYTES_PER_TOKEN)
-            estimate = {
-                "input_tokens": 0 if self.usage else self._request_bytes // BYTES_PER_TOKEN,
-                "output_tokens": max(0, min(self._max_tokens, output)),
-            }
+            size = 0 if self.usage else self._request_bytes // BYTES_PER_TOKEN
+            estimate = {"input_tokens": size, "output_tokens": max(0, min(self._max_tokens, output))}
             self.estimated_usd = pricing.cost_usd(self.model, estimate)
         # A conversation's answers are as long as the conversation.
         self._events, self._passed = AnswerEvents(), None

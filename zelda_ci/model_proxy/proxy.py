@@ -18,11 +18,10 @@ from anyio import AsyncContextManagerMixin
 from zelda_ci.domain.kinds import TURNS_TO
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.model_proxy import policy, pricing, wire
-from zelda_ci.model_proxy.cassettes import Recording, ReplaySource, load, recording
+from zelda_ci.model_proxy.cassettes import Recording, ReplaySource, SessionTexts, load, recording
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.policy import Allowed
 from zelda_ci.model_proxy.rate_limits import RateLimits, RateLimitWait, UpstreamPause, is_throttled
-from zelda_ci.model_proxy.session_texts import SessionTexts
 from zelda_ci.model_proxy.upstream import Upstream
 from zelda_ci.model_proxy.wire import (
     AnswerSource,

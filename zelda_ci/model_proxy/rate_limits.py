@@ -18,19 +18,14 @@ from zelda_ci.model_proxy.wire import ApiAnswer, RefusedHereError
 
 # Of one run, in all. The API's own limits are counted by the minute.
 MAX_WAIT_SECONDS = 900.0
-
 REASONS = {429: "refuses requests for their rate", 529: "is overloaded"}
-
 # Attempts of one request, until the API is taken to be down. Refusals for the rate are bounded by time alone: where
 # many machines share a limit, one may meet many.
 MAX_OVERLOADS = 8
-
 # Where the API does not say for how long to wait: doubled with each refusal in a row.
 FIRST_SECONDS, LONGEST_SECONDS = 1.0, 60.0
-
 # Share of a pause over which requests return after it, so that they do not all come in one instant.
 JITTER, MAX_JITTER_SECONDS = 0.2, 10.0
-
 # Length of a pause that is worth a line.
 NOTICE_SECONDS = 1.0
 
@@ -53,13 +48,11 @@ def asked_seconds(answer: ApiAnswer) -> float | None:
 
 
 class RateLimitWait:
-    """How long a run waits for rate limits, `max_seconds` in all. Its time limits stand still: it is none of its doing.
-
-    At 0 seconds every refusal is passed on.
-    """
+    """How long a run waits for rate limits, in all up to a maximum; its time limits stand still meanwhile."""
 
     def __init__(self, max_seconds: float = MAX_WAIT_SECONDS) -> None:
         self.max_seconds = max_seconds
+        """At 0 every refusal is passed on."""
         self.throttled = 0
         """Refusals after which a request was sent again, without the session's knowledge."""
         self._waiting = 0

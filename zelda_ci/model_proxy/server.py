@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -18,7 +18,6 @@ log = logging.getLogger(__name__)
 
 # Twice what the API takes; and for a request to arrive in full, from a process on the same machine.
 MAX_REQUEST_MIB, REQUEST_SECONDS = 64, 120.0
-
 # Bytes of a socket's path that every kernel takes; Linux takes four more.
 MAX_ADDRESS_LENGTH = 103
 READ_BYTES = 1 << 16
@@ -30,6 +29,7 @@ Runs = Mapping[str, AnswerRequest]  # by token
 LOCAL_NAMES = ("127.0.0.1", "localhost")
 # The rest of such a request is not read.
 CLOSE: Headers = [(b"connection", b"close"), *DO_NOT_RETRY]
+FAILED = RefusedHereError(500, "api_error", "Zelda's model proxy failed; see its debug log")
 
 
 @asynccontextmanager
@@ -52,9 +52,8 @@ async def serving(runs: Runs) -> AsyncIterator[tuple[str, Path]]:
     top = tempfile.gettempdir()
     is_short = len(os.fsencode(top)) + len("/zelda-model-12345678/s") <= MAX_ADDRESS_LENGTH
     place = top if is_short else "/tmp"  # noqa: S108 - the folder is private
-    folder = Path(tempfile.mkdtemp(prefix="zelda-model-", dir=place))
-    socket = folder / "s"
-    try:
+    with tempfile.TemporaryDirectory(prefix="zelda-model-", dir=place, ignore_cleanup_errors=True) as folder:
+        socket = Path(folder, "s")
         # A session may run as another user, whom its token admits: those who know the name may pass.
         os.chmod(folder, 0o711)  # noqa: PTH101, S103 - a path of anyio's would do it in a thread
         listener = await asyncio.start_server(serve, "127.0.0.1", 0)
@@ -65,12 +64,6 @@ async def serving(runs: Runs) -> AsyncIterator[tuple[str, Path]]:
         finally:
             listener.close()
             local.close()
-    finally:
-        # Moments, unlike the removal of a tree; newer Pythons remove the socket themselves.
-        with suppress(OSError):
-            os.unlink(socket)  # noqa: PTH108 - as above
-        with suppress(OSError):
-            os.rmdir(folder)  # noqa: PTH106 - as above
 
 
 class _Connection:
@@ -82,17 +75,14 @@ class _Connection:
     async def serve(self, runs: Runs) -> None:
         """Answer one request after the other; `BrokenOff` where the API's side cut an answer."""
         while isinstance(request := await self._event(), h11.Request):
-            refusal: RefusedHereError | None = None
             try:
                 await self._answer(request, runs)
-            except RefusedHereError as exc:
-                refusal = exc
             except (BrokenOff, ConnectionError, h11.RemoteProtocolError):
                 raise
-            except Exception:
-                log.exception("the model proxy failed on a request")
-                refusal = RefusedHereError(500, "api_error", "Zelda's model proxy failed; see its debug log")
-            if refusal:
+            except Exception as exc:
+                refusal = exc if isinstance(exc, RefusedHereError) else FAILED
+                if refusal is FAILED:
+                    log.exception("the model proxy failed on a request")
                 if self._http.our_state is not h11.SEND_RESPONSE:
                     return
                 await self._send(h11.Response(status_code=refusal.status, headers=refusal.headers))

@@ -12,9 +12,7 @@ from typing import Any
 
 from zelda_ci.model_proxy.wire import dicts, read_object
 
-MAX_DIFFERENCES = 5
-MAX_DESCRIPTION = 300
-
+MAX_DIFFERENCES, MAX_DESCRIPTION = 5, 300
 # Fields of deltas that grow a block.
 DELTAS = ("text", "thinking", "partial_json")
 
@@ -25,16 +23,13 @@ class TranscriptCheck:
     def __init__(self) -> None:
         self.is_complete: dict[str, bool] = {}
         """By the API's message, whether all of it has come."""
-        self.passed: set[bytes] = set()
+        self.passed = set[bytes]()
         """Blocks of answers, and calls as Claude Code repeats them to the API."""
-        self.calls: set[str] = set()
-        """Calls that the API has begun: a tool may run before the rest of the answer has come."""
-        self.tools: set[str] = set()
-        """Names of the tools that they call."""
-        self._repeated: set[str] = set()
+        self.calls, self.tools = set[str](), set[str]()
+        """Calls that the API has begun, and their tools: one may run before the rest of the answer has come."""
+        self._repeated, self._differences = set[str](), list[str]()
         self._unconfirmed: list[tuple[str, str, bytes, str]] = []
         """Description, message, digest and call of what had not passed when the transcript had it."""
-        self._differences: list[str] = []
 
     def request(self, body: Mapping[str, Any]) -> None:
         """Note the calls that a request repeats, from the last message back to one that is known."""
@@ -85,11 +80,10 @@ class PassedAnswer:
     """Observes the events of one answer, and puts its blocks together."""
 
     def __init__(self, check: TranscriptCheck) -> None:
-        self._check = check
+        self._check, self._is_readable = check, True
         self._message: str | None = None
         self._block: dict[str, Any] | None = None
         self._pieces: list[str] = []
-        self._is_readable = True
 
     def event(self, event: Mapping[str, Any]) -> None:
         """Take in the next event."""

@@ -260,15 +260,12 @@ def order_without(order: RunOrder, part: str, *, is_inert: bool) -> RunOrder:
     return replace(order, overrides=planned, variant=variant, against=BaseOrder("the tested files"))
 
 
-def order_whole(order: RunOrder, trials: int) -> RunOrder:
-    """The order for the files as they are, so many times."""
-    return replace(order, overrides=Overrides({"trials": Given(trials, "option", "--without")}).above(order.overrides))
-
-
-def trials_missing(prepared: Prepared) -> int:
-    """How many trials of the files as they are have to be made before those of a variant; no fewer than none."""
-    known = (prepared.order.stored.get(suite.name, StoredTrials()) for suite in prepared.suites)
-    return max(0, *(PLAN.first - len(each.base) - len(each.stored) for each in known))
+def order_whole(order: RunOrder, varied: Prepared) -> RunOrder | None:
+    """The order for so many trials of the files as they are as are missing to those of a variant, if any."""
+    known = (varied.order.stored.get(suite.name, StoredTrials()) for suite in varied.suites)
+    missing = Given(max(PLAN.first - len(each.base) - len(each.stored) for each in known), "option", "--without")
+    overrides = Overrides({"trials": missing}).above(order.overrides)
+    return replace(order, overrides=overrides) if missing.value > 0 else None
 
 
 def worth(part: str, gone: Comparison, inert: Comparison | None, redact: Redactor) -> Iterator[CriterionWorth]:

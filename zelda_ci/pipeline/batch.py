@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 
 import anyio
 import anyio.to_thread
@@ -36,7 +37,6 @@ from zelda_ci.workspace import folder
 # How long what runs have made is removed after a second signal; what is left then, the next start sweeps.
 CLEANING_SECONDS = 30.0
 POLL_SECONDS = 0.1
-
 # What the API says to a run and would say to every other, by code of the failure.
 REFUSALS = {
     "AUTHENTICATION_FAILED": "the API refused the key",
@@ -74,20 +74,17 @@ def _quit() -> None:
 
 
 class Batch:
-    """The runs of one invocation, `jobs` at a time; once it is stopped, what runs ends and nothing more begins.
-
-    Without a `checker`, nothing is tried before the first. A `search` says which runs are made in place of the order's.
-    """
+    """The runs of one invocation, by the order or by a search; a checker tries what they need before the first."""
 
     def __init__(self, tools: Tools, checker: Checker | None, search: Investigation | None = None) -> None:
         self._tools, self._checker, self._search = tools, checker, search
         self._emit, self._prepared = tools.emit, tools.prepared
         self._order, self._suites = self._prepared.order, self._prepared.suites
         self._is_stopped, self._stoppable = False, anyio.CancelScope()
+        self._varied = cache(tools.workspaces.varied)
         self._base: BaseSide | None = None
         self._notes: tuple[SafeText, ...] = ()
-        self._runs: list[SuiteRun] = []
-        self._failures, self._failing = 0, dict[str, SafeText]()
+        self._runs, self._failures, self._failing = list[SuiteRun](), 0, dict[str, SafeText]()
 
     async def run(self, preload: threading.Thread) -> BatchResult:
         """From the first look at what is tested to the last result."""
@@ -223,7 +220,7 @@ class Batch:
             self._emit(RunsPlanned(expected, self._order.jobs))
         for each in planned:
             files = prepared.base_workspaces if each.side is Side.BASE else self._tools.workspaces
-            files = prepared.workspaces_with(each.variant) if each.variant else files
+            files = self._varied(each.variant) if each.variant else files
             run = SuiteRun(each, self._id, replace(self._tools, workspaces=files))
             self._runs.append(run)
             under_way.start_soon(self._perform, run, under_way)

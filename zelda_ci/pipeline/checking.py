@@ -19,7 +19,7 @@ import anyio
 from pydantic import ValidationError
 
 from zelda_ci import __version__, metrics, process
-from zelda_ci.config.suite_file import LoadedSuite
+from zelda_ci.config.suites import LoadedSuite
 from zelda_ci.domain.check import Check, CheckReport, Status
 from zelda_ci.domain.details import CommandResult
 from zelda_ci.domain.measures import Metric

@@ -171,10 +171,7 @@ def stored_pool(
 
 
 def newest_results(history: ResultStore, numbers: Mapping[str, int], variant: str | None = None) -> list[RunResult]:
-    """The newest stored results of suites, so many of each, without those of other variants of the tested files.
-
-    One that cannot be read is left out; that none can be listed is a `StorageError`.
-    """
+    """The newest results of suites, so many of each, that can be read and are of no other variant of the files."""
     left, found = dict(numbers), list[RunResult]()
     for run in history.overview().runs:
         if left.get(run.suite) and run.variant in (None, variant):

@@ -15,7 +15,6 @@ from zelda_ci.domain.details import (
     CommandResult,
     CorrectnessDetails,
     CriterionJudgement,
-    CriterionVerdict,
     FulfillmentDetails,
 )
 from zelda_ci.domain.measures import EvalResult, Metric
@@ -31,7 +30,7 @@ from zelda_ci.imports import one_at_a_time
 from zelda_ci.judge.base import Judge, JudgePanel, models_of
 from zelda_ci.judge.rendering import mark_of, new_nonce
 from zelda_ci.metrics.base import CommandRequest, Evaluator, JudgeServices, Ran, Services, run_evaluator
-from zelda_ci.metrics.checks import commands_of_checks, judgement
+from zelda_ci.metrics.checks import FAIL, NOT_JUDGED, PASS, commands_of_checks, judgement
 from zelda_ci.metrics.functional_correctness import check_usable, ending
 from zelda_ci.model_proxy import pricing
 from zelda_ci.model_proxy.meter import Meter
@@ -59,8 +58,7 @@ CACHES = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
 class WorkspaceCommandRunner:
     """Runs commands in workspaces and emits their phases; what they print is kept where there is a store.
 
-    Raises `WorkspaceError` where no process could be started, and `StorageError` where its output could not be kept: a
-    result that rests on it would have no evidence.
+    Where it cannot be, `StorageError` is raised: a result that rests on it would have no evidence.
     """
 
     def __init__(self, workspaces: Workspaces, store: ResultStore | None, emit: Emit) -> None:
@@ -191,14 +189,12 @@ class JudgeRun:
 
 
 async def evaluate(label: str, context: EvalContext, tools: Tools, state: RunState) -> None:
-    """Compute the metrics of a run, and store each as soon as it is there: first those that need no judge.
-
-    Judges cost money: they are not asked after an interruption, nor where nobody knows what the session changed.
-    """
+    """Compute the metrics of a run, and store each as soon as it is there: first those that need no judge."""
     checked = await _checked_out(context, tools, state)
     for evaluator in tools.evaluators(context.suite):
         state.known = with_results(state.known, [await run_evaluator(evaluator, checked, tools.redact)])
     commands = await _checks_by_command(checked, tools)
+    # Judges cost money: they are not asked after an interruption, nor where nobody knows what the session changed.
     if state.known.status is SessionStatus.INTERRUPTED or context.changes is None:
         return
     # The judges read what the session left, not what was tested.
@@ -215,10 +211,7 @@ async def evaluate(label: str, context: EvalContext, tools: Tools, state: RunSta
 
 
 async def _checked_out(context: EvalContext, tools: Tools, state: RunState) -> EvalContext:
-    """The context of build and tests: a fresh checkout with a HOME of its own, where suite and session need one.
-
-    What goes wrong here is counted against the session: it could have provoked it.
-    """
+    """The context of build and tests: a fresh checkout with a HOME of its own, where suite and session need one."""
     suite, workspace, run_id = context.suite, context.workspace, state.folder.run_id
     has_any = suite.build_command is not None or suite.test_command is not None
     has_commands = (has_any and suite.metrics.is_on(Metric.FUNCTIONAL_CORRECTNESS)) or commands_of_checks(suite)
@@ -228,6 +221,7 @@ async def _checked_out(context: EvalContext, tools: Tools, state: RunState) -> E
     try:
         checked = await tools.workspaces.check_out_again(workspace)
     except ZeldaError as problem:
+        # That counts against the session, as all that goes wrong here: it could have provoked it.
         why = tools.redact(f"The fresh checkout for build and tests could not be made: {problem.message}")
         tools.emit(Warned(why, run_id))
         return replace(context, unready=why)
@@ -255,18 +249,18 @@ async def _checks_by_command(context: EvalContext, tools: Tools) -> dict[str, Cr
     if workspace is None or not context.transcript.status.is_valid:
         return found
     for number, check in commands_of_checks(suite):
-        verdict, why = CriterionVerdict.FAIL, context.unready or ""
+        verdict, why = FAIL, context.unready or ""
         if not context.unready:
             limit = suite.command_timeout_seconds
             order = CommandRequest("test", check.command or (), limit, log=f"check-{number}")
             try:
                 done = (await tools.commands.run(workspace, order)).result.in_brief(tools.redact)
                 check_usable(f"checks: {check.text}", done, workspace.confinement.environment)
-                verdict = CriterionVerdict.PASS if done.exit_code == 0 else CriterionVerdict.FAIL
+                verdict = PASS if done.exit_code == 0 else FAIL
                 why = f"The command {ending(suite, done)}. {done.output}".strip()
             except ZeldaError as problem:
                 # Nobody could run it: that says nothing of the session.
-                verdict, why = CriterionVerdict.NOT_JUDGED, problem.message
+                verdict, why = NOT_JUDGED, problem.message
         found[tools.redact(check.text)] = judgement(check, tools.redact, verdict, why)
     return found
 
@@ -311,10 +305,7 @@ def checks(run: RunResult, redact: Redactor) -> tuple[SafeText, ...]:
 async def rejudge(
     runs: Sequence[RunFolder], proxy: ModelProxy, overrides: Overrides, emit: Emit, *, check: CheckJudges | None
 ) -> BatchResult:
-    """Judge stored runs again, one after the other; where that is wanted, once each judge has answered.
-
-    What it returns has failures even where they replaced nothing that is stored.
-    """
+    """Judge stored runs again, if wanted once each judge has answered; failures that replaced nothing are returned."""
     started_at = datetime.now(UTC)
     async with proxy:
         if check:

@@ -1,7 +1,4 @@
-"""What trials can feel of files: fingerprints of runs, what differs between commits, and which suites that concerns.
-
-Files are read by git, nothing is checked out.
-"""
+"""What trials can feel of files: fingerprints of runs, what differs between commits, and which suites that concerns."""
 
 import json
 import os
@@ -24,7 +21,7 @@ import anyio.to_thread
 from zelda_ci import metrics
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.schema import CONFIG_FILE
-from zelda_ci.config.suite_file import LoadedSuite
+from zelda_ci.config.suites import LoadedSuite
 from zelda_ci.domain import run as names
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.kinds import ItemKind, may_steer
@@ -209,10 +206,7 @@ async def steering_between(prepared: Prepared) -> tuple[SteeringChange, ...]:
 
 
 async def stored_of_both(prepared: Prepared) -> dict[str, StoredTrials]:
-    """By suite, the trials of head and base that one developer has stored; a replay counts none.
-
-    Raises `ZeldaError` where a side cannot be had, both have the same files, or the runs cannot be listed.
-    """
+    """By suite, the trials of head and base that one developer has stored; both must not be the same."""
     head, base, suites, order = prepared.workspaces, prepared.base_workspaces, prepared.suites, prepared.order
     # Between the same files every difference is noise.
     if order.against and await head.session_files() == await base.session_files():

@@ -2,20 +2,18 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
 from zelda_ci.compare.shards import trial_seconds
 from zelda_ci.config.document import DEFAULT, Origin
 from zelda_ci.config.environment import EnvironmentSettings, accepted_isolation
-from zelda_ci.config.own_files import OwnFiles
 from zelda_ci.config.project import LoadedProject
-from zelda_ci.config.selection import select
-from zelda_ci.config.suite_file import LoadedSuite
+from zelda_ci.config.suites import LoadedSuite, select
 from zelda_ci.domain.run import StoredTrials
 from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
 from zelda_ci.domain.trials import TrialPlan, plan_of
@@ -194,11 +192,6 @@ class Prepared:
         """Where the files of the base are run, beside the tested ones."""
         return self._whole if self.order.variant else self._workspaces_of(self.order.against)
 
-    @cached_property
-    def workspaces_with(self) -> Callable[[Variant], Workspaces]:
-        """Where the tested files are run with something changed."""
-        return cache(self.workspaces.varied)
-
     def _workspaces_of(self, commit: BaseOrder | None, *, working_tree: bool = False) -> Workspaces:
         return Workspaces(
             self.loaded.root,
@@ -206,7 +199,7 @@ class Prepared:
             self.environ,
             self.redact,
             self.isolation,
-            OwnFiles.of(self.loaded, [self.order.record, self.order.replay]),
+            self.loaded.own_files([self.order.record, self.order.replay]),
             working_tree=working_tree,
             base=commit,
         )
@@ -228,10 +221,7 @@ class Prepared:
 
 
 def settled(root: Path, suites: Sequence[LoadedSuite], environ: Mapping[str, str]) -> list[LoadedSuite]:
-    """The suites as they run here, with the setup that the project's lock file suggests where they name none.
-
-    Raises `ConfigError` where one names a folder of this machine that no run may read, or that is not there.
-    """
+    """The suites as they run here, with the setup that the project's lock file suggests where they name none."""
     private, problems = PrivateFolders.of(root, root, environ), []
     for suite in suites:
         for key, problem in refusals(suite.resolved, private):

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from zelda_ci.config.document import read_text
 from zelda_ci.config.init import scalar, seen_from
-from zelda_ci.config.messages import Rejected, nearest
-from zelda_ci.config.source import TOP, Steps, read
+from zelda_ci.config.source import TOP, Rejected, Steps, nearest, read
 from zelda_ci.domain.check import LintFinding, LintReport
 from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, EfficiencyDetails, FulfillmentDetails
 from zelda_ci.domain.kinds import KINDS, ItemKind, server

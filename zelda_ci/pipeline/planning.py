@@ -10,21 +10,11 @@ from statistics import median
 from zelda_ci.compare import schedule
 from zelda_ci.compare.schedule import SuiteTrials, Wanted
 from zelda_ci.compare.sides import RunMetrics
+from zelda_ci.domain import trials as records
 from zelda_ci.domain.outcome import at_a_glance
 from zelda_ci.domain.run import RunResult, StoredTrials
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.trials import (
-    DoneReason,
-    Forecast,
-    MoreTrials,
-    Side,
-    SuiteArms,
-    SuiteForecast,
-    TrialPlan,
-    TrialPrice,
-    plan_of,
-    trials_alone,
-)
+from zelda_ci.domain.trials import DoneReason, Side, TrialPlan, plan_of, trials_alone
 from zelda_ci.errors import StorageError
 from zelda_ci.events import Emit
 from zelda_ci.storage.result_store import ResultStore
@@ -53,7 +43,7 @@ class PlannedRun:
     """What is changed of the tested files for this run alone."""
 
 
-def known_prices(history: ResultStore, brought: Mapping[str, StoredTrials]) -> dict[str, TrialPrice]:
+def known_prices(history: ResultStore, brought: Mapping[str, StoredTrials]) -> dict[str, records.TrialPrice]:
     """By suite, what a trial costs by the newest that are stored here, or that somebody brought along."""
     # What is stored here may have been brought along as well.
     found = [at_a_glance(run) for each in brought.values() for run in each.all]
@@ -66,18 +56,17 @@ def known_prices(history: ResultStore, brought: Mapping[str, StoredTrials]) -> d
         is_priced = run.cost_usd is not None and not run.replayed and run.status.is_valid
         if is_priced and len(costs[run.suite]) < MAX_PRICED:
             costs[run.suite].append(run.whole_cost_usd or 0.0)
-    return {name: TrialPrice(usual=median(each), most=max(each), trials=len(each)) for name, each in costs.items()}
+    return {
+        name: records.TrialPrice(usual=median(each), most=max(each), trials=len(each)) for name, each in costs.items()
+    }
 
 
 @dataclass
 class Budget:
-    """The money of an invocation. What is under way may finish; no trial is started that would not fit.
-
-    One whose price nobody knows is started as long as something is left: who runs several at once waits for the first.
-    """
+    """The money of an invocation. What is under way may finish; no trial is started that would not fit."""
 
     limit_usd: float | None = None
-    known: Mapping[str, TrialPrice] = field(default_factory=dict)
+    known: Mapping[str, records.TrialPrice] = field(default_factory=dict)
     spent_usd: float = 0.0
     skipped: Counter[str] = field(default_factory=Counter)
     """By suite, trials that were not started."""
@@ -124,30 +113,27 @@ class Budget:
 
     @property
     def price_is_unknown(self) -> bool:
-        """Whether money counts and nobody knows what any trial costs."""
+        """Whether money counts and nobody knows what any trial costs: then one starts as long as something is left."""
         return self.limit_usd is not None and not self.known and not self._paid
 
 
 def forecast(
     suites: Sequence[ResolvedSuite],
-    known: Mapping[str, TrialPrice],
+    known: Mapping[str, records.TrialPrice],
     *,
     sides: int,
     budget_usd: float | None = None,
     stored: Mapping[str, StoredTrials] | None = None,
-) -> Forecast:
-    """The plan: of each suite the fewest and the most sessions beside stored ones, and what they cost by known prices.
-
-    As many `sides` run as often as it takes to compare them: both, the head alone, or none.
-    """
+) -> records.Forecast:
+    """Of each suite the fewest and the most sessions beside stored ones; as many `sides` as run until they compare."""
     rows = {suite.name: (trials_alone(suite.trials),) * 2 for suite in suites}
     rows |= schedule.trials_to_come(states(suites, stored or {}, has_base=sides > 1)) if sides else {}
     limits = {suite.name: suite.execution.max_cost_usd for suite in suites}
     found = (
-        SuiteForecast(suite=name, fewest=fewest, most=most, price=known.get(name), limit_usd=limits[name])
+        records.SuiteForecast(suite=name, fewest=fewest, most=most, price=known.get(name), limit_usd=limits[name])
         for name, (fewest, most) in rows.items()
     )
-    return Forecast(suites=tuple(found), budget_usd=budget(suites, budget_usd))
+    return records.Forecast(suites=tuple(found), budget_usd=budget(suites, budget_usd))
 
 
 def budget(suites: Iterable[ResolvedSuite], given: float | None = None) -> float | None:
@@ -187,18 +173,17 @@ class _Arms:
         """How often the head did not meet each criterion."""
         return Counter(name for trial in self.state.head for name, value in trial.outcomes.items() if value < 100)
 
-    def summary(self, reason: DoneReason, unpaid: int = 0) -> SuiteArms:
+    def summary(self, reason: DoneReason, unpaid: int = 0) -> records.SuiteArms:
         """How far it came."""
         name, trials, head, base = self.suite.name, self.suite.trials, self.made[Side.HEAD], self.made[Side.BASE]
-        return SuiteArms(suite=name, head=head, base=base, reason=reason, unpaid=unpaid, trials=trials)
+        return records.SuiteArms(suite=name, head=head, base=base, reason=reason, unpaid=unpaid, trials=trials)
 
 
 class Rounds:
-    """The trials that run next, asked for whenever one is over.
+    """The trials that run next, asked for whenever one is over: a fixed number where nothing is compared (0 `sides`).
 
-    Where nothing is compared (`sides` is 0), each suite has a fixed number. Otherwise the schedule is asked about each
-    suite whose round is over, whatever the others do. One whose next look the budget does not allow gets no further
-    trial. Suites that another machine runs (`elsewhere`) are compared with these: each has its share of the error.
+    Else the schedule is asked about each suite whose round is over, whatever the others do. One whose next look the
+    budget does not allow gets no further trial. Suites that run `elsewhere` have their share of the error, too.
     """
 
     def __init__(
@@ -262,8 +247,8 @@ class Rounds:
     def _begin(self, wanted: Sequence[Wanted], *, keep: bool) -> Sequence[PlannedRun]:
         """Begin the looks that the budget allows as a whole, of suites that look worst first.
 
-        To `keep` money, a suite waits unless it suffices to decide the suite, and those that went on before it: too
-        little that is spread over all suites proves nothing.
+        To `keep` money, a suite waits unless it suffices to decide it, and those that went on before: too little that
+        is spread over all suites proves nothing.
         """
         counts, budget, begun = Counter(trial.suite for trial in wanted), self._budget, set[str]()
         # Worst: by how often the head did not meet the criterion that it met least.
@@ -291,7 +276,7 @@ class Rounds:
             judged = Counter(name for trial in head for name in trial.outcomes)
             missed = tuple((name, count, judged[name]) for name, count in arms.missed.most_common())
             looks = trials[0].look, len(arms.state.looks)
-            self._emit(MoreTrials(name, sides[Side.HEAD], sides[Side.BASE], len(head), *looks, missed))
+            self._emit(records.MoreTrials(name, sides[Side.HEAD], sides[Side.BASE], len(head), *looks, missed))
 
     def _run(self, trial: Wanted) -> PlannedRun:
         arms, label = self._arms[trial.suite], label_of(trial.suite, trial.number, trial.side)
@@ -311,7 +296,7 @@ class Rounds:
             arms.reason = reason
             self._emit(arms.summary(reason))
 
-    def ends(self) -> tuple[SuiteArms, ...]:
+    def ends(self) -> tuple[records.SuiteArms, ...]:
         """How far each suite came; where nothing is compared, only those of which not all was begun."""
         compared = self._arms if self._is_compared else {}
         reasons = {name: arms.reason or DoneReason.INTERRUPTED for name, arms in compared.items()}

@@ -40,15 +40,11 @@ from zelda_ci.storage import codec
 from zelda_ci.storage.result_store import IMAGES, MANIFEST, STEERING, ImageFolder, RunState
 
 VERSIONS = Versions(zelda=__version__, agent_sdk=version("claude-agent-sdk"), python=platform.python_version())
-
 # Tools with which a session may make the API turn to addresses.
 WEB = {"WebFetch", "WebSearch"}
-
 # Of sessions that ended because the API did not answer.
 API_CODES = frozenset({"API_FAILED", "API_UNREACHABLE"})
-
 INTERRUPTED = "The run was stopped before it was over (Ctrl+C, or a signal)."
-
 # Only there can what a session starts look into the processes that hold its token, Zelda's own included.
 FORGEABLE = "At level none a hostile session can forge what is recorded of it."
 

@@ -33,7 +33,6 @@ from zelda_ci.storage.result_store import FILE_NAME, IMAGES, RUNS, image_files
 PART, RESULTS, FOLDER = "zelda-shard.json", "zelda-results.json", "shards"
 LOGS = map(result_store.log_name, ("setup", "setup-again", "build", "test"))
 FILES = (result_store.TRANSCRIPT, result_store.PATCH, result_store.MANIFEST, result_store.STEERING, *LOGS)
-
 MAX_ARCHIVE_BYTES, MAX_MEMBER_BYTES, MAX_MEMBERS = 512 << 20, 256 << 20, 50_000
 LIMITS: Final = {"max_member_bytes": MAX_MEMBER_BYTES, "max_total_bytes": 2 * MAX_MEMBER_BYTES}
 MAX_NAMED = 10
@@ -52,8 +51,8 @@ def make_plan(
 ) -> ShardPlan:
     """Plan who runs what; the same facts make the same plan.
 
-    The suites are all that run, as results hold them; the seconds those of a trial of each, as far as known. Where the
-    shards are the most, there are no more than have something to do.
+    The suites are all that run, as results hold them; the seconds those of a trial of each, as far as known. `shards`
+    may be the most of them, so that none has nothing to do.
     """
     sides, budget = 2 if order.compares(suites) else 0, None if order.replay else order.budget_usd
     forecast = planning.forecast(suites, {}, sides=sides, budget_usd=budget, stored=order.stored)
@@ -185,10 +184,7 @@ RUN_AGAIN = "Run that shard again (on GitHub: Re-run failed jobs), then merge ag
 
 
 def check_parts(parts: Sequence[PartFile], pinned: ShardPlan | None = None) -> tuple[PartFile, ...]:
-    """One part of each shard, in their order, by the plan that was made for all, or the one that most of them have.
-
-    Raises `StorageError` with every part that is missing, doubled or foreign, or not what its shard was to run.
-    """
+    """One part of each shard, in their order, by the plan that was made for all; raises `StorageError` for the rest."""
     if not parts and pinned is None:
         hint = "Name the folder with the files zelda-shard-*.zip."
         raise StorageError("There is no part of any shard, so nothing can be merged.", hint=hint, code="NO_PARTS")

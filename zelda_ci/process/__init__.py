@@ -233,7 +233,6 @@ class Launch:
     begun: bool
     exit_code: int | None = None
     supervisor: int | None = None
-    """Process id of the supervisor, once it runs."""
 
 
 @contextmanager

@@ -51,7 +51,7 @@ async def empty(trash: Path) -> None:
             for program, *words in (("rm", "-rf", "--"), ("find", *OPEN), ("rm", "-rf", "--")):
                 if names := [f"./{name}" for name in os.listdir(trash) if name not in mounted]:  # noqa: PTH208
                     argv = [program, *names, *words] if program == "find" else [program, *words, *names]
-                    await process.capture(argv, cwd=trash, environment=environment, timeout_seconds=DEADLINE_SECONDS)
+                    await process.capture(argv, trash, environment, DEADLINE_SECONDS)
         if left := sorted(os.listdir(trash)):  # noqa: PTH208  # names only
             log.warning("what finished runs left cannot be deleted: %s in %s", ", ".join(left[:MAX_NAMED]), trash)
     except TimeoutError:

@@ -22,9 +22,8 @@ from zelda_ci.domain.measures import Measure, Metric, own_measure
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.report.builders.comparison import NOT_PROVEN, verdict_words
+from zelda_ci.report.builders.comparison import BECAUSE, NOT_PROVEN, gate_sentence, verdict_words
 from zelda_ci.report.builders.correctness import command_words
-from zelda_ci.report.builders.gate import BECAUSE, gate_sentence
 from zelda_ci.report.builders.run import used
 from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.comment.view import citation_place

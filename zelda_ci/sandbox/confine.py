@@ -23,13 +23,11 @@ LIMITS = {"CORE": 0, "FSIZE": 2 << 30, "NOFILE": 1 << 16}
 # Bytes; of memory at most 80 % of the machine's.
 MAX_MEMORY = min(8 << 30, int(0.8 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")))
 MAX_DISK, MAX_PROCESSES = 10 << 30, 4096
-
 # What a session's commands print ends up in transcripts, and what they send somewhere else is out of reach.
 HIDDEN_FROM_SHELLS = (
     *MODEL_CREDENTIALS, "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS", "ANTHROPIC_UNIX_SOCKET",
     "CLAUDE_CODE_MESSAGING_SOCKET", "CLAUDE_CODE_MESSAGING_TOKEN", "CLAUDE_CODE_SHELL_PREFIX",
 )  # fmt: skip
-
 # Where daemons keep sockets that anybody may connect to, and builds need nothing.
 SOCKETS = "/run"
 
@@ -70,23 +68,14 @@ def confine(run: WorkspaceFolder, environment: Mapping[str, str], needs: Needs) 
     path = machine_path(environment)
     machine = {name: value for name, value in environment.items() if name not in needs.given} | {"PATH": path}
     ours = [programs.LAUNCHER, prefix, *([shell] if shell else []), *needs.programs, *needs.objects]
-    mounts = SandboxMounts(
-        readable_paths.readable(machine, needs.private, ours, needs.settings.read_paths),
-        [path for path in (run.root, run.git_dir, run.home, run.tmp) if path.exists()],
-        run.private,
-        needs.socket,
-    )
+    readable = readable_paths.readable(machine, needs.private, ours, needs.settings.read_paths)
+    writable = [path for path in (run.root, run.git_dir, run.home, run.tmp) if path.exists()]
+    mounts = SandboxMounts(readable, writable, run.private, needs.socket)
     maker = levels.namespace_maker(path) if needs.level == "full" else None
     if needs.level == "full" and maker is None:
         raise OSError("namespaces can no longer be made")
-    options = {
-        "--confined": 2 if maker else 0,
-        "--memory": MAX_MEMORY,
-        "--disk": MAX_DISK,
-        "--processes": MAX_PROCESSES,
-        "--folder": run.path,
-        "--report": run.limit_report,
-    }
+    options: dict[str, object] = {"--confined": 2 if maker else 0, "--memory": MAX_MEMORY, "--disk": MAX_DISK}
+    options |= {"--processes": MAX_PROCESSES, "--folder": run.path, "--report": run.limit_report}
     return Confinement(
         supervisor=supervisor,
         environment=environment,
@@ -131,9 +120,8 @@ def _start(phase: CommandPhase, needs: Needs, mounts: SandboxMounts, maker: str 
     # The proxy's socket is the session's alone.
     visible = mounts if phase == "session" else replace(mounts, socket=None)
     options = programs.bubblewrap_options(visible, internet=internet)
-    if maker == levels.OWN:
-        return programs.inside(policy, world=options)
-    return [maker, *options, "--", *programs.inside(policy)]
+    is_own = maker == levels.OWN
+    return programs.inside(policy, world=options) if is_own else [maker, *options, "--", *programs.inside(policy)]
 
 
 def machine_path(environment: Mapping[str, str]) -> str:
@@ -184,7 +172,6 @@ class Isolation:
 
 # Shells that need no options of the user's, and how they stop at the first failure.
 STRICT = {"bash": ("-e", "-o", "pipefail", "-c"), "sh": ("-e", "-c")}
-
 NO_PIPEFAIL = (
     "There is no bash on PATH, so sh runs the commands: of a pipe only the last part decides whether it failed. "
     "Install bash, or choose a shell with `shell`."
@@ -210,9 +197,6 @@ def _shell(suite: ResolvedSuite, environment: Mapping[str, str]) -> list[str]:
     name, *words = setting.split() if isinstance(setting, str) else setting
     program = shutil.which(name, path=path) or ("/bin/sh" if name == "sh" else None)
     if program is None:
-        raise WorkspaceError(
-            f"shell: {name} is not on PATH, which is {environment.get('PATH', '')} in the run.",
-            hint="Install it, or choose another shell.",
-            code="SHELL_MISSING",
-        )
+        message = f"shell: {name} is not on PATH, which is {environment.get('PATH', '')} in the run."
+        raise WorkspaceError(message, hint="Install it, or choose another shell.", code="SHELL_MISSING")
     return [program, *(words or STRICT.get(PurePath(name).name, ()))]

@@ -20,11 +20,9 @@ MAKE_CHAR, MAKE_BLOCK, IOCTL_DEV = 1 << 6, 1 << 11, 1 << 15
 # All rights to files of the oldest version.
 FILES = (1 << 15) - 1
 READ = EXECUTE | READ_FILE | READ_DIR
-
 # To bind and to connect.
 TCP = 0b11
 ABSTRACT_SOCKETS, SIGNALS = 1, 2
-
 DEVICES = ("full", "null", "ptmx", "pts", "random", "tty", "urandom", "zero")
 
 _CREATE_RULESET, _ASK_VERSION = 444, 1
@@ -38,11 +36,6 @@ def version() -> int:
     return max(abi, 0)
 
 
-def rights(abi: int) -> int:
-    """All rights to files that a version of Landlock knows."""
-    return FILES | (IOCTL_DEV if abi >= DEVICES_SINCE else 0)
-
-
 def policy(
     abi: int, readable: Iterable[Path], writable: Iterable[Path], *, internet: bool, terminals: bool = True
 ) -> Mapping[str, Any]:
@@ -50,7 +43,8 @@ def policy(
 
     Without `internet` TCP is taken away, too. `terminals` may be opened that are the run's own, or closed to its user.
     """
-    every, devices = rights(abi), [f"/dev/{name}" for name in DEVICES if terminals or name != "pts"]
+    every = FILES | (IOCTL_DEV if abi >= DEVICES_SINCE else 0)
+    devices = [f"/dev/{name}" for name in DEVICES if terminals or name != "pts"]
     # Nothing that builds or tests code makes devices, or controls those that lie among its files.
     write = every & ~(MAKE_CHAR | MAKE_BLOCK | IOCTL_DEV)
     return {
@@ -88,22 +82,17 @@ FORBIDDEN = {
 POSIX_QUEUES = {"x86_64": (240, 241), "aarch64": (180, 181)}
 # Shared memory, semaphores and queues of System V. Where the run has the developer's user, its objects are the
 # developer's: nobody could tell whose they are, and it could use and remove the others.
-SYSTEM_V = {
-    "x86_64": (29, 30, 31, 64, 65, 66, 67, 68, 69, 70, 71, 220),
-    "aarch64": (186, 187, 188, 189, 190, 191, 192, 193, 194, 195, 196, 197),
-}
+SYSTEM_V = {"x86_64": (29, 30, 31, *range(64, 72), 220), "aarch64": tuple(range(186, 198))}
 # Its flags lie in memory, where a filter cannot look: libraries fall back to `clone` where it does not exist.
 CLONE3 = 435
 CLONE, UNSHARE, IOCTL = {"x86_64": 56, "aarch64": 220}, {"x86_64": 272, "aarch64": 97}, {"x86_64": 16, "aarch64": 29}
 SOCKET, SOCKET_PAIR = {"x86_64": 41, "aarch64": 198}, {"x86_64": 53, "aarch64": 199}
 SET_PRIORITY, SET_LIMITS = {"x86_64": 141, "aarch64": 140}, {"x86_64": 302, "aarch64": 261}
-# Mount, cgroup, UTS, IPC, user, process, network.
-NEW_NAMESPACES = 0x7E020000
-NEW_TIME = 0x80
+# Mount, cgroup, UTS, IPC, user, process, network; and time.
+NEW_NAMESPACES, NEW_TIME = 0x7E020000, 0x80
 PRIO_USER = 2  # of setpriority: all processes of a user
 # TIOCSTI and TIOCLINUX: they type into whatever reads a terminal.
 TERMINAL_INPUT = (0x5412, 0x541C)
-
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
 
 ALLOW, KILL, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000

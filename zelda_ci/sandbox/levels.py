@@ -24,7 +24,6 @@ from zelda_ci.sandbox.readable_paths import barrier, unreachable
 
 # From the weakest to the strongest.
 STRENGTH: Sequence[IsolationLevel] = ("none", "landlock", "uid", "full")
-
 PROBE_SECONDS = 10
 UNSAFE_HINT = (
     "Give --unsafe (or ZELDA_UNSAFE=1) to let session and commands run as you, with all that you may read and write."
@@ -48,8 +47,7 @@ USERS = range(30000, 60000)
 NEEDED = {0: "CHOWN", 1: "DAC_OVERRIDE", 3: "FOWNER", 5: "KILL", 6: "SETGID", 7: "SETUID"}
 # Instead of bubblewrap's path.
 OWN = "own"
-
-# Of daemons.
+# Sockets of container daemons.
 USUAL = (
     *("/var/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock", "/run/crio/crio.sock"),
     *("/run/k3s/containerd/containerd.sock", "/run/buildkit/buildkitd.sock", "/var/snap/lxd/common/lxd/unix.socket"),
@@ -62,13 +60,11 @@ WITHOUT_NAMESPACES: Sequence[IsolationLevel] = ("uid", "landlock")
 
 @dataclass(frozen=True)
 class Offered:
-    """What this machine offers."""
+    """What this machine offers; why not better, in sentences; and the command that raises that, where one is known."""
 
     levels: frozenset[IsolationLevel]
     reasons: tuple[str, ...] = ()
-    """Why not better, and what would help, in sentences."""
     remedy: str | None = None
-    """The command that raises the level on this system, where one is known."""
 
     @property
     def level(self) -> IsolationLevel:

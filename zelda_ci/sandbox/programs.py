@@ -18,7 +18,6 @@ OTHERS = ("/usr/bin/python3", "/usr/local/bin/python3")
 
 # Where the system's folders are merged into /usr, these are links.
 SYSTEM_LINKS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-
 NAMESPACES = ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
 # Some of these ask who is root outside, and for no capability: what is written there would run outside.
 SEALED = tuple(
@@ -27,10 +26,7 @@ SEALED = tuple(
     for word in ("--ro-bind" if name == "sys" else "--ro-bind-try", f"/proc/{name}", f"/proc/{name}")
 )
 # A new session, because a terminal accepts input that a program types into it (TIOCSTI).
-SYSTEM = (
-    *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
-    *("--proc", "/proc", *SEALED, "--dev", "/dev"),
-)
+SYSTEM = ("--die-with-parent", "--new-session", "--cap-drop", "ALL", "--proc", "/proc", *SEALED, "--dev", "/dev")
 # All that can fail where a system forbids namespaces.
 TRIAL = (*NAMESPACES, "--unshare-net", "--ro-bind", "/", "/", *SYSTEM, "--remount-ro", "/dev")
 INNER_SOCKET = Path("/run/zelda/api.sock")

@@ -25,7 +25,6 @@ TOOLCHAINS = {
     "PYENV_ROOT": ".pyenv", "RBENV_ROOT": ".rbenv", "RUSTUP_HOME": ".rustup", "SDKMAN_DIR": ".sdkman",
     "VOLTA_HOME": ".volta",
 }  # fmt: skip
-
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/sys/devices/system")
 
 # Of /etc, and little of it: every mount takes time. No shadow, no keys, no tokens: package managers' configuration may
@@ -40,14 +39,12 @@ CONFIGURATION = (
     "xml", "zsh",
 )  # fmt: skip
 FAMILIES = ("ImageMagick-*", "java-*", "jvm-*", "php*", "python3*")
-
 # Variables that name a toolchain's folder, and those of a certificate authority of one's own.
 SDKS = ("ANDROID_HOME", "DOTNET_ROOT", "GOROOT", "JAVA_HOME")
 CERTIFICATES = (
     "CARGO_HTTP_CAINFO", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "NODE_EXTRA_CA_CERTS", "NIX_SSL_CERT_FILE", "PIP_CERT",
     "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE",
 )  # fmt: skip
-
 # Of an installation in somebody's home or among data: the rest may be anything, `~/.local/share/keyrings` included.
 PARTS = (
     *("bin", "sbin", "lib", "lib32", "lib64", "libexec", "include", "pyvenv.cfg", "conda-meta", "ssl", "Cellar", "opt"),
@@ -68,7 +65,6 @@ SECRETS = (
     ".aws", ".azure", ".config", ".docker", ".git-credentials", ".gnupg", ".kube", ".netrc", ".npmrc",
     ".password-store", ".pypirc", ".ssh",
 )  # fmt: skip
-
 # Where daemons have their sockets, and the kernel what is no file: neither these nor what is in them.
 OF_DAEMONS = ("/run", "/var/run", "/dev", "/proc", "/sys")
 # Shared with everybody: a folder in them may be meant, they themselves are not.
@@ -110,17 +106,15 @@ def unreachable(file: Path) -> str | None:
 
 @dataclass(frozen=True)
 class PrivateFolders:
-    """The folders that decide what may not be read, links followed."""
+    """The folders that decide what may not be read, links followed: project, base of all workspaces, and homes."""
 
     project: Path
     base: Path
-    """Of all workspaces."""
     homes: tuple[Path, ...] = ()
-    """What HOME says, and those of people and root: HOME says something else in a job's container, and under sudo."""
 
     @classmethod
     def of(cls, project: Path, base: Path, environ: Mapping[str, str]) -> "PrivateFolders":
-        """Find the homes, also by the user's environment."""
+        """Add the homes of people and root to what HOME says: in a job's container, and under sudo, that is another."""
         people = (it for it in pwd.getpwall() if it.pw_uid == 0 or FIRST_PERSON <= it.pw_uid < NOBODY)
         # Those of daemons may be anything, even /usr/bin.
         known = {Path(it.pw_dir) for it in people}
@@ -139,19 +133,21 @@ class PrivateFolders:
         inner = any(real.is_relative_to(place) for place in (self.project, self.base))
         return inner or any(hidden.is_relative_to(real) for hidden in self.hidden)
 
-    def home_of(self, path: Path) -> Path | None:
-        """The home in which it lies."""
-        real = _real(path)
-        return next((home for home in self.homes if real.is_relative_to(home)), None)
-
     def is_secret(self, path: Path) -> bool:
         """Whether it is or lies in a home's place for credentials."""
-        home = self.home_of(path)
-        return home is not None and _real(path).relative_to(home).parts[:1] in {(name,) for name in SECRETS}
+        return _is_below(_real(path), (home / name for home in self.homes for name in SECRETS))
 
 
 def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
+
+
+def _is_below(path: Path, places: Iterable[str | Path]) -> bool:
+    return any(path.is_relative_to(place) for place in places)
+
+
+def _is_system(path: Path) -> bool:
+    return _is_below(path, SYSTEM) and not path.is_symlink()
 
 
 def refusals(suite: ResolvedSuite, private: PrivateFolders) -> Iterator[tuple[str, str]]:
@@ -248,14 +244,6 @@ def _toolchains(environment: Mapping[str, str]) -> Iterator[Path]:
         yield from targets
 
 
-def _is_system(path: Path) -> bool:
-    return _is_below(path, SYSTEM) and not path.is_symlink()
-
-
-def _is_below(path: Path, places: Iterable[str]) -> bool:
-    return any(path.is_relative_to(place) for place in places)
-
-
 @cache
 def _targets(folder: Path, most: int) -> frozenset[Path]:
     """Where links in a folder of programs lead: the file, and the folder of programs in which it lies."""
@@ -279,11 +267,11 @@ def _installation(folder: Path, private: PrivateFolders) -> Iterator[Path]:
     yield folder
     if folder.name not in PROGRAM_FOLDERS:
         return
-    prefix = folder.parent
+    prefix, is_short = folder.parent, len(folder.parts) <= 3
     if folder.name == SHIMS and not private.is_private(prefix) and not private.is_secret(prefix):
         yield prefix
     # A prefix such as ~/.local or /srv/app holds more than programs: keyrings, configuration, the state of other tools.
-    elif private.home_of(prefix) or private.is_private(prefix) or _is_below(prefix, DATA) or len(prefix.parts) <= 2:
+    elif _is_below(_real(prefix), private.homes) or private.is_private(prefix) or _is_below(prefix, DATA) or is_short:
         yield from (prefix / part for part in PARTS if prefix not in {Path("/"), *private.homes})
     else:
         yield prefix

@@ -28,22 +28,18 @@ def is_there(place: Path) -> bool:
 
 
 class WorkspaceFolder:
-    """Names of what lies in a run's folder. `number` is the descriptor of the lock that keeps it alive."""
+    """Names of what lies in a run's folder, which the lock with the descriptor `number` keeps alive.
+
+    `root` is the work tree and `session_index` its index, both the session's to change; they hang from the run's own
+    repository, `git_dir`. `home` and `tmp` are HOME and TMPDIR of the session, and `private` is what it finds as the
+    system's temporary folders. In `limit_report` a supervisor says which bound was reached, beyond the session's reach.
+    """
 
     def __init__(self, path: Path, number: int) -> None:
         self.path, self.number = path, number
-        self.root = path / "ws"
-        """The work tree."""
-        self.git_dir = path / "git"
-        """The run's own repository, from which the work tree hangs."""
+        self.root, self.git_dir, self.home, self.tmp = (path / name for name in ("ws", "git", "home", "tmp"))
         self.session_index = self.git_dir / "worktrees" / self.root.name / "index"
-        """The work tree's own index, which is the session's to change."""
-        self.home, self.tmp = path / "home", path / "tmp"
-        """HOME and TMPDIR of the session."""
-        self.private = path / "private"
-        """What the session finds as the system's temporary folders."""
-        self.limit_report = path / "limit.txt"
-        """Where a supervisor says which bound was reached; beyond the session's reach."""
+        self.private, self.limit_report = path / "private", path / "limit.txt"
 
     def limit(self) -> str | None:
         """The sentence that a supervisor left, once."""

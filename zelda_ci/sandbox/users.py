@@ -4,8 +4,8 @@ import os
 import pwd
 import random
 import stat
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import anyio
@@ -30,37 +30,40 @@ async def borrowed(base: Path) -> AsyncIterator[int]:
     claims.mkdir(mode=0o700, exist_ok=True)
     # At random, so that runs of several Zeldas (in containers that share no locks, too) seldom try the same one.
     for uid in random.sample(USERS, ATTEMPTS):
-        claim = ExitStack()
-        if not _is_known(uid) and claim.enter_context(_claimed(claims / str(uid))):
+        with suppress(KeyError):
+            pwd.getpwuid(uid)
+            continue
+        file = claims / str(uid)
+        if (number := _claim(file)) is not None:
             try:
                 yield uid
             finally:
                 with anyio.CancelScope(shield=True):
-                    await anyio.to_thread.run_sync(claim.close)
+                    await anyio.to_thread.run_sync(_release, file, number)
             return
     raise WorkspaceError("There is no free user id for a run.", code="NO_USER")
 
 
-@contextmanager
-def _claimed(file: Path) -> Iterator[bool]:
-    """Hold the claim to a user, of whom nothing is left then; false where another run has it, or no file lies there."""
-    number = None
+def _claim(file: Path) -> int | None:
+    """The descriptor of a claim to a user; None where another run has it, or no file lies there."""
     with suppress(LockError):
-        number = locks.try_lock(file)
-    yield number is not None
-    if number is not None:
-        remove_leftovers(int(file.name))
-        file.unlink(missing_ok=True)
-        os.close(number)
+        return locks.try_lock(file)
+    return None
+
+
+def _release(file: Path, number: int) -> None:
+    remove_leftovers(int(file.name))
+    file.unlink(missing_ok=True)
+    os.close(number)
 
 
 def sweep(base: Path) -> None:
     """Remove what the users of killed runs have left, and their claims; the lock of a living run cannot be taken."""
     with suppress(OSError):
         for file in list((base / "users").iterdir()):
-            if file.name.isdecimal() and int(file.name) in USERS:
-                with _claimed(file):
-                    pass
+            is_claim = file.name.isdecimal() and int(file.name) in USERS
+            if is_claim and (number := _claim(file)) is not None:
+                _release(file, number)
 
 
 def remove_leftovers(uid: int) -> None:
@@ -76,13 +79,6 @@ def remove_leftovers(uid: int) -> None:
             process.answer(argv, timeout_seconds=removal.DEADLINE_SECONDS)
 
 
-def _is_known(uid: int) -> bool:
-    with suppress(KeyError):
-        pwd.getpwuid(uid)
-        return True
-    return False
-
-
 def chown_to_run_user(run: WorkspaceFolder, base: Path, objects: Sequence[Path], uid: int) -> None:
     """Make the run's folders the user's, and let it read the objects and pass through the folders above both."""
     _change(["chmod", "-R", "a+rX"], [*objects, run.path / "inner"])
@@ -91,11 +87,9 @@ def chown_to_run_user(run: WorkspaceFolder, base: Path, objects: Sequence[Path],
         if mode & stat.S_IXOTH:
             continue
         if not folder.is_relative_to(base):
-            raise WorkspaceError(
-                f"The run's own user cannot reach its workspace: {folder} is closed to others.",
-                hint="Set ZELDA_WORKSPACES to a folder that every user may pass through, such as /var/tmp/zelda.",
-                code="WORKSPACE_LOCATION",
-            )
+            message = f"The run's own user cannot reach its workspace: {folder} is closed to others."
+            hint = "Set ZELDA_WORKSPACES to a folder that every user may pass through, such as /var/tmp/zelda."
+            raise WorkspaceError(message, hint=hint, code="WORKSPACE_LOCATION")
         folder.chmod(mode | stat.S_IXOTH)
     # No other run's user comes through here, whatever it knows of the path; and the run itself cannot rename or replace
     # what lies in its own folder, whose owner stays root.

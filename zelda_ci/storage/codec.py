@@ -18,7 +18,6 @@ from zelda_ci.redact import UNKNOWN, SafeText, joined
 
 _RECORD: Final = TypeAdapter[session.SessionRecord](session.SessionRecord)
 Stored = TypeVar("Stored", bound=Record)
-
 MAX_PLACE_LENGTH = 200
 
 

@@ -34,10 +34,7 @@ class SideReference:
 
 
 def find_runs(history: ResultStore, reference: str) -> tuple[str, ...]:
-    """The ids of the runs that are meant: all of a batch, in the order in which they began, or one run.
-
-    Raises `NotStoredError` where none is meant, or several are that have nothing to do with each other.
-    """
+    """The ids of the runs that are meant: all of a batch, as they began, or one; else raises `NotStoredError`."""
     if match := LATEST_PATTERN.fullmatch(reference):
         return _latest(history, match, "run_id", ("run", "runs"))
     return _find(history, reference)[::-1]

@@ -58,10 +58,7 @@ log = logging.getLogger(__name__)
 
 
 def run_id(suite: str, started_at: datetime, number: int = 1) -> str:
-    """The name of a run, in UTC, so that names of one suite sort by time on every machine.
-
-    What does not belong in a file name is replaced; the number tells apart runs of a suite in the same second.
-    """
+    """The name of a run, in UTC, so that names of one suite sort by time; `number` tells apart those of one second."""
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", suite).strip("-._")[:MAX_NAME_LENGTH].rstrip("-._") or "suite"
     name = f"{stem}-{started_at.astimezone(UTC):%Y-%m-%dT%H-%M-%S}"
     return name if number == 1 else f"{name}-{number}"
@@ -112,10 +109,7 @@ class RunFolder:
         self.keep(PROVISIONAL, codec.encode(provisional, indent=2))
 
     def append(self, record: session.SessionRecord) -> None:
-        """Hand a record of the session to the operating system, which keeps it if this process is killed now.
-
-        Raises `StorageError` where it could not be written whole; those before it are kept.
-        """
+        """Hand a record of the session to the operating system, which keeps it if this process is killed now."""
         line = codec.encode(record)
         # A line that broke off must not swallow the next one.
         rest = memoryview(b"\n" + line if self._torn else line)
@@ -227,10 +221,7 @@ def image_files(run: Path) -> tuple[str, ...]:
 
 
 class ImageFolder:
-    """Folder of a run's images that tools returned, each known by its own bytes and named by its digest.
-
-    Who writes them may be hostile. What is not kept is said in a sentence that the transcript shows in its place.
-    """
+    """Folder of a run's images that tools returned, which may be hostile: each is known by its bytes, not its name."""
 
     def __init__(self, run: Path, redact: Redactor) -> None:
         self.path = run / IMAGES

@@ -38,7 +38,6 @@ MAX_FILE_BYTES = 10 << 20
 MAX_INDEX_BYTES = 64 << 20
 DEADLINE_SECONDS = 120.0
 MAX_LISTED = 50
-
 # Nothing of the repository is kept.
 CONFIGURATION = {"core.compression": "1", "core.fsync": "none"}
 
@@ -49,12 +48,10 @@ Stamps = Mapping[str, Stamp]
 
 # What setup commands install dependencies into. Programs write caches there later, which are nobody's work.
 INSTALLED = frozenset({".venv", "node_modules"})
-
 # Git decides by content what is text: a tree's own opinion could hide readable changes.
 ATTRIBUTES = "* !diff\n"
 # For trees with a file that does not fit the encoding its attributes promise.
 PLAIN_ATTRIBUTES = "* !diff -text -ident -filter -working-tree-encoding\n"
-
 # Many files go into one pack rather than into a file each.
 ADD = ("-c", "core.bigFileThreshold=1", "add", "-A", "--ignore-errors", "--pathspec-from-file=-", "--pathspec-file-nul")
 UPDATE = ("update-index", "--add", "--remove", "-z", "--stdin")
@@ -202,7 +199,14 @@ async def stage_tree(run: OpenRun, scratch: Path, git: Git) -> StagedTree:
     staged = StagedTree(git, repository)
     aside, large, closed = await anyio.to_thread.run_sync(scan_tree, root)
     with set_aside(root, aside, scratch / "aside") as unmoved:
-        await _exclude(staged, root, run.before)
+        if run.before:
+            # Git ignores the dependencies that setup installed, and what else it made and the session left alone.
+            exclude, own = repository / "info" / "exclude", installed(run.before)
+            exclude.write_bytes(exclude_patterns(own))
+            others = split_names(await staged.git("ls-files", "--others", "--exclude-standard", "-z"))
+            now = await anyio.to_thread.run_sync(read_stamps, root, others)
+            untouched = {path for path, stamp in now.items() if run.before.get(path) == stamp}
+            exclude.write_bytes(exclude_patterns(own | untouched))
         await _add(staged, large)
         await staged.read_status(root)
         if forced := await _forced(staged, root, run):
@@ -218,17 +222,6 @@ async def stage_tree(run: OpenRun, scratch: Path, git: Git) -> StagedTree:
     # From here on nothing of the work tree is read, where the traps are back.
     staged.git = staged.git.within(nowhere, GIT_WORK_TREE=str(nowhere))
     return staged
-
-
-async def _exclude(staged: StagedTree, root: Path, before: Stamps) -> None:
-    """Have git ignore the dependencies that setup installed, and what else it made and the session left alone."""
-    exclude = staged.repository / "info" / "exclude"
-    if before:
-        exclude.write_bytes(exclude_patterns(installed(before)))
-        others = split_names(await staged.git("ls-files", "--others", "--exclude-standard", "-z"))
-        now = await anyio.to_thread.run_sync(read_stamps, root, others)
-        untouched = {path for path, stamp in now.items() if before.get(path) == stamp}
-        exclude.write_bytes(exclude_patterns(installed(before) | untouched))
 
 
 async def _add(staged: StagedTree, large: Iterable[str]) -> None:
@@ -395,13 +388,12 @@ def escaped(name: str) -> str:
     return re.sub(r"[\\*?\[\]! #]", r"\\\g<0>", name)
 
 
-def find_changes(
-    staged: StagedTree, root: Path, before: Stamps, keep: PathSpec[Any], redact: Redactor
-) -> tuple[IgnoredFiles, tuple[str, ...]]:
-    """Find what of the ignored files of a work tree is not as before the session, and which of it to `keep`; blocks."""
-    now = read_stamps(root, staged.ignored)
+def find_changes(run: OpenRun, staged: StagedTree, keep: PathSpec[Any], redact: Redactor) -> IgnoredFiles:
+    """Find what of the ignored files of a work tree is not as before the session, and note what to `keep`; blocks."""
+    root, before, now = run.folder.root, run.before, read_stamps(run.folder.root, staged.ignored)
     kinds = {path: "changed" if path in before else "added" for path, stamp in now.items() if before.get(path) != stamp}
     kept = dict.fromkeys(path for path in kinds if keep.match_file(path))
+    run.kept = tuple(kept)
     # What is there and no longer ignored stands in the patch.
     gone = before.keys() - now.keys() - staged.changed.keys() - staged.left_out.keys()
     kinds |= dict.fromkeys((path for path in gone if not os.path.lexists(root / path)), "removed")
@@ -411,4 +403,4 @@ def find_changes(
     changes = sorted({(shown[path], kind) for path, kind in kinds.items() if path not in kept})
     listed = [TreeChange.model_validate({"path": redact(path), "kind": kind}) for path, kind in changes[:MAX_LISTED]]
     names, more = sorted({shown[path] for path in kept})[:MAX_LISTED], max(0, len(changes) - MAX_LISTED)
-    return IgnoredFiles(changes=tuple(listed), more=more, kept=tuple(map(redact, names))), tuple(kept)
+    return IgnoredFiles(changes=tuple(listed), more=more, kept=tuple(map(redact, names)))

@@ -40,26 +40,35 @@ from zelda_ci.workspace.objects import is_below
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
-@dataclass(frozen=True)
 class ProtectedFiles:
-    """Copies of protected files, by their path below the root, where no run can reach."""
+    """Copies of protected files, by their path below the root of a fresh checkout, where no run can reach."""
 
-    root: Path
-    copies: Path
-    files: Sequence[str]
-
-    @classmethod
-    def over(cls, root: Path, copies: Path, files: Sequence[str]) -> "ProtectedFiles":
-        """Copy files of a fresh checkout; links and submodules are left alone."""
+    def __init__(self, root: Path, copies: Path, files: Sequence[str]) -> None:
+        self.root, self.copies = root, copies
         copies.mkdir(mode=0o700)
-        plain = [name for name in files if untrusted.is_regular((root / name).lstat())]
-        for number, name in enumerate(plain):
+        # Links and submodules are left alone.
+        self.files = [name for name in files if untrusted.is_regular((root / name).lstat())]
+        for number, name in enumerate(self.files):
             shutil.copy(root / name, copies / str(number))
-        return cls(root, copies, plain)
 
     def restore(self) -> list[str]:
         """Put back what is different; returns its names."""
-        return [name for number, name in enumerate(self.files) if self._put_back(name, self.copies / str(number))]
+        restored = []
+        for number, name in enumerate(self.files):
+            *above, last = name.split("/")
+            kept = self.copies / str(number)
+            with self._inside(above) as folder:
+                content, mode = kept.read_bytes(), 0o755 if kept.stat().st_mode & stat.S_IXUSR else 0o644
+                with suppress(OSError):
+                    if untrusted.read(last, len(content), folder=folder) == content:
+                        continue
+                self._aside(last, folder)
+                descriptor = untrusted.open_regular(last, WRITE, mode, folder=folder)
+                with open(descriptor, "wb") as file:  # noqa: PTH123  # a descriptor
+                    file.write(content)
+                self._hand_over(last, folder)
+            restored.append(name)
+        return restored
 
     def bring(self, source: Path, names: Sequence[str]) -> None:
         """Move files here from another tree, to the same places; no link is followed in either."""
@@ -68,20 +77,6 @@ class ProtectedFiles:
             with suppress(OSError), untrusted.entered(source, above) as origin, self._inside(above) as folder:
                 self._aside(last, folder)
                 untrusted.move(last, origin, last, folder)
-
-    def _put_back(self, name: str, kept: Path) -> bool:
-        *above, last = name.split("/")
-        with self._inside(above) as folder:
-            content, is_program = kept.read_bytes(), kept.stat().st_mode & stat.S_IXUSR
-            with suppress(OSError):
-                if untrusted.read(last, len(content), folder=folder) == content:
-                    return False
-            self._aside(last, folder)
-            descriptor = untrusted.open_regular(last, WRITE, 0o755 if is_program else 0o644, folder=folder)
-            with open(descriptor, "wb") as file:  # noqa: PTH123  # a descriptor
-                file.write(content)
-            self._hand_over(last, folder)
-        return True
 
     @contextmanager
     def _inside(self, parts: Sequence[str]) -> Iterator[int]:
@@ -162,7 +157,7 @@ async def check_out(workspace: Workspace, run: OpenRun, staged: StagedTree, git:
     store.make_folder(folder.root, prefix)
     tracked = split_names(await staged.git("ls-files", "-z"))
     names = [path for path in tracked if path in uncovered or protected.match_file(path)]
-    copies = await anyio.to_thread.run_sync(ProtectedFiles.over, folder.root, folder.path / "kept", names)
+    copies = await anyio.to_thread.run_sync(ProtectedFiles, folder.root, folder.path / "kept", names)
     update, network = None, suite.isolation.network
     # Setup with a network must not run what a session without one wrote: the session's changes come after it.
     if suite.setup_command is not None and network.setup == "open" and network.session == "none":

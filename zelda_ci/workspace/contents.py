@@ -9,7 +9,7 @@ there: what a session changes in it is in the patch like everything else.
 import os
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
@@ -18,11 +18,10 @@ import anyio.to_thread
 
 from zelda_ci.domain.workspace import NamedContents, Parts, SuiteFinder
 from zelda_ci.errors import WorkspaceError
-from zelda_ci.workspace import large_files, snapshot, source
+from zelda_ci.workspace import snapshot, source
 from zelda_ci.workspace.git import SUBMODULE, Git, TreeFile, borrowing, create_repository
-from zelda_ci.workspace.large_files import LargeFile
 from zelda_ci.workspace.objects import Objects, Replacement, put, read_files
-from zelda_ci.workspace.source import Project, Submodule
+from zelda_ci.workspace.source import LargeFile, Project, Submodule, pointers
 
 LFS = "lfs"
 FILTER = re.compile(r"^[^#\n].*\sfilter=(\S+)", re.MULTILINE)
@@ -30,7 +29,7 @@ FILTER = re.compile(r"^[^#\n].*\sfilter=(\S+)", re.MULTILINE)
 
 async def replacements(git: Git, parts: Sequence[Submodule | LargeFile]) -> dict[str, Replacement]:
     """Put contents into a repository of Zelda's own; returns what they take the place of, by path."""
-    names = await large_files.store(git, (part for part in parts if isinstance(part, LargeFile)))
+    names = await _store(git, (part for part in parts if isinstance(part, LargeFile)))
     found = dict[str, Replacement]()
     for part in parts:
         above = (str(folder) for folder in reversed(PurePosixPath(part.path).parents))
@@ -44,6 +43,22 @@ async def replacements(git: Git, parts: Sequence[Submodule | LargeFile]) -> dict
             entry.lines.append(put(part.path, "040000", part.tree))
             entry.files.extend(replace(file, path=f"{part.path}/{file.path}") for file in part.files)
     return found
+
+
+async def _store(git: Git, files: Iterable[LargeFile]) -> Mapping[str, str]:
+    """Put contents into a repository of ours, unless one is damaged; returns git's names for them, by SHA-256."""
+    distinct = {file.content: file for file in files}
+    places = [file.repository / file.place for file in distinct.values()]
+    for file, place in zip(distinct.values(), places, strict=True):
+        if not await anyio.to_thread.run_sync(file.is_content, file.repository, file.place):
+            message = f"{file.path!r} is a file of Git LFS, and {place} is not its content."
+            hint = "`git lfs fsck` says what is damaged, `git lfs fetch` brings it anew."
+            raise WorkspaceError(message, hint=hint, code="LFS_DAMAGED")
+    # As packs, and without compressing what mostly is compressed.
+    settings = ("-c", "core.bigFileThreshold=1", "-c", "core.compression=0")
+    stdin = b"".join(os.fsencode(place) + b"\n" for place in places)
+    printed = await git(*settings, "hash-object", "-w", "--no-filters", "--stdin-paths", stdin=stdin) if stdin else b""
+    return dict(zip(distinct, printed.decode().split(), strict=True))
 
 
 @dataclass
@@ -61,12 +76,10 @@ class ContentsFinder:
     is_base: bool
     """Whether the tested commit is not the one that is checked out."""
     known: dict[str, bytes] = field(default_factory=dict)
-    """Objects that were read."""
     parts: list[Submodule | LargeFile] = field(default_factory=list)
     absent: dict[str, str] = field(default_factory=dict)
-    """Submodules that are not there, and why."""
+    """Submodules that are not there, and why; and in the next, files of Git LFS whose content is not."""
     pointers: dict[str, str] = field(default_factory=dict)
-    """Files of Git LFS whose content is not there."""
     filters: set[str] = field(default_factory=set)
     """Content filters that the trees' attributes name."""
     changed: list[str] = field(default_factory=list)
@@ -124,13 +137,13 @@ class ContentsFinder:
         # The attributes that count are those of the commit.
         git = git.within(nowhere, GIT_WORK_TREE=str(nowhere))
         await git("read-tree", project.commit)
-        for file in await large_files.pointers(git, repository.common_dir, prefix):
-            if large_files.is_stored(file):
+        for file in await pointers(git, repository.common_dir, prefix):
+            if file.is_stored():
                 self.parts.append(file)
             else:
                 self.pointers[file.path] = ""
             if not prefix and file.path in project.source.changed:
-                is_same = await anyio.to_thread.run_sync(large_files.is_content, file, repository.top, file.path)
+                is_same = await anyio.to_thread.run_sync(file.is_content, repository.top, file.path)
                 self.unchanged |= {file.path} if is_same else set()
 
     async def _find_submodule(self, around: Project, prefix: str, link: TreeFile) -> None:

@@ -76,11 +76,6 @@ def search_path(path: str, project: Path, reaches: Callable[[Path], bool] = lamb
     """The folders of PATH that are absolute, lie outside the project, links followed, and that a run can enter."""
     # In others bash would find what it cannot run.
     real = Path(os.path.realpath(project))
-    entries = (Path(entry) for entry in path.split(os.pathsep) if entry)
-    return os.pathsep.join(
-        str(entry)
-        for entry in entries
-        if entry.is_absolute()
-        and not any(place.is_relative_to(real) for place in (entry, Path(os.path.realpath(entry))))
-        and reaches(entry)
-    )
+    entries = ((Path(entry), Path(os.path.realpath(entry))) for entry in path.split(os.pathsep) if entry)
+    outside = (it for it, place in entries if not (it.is_relative_to(real) or place.is_relative_to(real)))
+    return os.pathsep.join(str(entry) for entry in outside if entry.is_absolute() and reaches(entry))

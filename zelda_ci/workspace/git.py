@@ -214,10 +214,9 @@ LINK, SUBMODULE, ABSENT = "120000", "160000", "000000"
 
 @dataclass(frozen=True)
 class TreeFile:
-    """A file of a commit's tree."""
+    """A file of a commit's tree, by its path from the top, with forward slashes."""
 
     path: str
-    """Path from the top of the tree, with forward slashes."""
     mode: str
     content: str
     """Git's name for its content."""

@@ -34,7 +34,6 @@ MAX_NAMES = 500
 MAX_TREE_BYTES = 256 << 20
 # The entries of a tree, by the length of names of objects: mode without a leading zero, name, object.
 ENTRIES = {size * 2: re.compile(rb"(\d+) ([^\0]+)\0(.{%d})" % size, re.DOTALL) for size in (20, 32)}
-TREE = b"40000"
 IMPORT = ("-c", "fastimport.unpackLimit=1", "fast-import", "--quiet", "--force", "--date-format=raw-permissive")
 
 
@@ -65,7 +64,6 @@ class Objects(AsyncExitStack):
         super().__init__()
         self._git, self.known = git, {} if known is None else known
         self.missing = set[str]()
-        """What the repository lacks."""
         self._pipes: tuple[ByteSendStream, BufferedByteReceiveStream] | None = None
 
     async def read(
@@ -131,7 +129,7 @@ class Objects(AsyncExitStack):
             below = []
             for place, name in waiting:
                 for mode, part, content in self._entries(name):
-                    if mode == TREE:
+                    if mode == b"40000":
                         below.append((f"{place}{part}/", content))
                     else:
                         files.append(TreeFile(place + part, mode.decode(), content))

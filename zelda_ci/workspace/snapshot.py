@@ -17,8 +17,7 @@ import re2
 
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.files import untrusted
-from zelda_ci.process import git_settings
-from zelda_ci.workspace import large_files, source
+from zelda_ci.workspace import source
 from zelda_ci.workspace.git import Git, borrow_from, create_repository, for_status, join_names, split_names
 from zelda_ci.workspace.source import Project, Repository
 
@@ -53,7 +52,6 @@ NAMES = re.compile(
 )
 # Files whose head decides.
 TELLING = re.compile(r".*\.(pem|crt|cer|json|ya?ml)|\.npmrc|\.yarnrc(\.yml)?|pip\.conf|\.?[^.]*", re.DOTALL)
-
 # RE2 takes no longer for a text that was made to be searched slowly. A text need not be UTF-8.
 BYTES = re2.Options()
 BYTES.encoding = re2.Options.Encoding.LATIN1
@@ -100,7 +98,7 @@ async def of_files(
         with suppress(FileNotFoundError):
             # With its times, by which git knows what has not changed.
             await anyio.to_thread.run_sync(shutil.copy2, repository.git_dir / "index", index)
-        settings = git_settings.variables({**repository.overrides, **OVERRIDES})
+        settings = untrusted.git_variables({**repository.overrides, **OVERRIDES})
         git = for_status(internal_git, environ).within(top, GIT_INDEX_FILE=str(index), **settings)
     else:
         (folder / "info" / "attributes").write_text(RAW)
@@ -163,11 +161,9 @@ async def _kept(git: Git, names: Sequence[str], repository: Repository) -> tuple
     filters = {os.fsdecode(name): value for name, value in zip(fields[::3], fields[2::3], strict=False)}
     decrypted = [name for name in names if b"crypt" in filters[name]]
     top, has_pointers = repository.top, b"lfs" in filters.values()
-    pointers = await large_files.pointers(git, repository.common_dir) if has_pointers else []
+    pointers = await source.pointers(git, repository.common_dir) if has_pointers else []
     chosen = [it for it in pointers if it.path in filters]
-    same = await anyio.to_thread.run_sync(
-        lambda: {it.path for it in chosen if large_files.is_content(it, top, it.path)}
-    )
+    same = await anyio.to_thread.run_sync(lambda: {it.path for it in chosen if it.is_content(top, it.path)})
     return {*decrypted, *same}, decrypted
 
 

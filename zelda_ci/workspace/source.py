@@ -1,8 +1,9 @@
 """What the user's project is: a commit in a repository, or a plain folder. Nothing of it is ever written.
 
-Functions raise `WorkspaceError` where it cannot be tested.
+Functions raise `WorkspaceError` where it cannot be tested. No filter is run, and no program of Git LFS.
 """
 
+import hashlib
 import os
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
@@ -14,10 +15,10 @@ from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.workspace import WorkspaceSource
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.files import untrusted
-from zelda_ci.process import Captured, git_settings
+from zelda_ci.process import Captured
 from zelda_ci.workspace import git
 from zelda_ci.workspace.git import Git, TreeFile
-from zelda_ci.workspace.large_files import LargeFile
+from zelda_ci.workspace.objects import Objects
 
 # The first git that takes its global configuration from a file of our choice.
 MIN_VERSION = (2, 32)
@@ -30,6 +31,10 @@ FIELDS = {b"1": 8, b"u": 10, b"?": 1}
 RESULTS = ".zelda"
 UNAVAILABLE = "BASE_UNAVAILABLE"
 COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+# Larger files are no pointers to Git LFS either.
+MAX_POINTER_BYTES = 1024
+
+_POINTER = re.compile(rb"version https://git-lfs\.github\.com/spec/v1\noid sha256:([0-9a-f]{64})\nsize ([0-9]{1,15})\n")
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,6 @@ class Submodule:
     """A submodule that is checked out."""
 
     path: str
-    """From the top of the tested tree."""
     name: str
     """The commit that the tree around it names."""
     content: str
@@ -61,6 +65,60 @@ class Submodule:
     """The files of the tree, by their paths in it."""
     repository: Path
     """Where git finds them."""
+
+
+@dataclass(frozen=True)
+class LargeFile:
+    """A file of Git LFS: a pointer names its content by SHA-256 and size, so it does not matter who wrote it."""
+
+    path: str
+    mode: str
+    name: str
+    """Git's name for the pointer."""
+    content: str
+    """SHA-256 of the content."""
+    size: int
+    repository: Path
+    """In whose storage the content may lie; below it no link is followed."""
+
+    @property
+    def place(self) -> str:
+        """Where Git LFS keeps the content in the repository."""
+        return f"lfs/objects/{self.content[:2]}/{self.content[2:4]}/{self.content}"
+
+    def is_stored(self) -> bool:
+        """Whether the storage has a content of the pointer's size; its hash is that of its name until it is read."""
+        *above, name = self.place.split("/")
+        with suppress(OSError), untrusted.entered(self.repository, above) as folder:
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            return untrusted.is_regular(status) and status.st_size == self.size
+        return False
+
+    def is_content(self, top: Path, path: str) -> bool:
+        """Whether a file below a folder has the content; no more of it is read than the pointer says."""
+        *above, name = path.split("/")
+        with (
+            suppress(OSError),
+            untrusted.entered(top, above) as folder,
+            open(untrusted.open_regular(name, folder=folder), "rb") as content,  # noqa: PTH123  # a descriptor
+        ):
+            is_whole = os.fstat(content.fileno()).st_size == self.size
+            return is_whole and hashlib.file_digest(content, "sha256").hexdigest() == self.content
+        return False
+
+
+async def pointers(git: Git, repository: Path, prefix: str = "") -> list[LargeFile]:
+    """Read the pointers of an index that the attributes give to Git LFS: in an empty work tree, those in the index."""
+    listing = (await git("ls-files", "-s", "-z", "--", ":(top,attr:filter=lfs)")).split(b"\0")[:-1]
+    entries = [os.fsdecode(entry).split(" ", 2) for entry in listing]
+    async with Objects(git) as objects:
+        texts = await objects.read((blob for _, blob, _ in entries), MAX_POINTER_BYTES)
+    matches = ((mode, blob, path[2:], _POINTER.fullmatch(texts.get(blob, b""))) for mode, blob, path in entries)
+    return [
+        LargeFile(prefix + path, mode, blob, it[1].decode(), int(it[2]), repository)
+        for mode, blob, path, it in matches
+        if it
+    ]
 
 
 @dataclass(frozen=True)
@@ -75,13 +133,11 @@ class Project:
     commit: str = ""
     """The commit that workspaces check out: the tested one, or of a folder without Git one of Zelda's own."""
     files: tuple[TreeFile, ...] = ()
-    """Files of the tested commit."""
     parts: tuple[Submodule | LargeFile, ...] = ()
     """What the checkout has of what the tested commit only names, sorted by path."""
     filters: frozenset[str] = frozenset()
     """Content filters that its attributes name, other than that of Git LFS."""
     known: dict[str, bytes] = field(default_factory=dict)
-    """Objects of the tested commit that were read."""
 
     @property
     def notes(self) -> Iterator[str]:
@@ -138,7 +194,7 @@ async def _repository(folder: Path, status: Git) -> Repository | None:
             needed = ".".join(map(str, MIN_VERSION))
             message = f"git {version[1].decode()} is too old: Zelda needs {needed} or newer."
             raise WorkspaceError(message, code="GIT_TOO_OLD")
-    settings, overrides, files = dict[str, str](), dict(git_settings.SETTINGS), set[str]()
+    settings, overrides, files = dict[str, str](), dict(untrusted.GIT_SETTINGS), set[str]()
     for scope, origin, entry in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
         name, equals, value = entry.partition("\n")
         if name.startswith("filter."):
@@ -185,7 +241,7 @@ async def _state_of(repository: Repository, results_dir: Path, status: Git, own:
     pathspecs = [*all_but(results_dir, repository.top), *(f":(exclude,literal){name}" for name in sorted(own))]
     options = ("--porcelain=v2", "--branch", "-z", "-unormal", "--ignore-submodules=dirty", "--no-renames")
     places = {"GIT_DIR": str(repository.git_dir), "GIT_WORK_TREE": str(repository.top)}
-    quiet = status.within(status.cwd, **places, **git_settings.variables(repository.overrides))
+    quiet = status.within(status.cwd, **places, **untrusted.git_variables(repository.overrides))
     lines = (await quiet("status", *options, "--", *pathspecs)).split(b"\0")
     headers = dict(line[2:].split(b" ", 1) for line in lines if line.startswith(b"# "))
     commit, head = headers[b"branch.oid"].decode(), headers[b"branch.head"].decode("utf-8", "replace")

@@ -27,9 +27,8 @@ from zelda_ci.sandbox.run_folder import WorkspaceFolder
 from zelda_ci.workspace import contents
 from zelda_ci.workspace.folder import claimed
 from zelda_ci.workspace.git import Git, TreeFile, borrowing, create_repository
-from zelda_ci.workspace.large_files import LargeFile
 from zelda_ci.workspace.objects import Objects, is_below, newest_commits, rewrite
-from zelda_ci.workspace.source import Project, Submodule
+from zelda_ci.workspace.source import LargeFile, Project, Submodule
 
 # Stores kept per project, beside those in use, and for how long. Systems that tidy temporary folders remove single
 # files that are older than ten days.
@@ -189,18 +188,12 @@ class TestedFiles:
 def tested_files(project: Project, withheld: Collection[str]) -> Iterator[TreeFile]:
     """The files of the tested commit and of its submodules, without paths that are withheld."""
     # Of a file of Git LFS that is there, the content is the hash by which Git LFS knows it.
-    parts = {part.path: part for part in project.parts}
-    inside = (
-        replace(file, path=f"{part.path}/{file.path}")
-        for part in project.parts
-        if isinstance(part, Submodule)
-        for file in part.files
-    )
+    large = {part.path: part.content for part in project.parts if isinstance(part, LargeFile)}
+    full = {part.path: part.files for part in project.parts if isinstance(part, Submodule) and part.files}
+    inside = (replace(file, path=f"{place}/{file.path}") for place, files in full.items() for file in files)
     for file in chain(project.files, inside):
-        part = parts.get(file.path)
-        if is_below(file.path, withheld) or (isinstance(part, Submodule) and part.files):
-            continue
-        yield replace(file, content=part.content) if isinstance(part, LargeFile) else file
+        if not (is_below(file.path, withheld) or file.path in full):
+            yield replace(file, content=large.get(file.path, file.content))
 
 
 async def add_worktree(folder: WorkspaceFolder, project: Project, store: Store, git: Git) -> None:

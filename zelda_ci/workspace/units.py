@@ -23,6 +23,8 @@ HUNKS = ("diff", "-U0", "--inter-hunk-context=1", "--no-ext-diff", "--no-textcon
 CHANGED = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--find-renames", "-l0")
 HUNK = re.compile(rb"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
 MADE = "refs/zelda/made"
+# Of files, by path, their mode, zeros where one goes, and content or its name.
+Entries = dict[str, tuple[str, str | bytes]]
 # The folder of a skill: what comes and goes in it does so together.
 SKILL_FOLDER = re.compile(r"(?:^|.*/)skills/[^/]+/")
 
@@ -36,7 +38,6 @@ class Variant:
     edit: Callable[[Git, str], Awaitable[str]]
     """Makes a commit of another, in the repository to which the given git is set; raises `WorkspaceError`."""
     borrow: tuple[Path, ...] = ()
-    """Further repositories with objects that it needs."""
 
 
 def prepare(folder: Path, git: Git, head: str, *repositories_of: Path) -> Git:
@@ -54,8 +55,8 @@ async def vary(project: Project, variant: Variant, folder: Path, git: Git) -> Pr
     return replace(project, source=source, objects=folder, commit=commit)
 
 
-async def commit_with(git: Git, head: str, files: Mapping[str, tuple[str, str | bytes]]) -> str:
-    """Make a commit like the head, with other files: of each its mode, zeros where it goes, and content or its name."""
+async def commit_with(git: Git, head: str, files: Entries) -> str:
+    """Make a commit like the head, with other files."""
     if not files:
         return head
     async with Objects(git) as objects:
@@ -112,9 +113,7 @@ class ChangeUnits:
         parts = [part for index, part in enumerate(self.parts) if index in reverted]
         files = {path: change for part in parts for path, change in (part.files or {}).items()}
         lines = sorted((it for part in parts for it in part.lines), key=lambda it: (it.path, -it.start))
-        entries: dict[str, tuple[str, str | bytes]] = {
-            path: (change.old_mode, change.old_content) for path, change in files.items()
-        }
+        entries: Entries = {path: (change.old_mode, change.old_content) for path, change in files.items()}
         for path, edits in groupby(lines, key=lambda it: it.path):
             first, *_ = backwards = [*edits]
             content = _split(await self.git("cat-file", "blob", first.content))
@@ -135,10 +134,8 @@ async def read_units(git: Git, base: str, head: str, is_felt: Callable[[str], bo
     for old, path, change in _changes(await git(*CHANGED, base, head)):
         nothing, places = "0" * len(change.content), {path: change}
         if old is not None:
-            places = {
-                path: change._replace(old_mode=ABSENT, old_content=nothing),
-                old: change._replace(mode=ABSENT, content=nothing),
-            }
+            places = {path: change._replace(old_mode=ABSENT, old_content=nothing)}
+            places[old] = change._replace(mode=ABSENT, content=nothing)
         if SUBMODULE in (change.old_mode, change.mode):
             continue
         if not any(map(is_felt, places)):
@@ -241,7 +238,7 @@ async def without(git: Git, head: str, name: str) -> Removed | None:
             place, _, heading = name.partition(":")
             files = [path for path in _named(place, tree) if heading and path.lower().endswith(".md")]
         contents = await objects.read(tree[path].content for path in files if tree[path].mode not in (LINK, SUBMODULE))
-    gone, inert = dict[str, tuple[str, str | bytes]](), dict[str, tuple[str, str | bytes]]()
+    gone, inert = Entries(), Entries()
     for file in (tree[path] for path in files):
         text = _text(contents.get(file.content))
         if not heading:
@@ -264,9 +261,8 @@ def _named(name: str, paths: Iterable[str]) -> list[str]:
     """Files of a path, or else of a skill, a command, an agent or a rule of that name."""
     name = name.removeprefix("./").rstrip("/")
     by_path = [path for path in paths if path == name or path.startswith(f"{name}/")]
-    own = re.compile(
-        rf"(?:.*/)?(?:skills/{re.escape(name)}/.+|(?:agents|commands|rules)/(?:.*/)?{re.escape(name)}\.md)"
-    )
+    word = re.escape(name)
+    own = re.compile(rf"(?:.*/)?(?:skills/{word}/.+|(?:agents|commands|rules)/(?:.*/)?{word}\.md)")
     return by_path or [path for path in paths if may_steer(path) and own.fullmatch(path)]
 
 

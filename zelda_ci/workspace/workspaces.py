@@ -147,48 +147,31 @@ class Workspaces:
         # The socket is the model proxy's, for sandboxes without a network.
         self._isolation.of(suite)
         project = await self._inspect()
+        home, whole = self._home(project), None
         async with AsyncExitStack() as stack:
             with explained():
-                workspace = await self._make(run_id, suite, project, socket, stack)
+                run = await stack.enter_async_context(folder.claimed(home, run_id))
+                visible = store.borrowed(home, project, self._git, suite.history_depth, self._finder)
+                start = await stack.enter_async_context(visible)
+                if suite.commands_see_suites:
+                    whole = await stack.enter_async_context(store.borrowed(home, project, self._git))
+                await store.add_worktree(run, project, start, self._git)
+                store.make_folder(run.root, project.prefix)
+                index, written = run.session_index.read_bytes(), run.session_index.stat().st_mtime_ns
+                needs = await anyio.to_thread.run_sync(self._needs, suite, start.objects, socket)
+                if needs.level == "uid":
+                    needs = replace(needs, uid=await stack.enter_async_context(users.borrowed(self.location)))
+                opened = OpenRun(run, project, suite, needs, stack, start, whole, index, written)
+                confinement = await self._confine(opened, run, needs)
+                notes = [*project.notes, *start.notes, *confine.notes(suite, confinement.environment)]
+            self._open[run.path] = opened
+            places = run.path, run.root, run.root / project.prefix, run.home, run.tmp, run.git_dir
+            safe = tuple(map(self._redact, notes))
             try:
-                yield workspace
+                yield Workspace(run_id, *places, start.commit, project.source, confinement, notes=safe)
             finally:
-                del self._open[workspace.base]
-                self._open.pop(workspace.base / clean_checkout.NAME, None)
-
-    async def _make(
-        self, run_id: str, suite: ResolvedSuite, project: Project, socket: Path | None, stack: AsyncExitStack
-    ) -> Workspace:
-        home, whole = self._home(project), None
-        run = await stack.enter_async_context(folder.claimed(home, run_id))
-        visible = store.borrowed(home, project, self._git, suite.history_depth, self._finder)
-        start = await stack.enter_async_context(visible)
-        if suite.commands_see_suites:
-            whole = await stack.enter_async_context(store.borrowed(home, project, self._git))
-        await store.add_worktree(run, project, start, self._git)
-        store.make_folder(run.root, project.prefix)
-        index = run.session_index
-        needs = await anyio.to_thread.run_sync(self._needs, suite, start.objects, socket)
-        if needs.level == "uid":
-            needs = replace(needs, uid=await stack.enter_async_context(users.borrowed(self.location)))
-        index_written = index.stat().st_mtime_ns
-        opened = OpenRun(run, project, suite, needs, stack, start, whole, index.read_bytes(), index_written)
-        confinement = await self._confine(opened, run, needs)
-        self._open[run.path] = opened
-        notes = [*project.notes, *start.notes, *confine.notes(suite, confinement.environment)]
-        return Workspace(
-            run_id=run_id,
-            base=run.path,
-            root=run.root,
-            path=run.root / project.prefix,
-            home=run.home,
-            tmp=run.tmp,
-            git_dir=run.git_dir,
-            start=start.commit,
-            source=project.source,
-            confinement=confinement,
-            notes=tuple(map(self._redact, notes)),
-        )
+                del self._open[run.path]
+                self._open.pop(run.path / clean_checkout.NAME, None)
 
     def _needs(self, suite: ResolvedSuite, objects: Path, socket: Path | None) -> Needs:
         private = PrivateFolders.of(self.project, self.location, self._environ)
@@ -245,9 +228,7 @@ class Workspaces:
             run.staged = await self._stage(run)
             summary = await write_patch(run.staged, patch, self._redact)
             keep = spec(run.suite.keep_ignored, run.project.prefix.as_posix())
-            ignored, run.kept = await anyio.to_thread.run_sync(
-                find_changes, run.staged, run.folder.root, run.before, keep, self._redact
-            )
+            ignored = await anyio.to_thread.run_sync(find_changes, run, run.staged, keep, self._redact)
         return summary.replace(ignored=ignored)
 
     async def check_out_again(self, workspace: Workspace) -> CheckedOut:

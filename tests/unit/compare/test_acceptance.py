@@ -8,7 +8,7 @@ from zelda_ci.compare.comparison import compare
 from zelda_ci.compare.gate import accept, failing_criteria, failures, is_about_criteria
 from zelda_ci.domain.comparison import Acceptance, GateResult
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
-from zelda_ci.report.builders.gate import gate_sentence
+from zelda_ci.report.builders.comparison import gate_sentence
 
 AT = datetime(2026, 2, 13, tzinfo=UTC)
 

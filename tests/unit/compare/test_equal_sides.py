@@ -25,8 +25,7 @@ from zelda_ci.domain.suite import GateSettings, ScoreLimits
 from zelda_ci.pipeline.comparing import Compared, compare_sides
 from zelda_ci.report.builders.comparison import certainty
 from zelda_ci.report.ci_report import CiReport
-from zelda_ci.report.comment.annotations import annotations
-from zelda_ci.report.comment.view import ci_view
+from zelda_ci.report.comment.view import annotations, ci_view
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.markdown import render_comment
 from zelda_ci.storage.references import SideReference

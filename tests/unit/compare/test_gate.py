@@ -28,7 +28,7 @@ from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
-from zelda_ci.report.builders.gate import gate_sentence, uncounted_sentences
+from zelda_ci.report.builders.comparison import gate_sentence, uncounted_sentences
 from zelda_ci.report.builders.phrases import interval_words, points
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from zelda_ci.config import project
 from zelda_ci.config.project import InvalidConfigError, LoadedProject
-from zelda_ci.config.suite_file import LoadedSuite
+from zelda_ci.config.suites import LoadedSuite
 
 GOOD = "prompt: Do it.\n"
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.config.folder import loaded, make, problems
-from zelda_ci.config.selection import select
-from zelda_ci.config.trust import settle
+from zelda_ci.config.project import settle
+from zelda_ci.config.suites import select
 from zelda_ci.domain.measures import Metric
 
 ROUTING = """\

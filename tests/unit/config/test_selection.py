@@ -4,8 +4,7 @@ import pytest
 
 from tests.unit.config.folder import loaded, make
 from zelda_ci.config.project import load
-from zelda_ci.config.selection import select
-from zelda_ci.config.suite_file import LoadedSuite
+from zelda_ci.config.suites import LoadedSuite, select
 from zelda_ci.errors import ConfigError
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.config.folder import loaded, make
-from zelda_ci.config.trust import SettledProject, settle
+from zelda_ci.config.project import SettledProject, settle
 from zelda_ci.errors import ConfigError
 
 TESTED = "prompt: x\ntestCommand: make test\n"

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from tests.unit.config.folder import loaded, make, problems
-from zelda_ci.config.project import active
-from zelda_ci.config.selection import select
-from zelda_ci.config.trust import settle
+from zelda_ci.config.project import active, settle
+from zelda_ci.config.suites import select
 from zelda_ci.errors import ConfigError
 
 PLAIN = "prompt: x\n"

@@ -3,8 +3,7 @@
 import pytest
 
 from tests.support.cases import for_each
-from zelda_ci.config.messages import Position, Rejected, ordered
-from zelda_ci.config.source import Ambiguous, plain_value, read
+from zelda_ci.config.source import Ambiguous, Position, Rejected, ordered, plain_value, read
 
 
 def said(text: str) -> list[str]:

@@ -6,8 +6,8 @@ import pytest
 from pydantic import Field
 
 from zelda_ci.config.document import DEFAULT
+from zelda_ci.config.project import DECISIONS, KeyChange, lets_more_pass
 from zelda_ci.config.schema import ProjectConfig, SuiteConfig, keys
-from zelda_ci.config.trust import DECISIONS, KeyChange, lets_more_pass
 from zelda_ci.domain.base import HEAD, Decider, Setting, base
 from zelda_ci.domain.suite import ExecutionSettings, ResolvedSuite
 

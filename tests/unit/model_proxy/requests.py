@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from zelda_ci.model_proxy.session_texts import RecordedRequest, SessionTexts
+from zelda_ci.model_proxy.cassettes import RecordedRequest, SessionTexts
 from zelda_ci.model_proxy.wire import ApiAnswer, Call, once
 from zelda_ci.redact import Redactor, Secret
 

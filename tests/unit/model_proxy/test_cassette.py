@@ -9,12 +9,12 @@ from zelda_ci.model_proxy.cassettes import (
     MAX_RECORDING_BYTES,
     Cassette,
     Exchange,
+    RecordedRequest,
     joined,
     load,
     played,
     write,
 )
-from zelda_ci.model_proxy.session_texts import RecordedRequest
 from zelda_ci.redact import Redactor
 
 SAFE = Redactor()

@@ -15,7 +15,7 @@ from tests.unit.model_proxy.requests import (
     returned,
     said,
 )
-from zelda_ci.model_proxy.session_texts import without_circumstances
+from zelda_ci.model_proxy.cassettes import without_circumstances
 
 PROMPT = said("Add a route.")
 CALL = called("Bash", command="ls /ws")

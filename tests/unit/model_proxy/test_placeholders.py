@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.model_proxy.requests import body, call, returned, said
-from zelda_ci.model_proxy.session_texts import SessionTexts, generated_ids
+from zelda_ci.model_proxy.cassettes import SessionTexts, generated_ids
 from zelda_ci.redact import Redactor
 
 HERE = SessionTexts({"workspace": "/here/ws", "root": "/here", "home": "/here/ws/.home"}, Redactor())

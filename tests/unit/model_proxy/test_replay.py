@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.model_proxy.requests import PLACES, body, call, called, fingerprint, returned, said
-from zelda_ci.model_proxy.cassettes import NOT_EXACT, Cassette, Exchange, ReplaySource
-from zelda_ci.model_proxy.session_texts import SessionTexts
+from zelda_ci.model_proxy.cassettes import NOT_EXACT, Cassette, Exchange, ReplaySource, SessionTexts
 from zelda_ci.redact import Redactor
 
 pytestmark = pytest.mark.anyio

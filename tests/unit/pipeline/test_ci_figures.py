@@ -25,7 +25,7 @@ from zelda_ci.domain.run import BatchResult, Failure, JudgeUsage, RunResult
 from zelda_ci.domain.session import ApiUsage, ModelUsage, SessionStatus
 from zelda_ci.pipeline.comparing import Compared
 from zelda_ci.pipeline.shards import FILES, run_files
-from zelda_ci.report.comment.annotations import closing_line
+from zelda_ci.report.comment.view import closing_line
 from zelda_ci.storage.result_store import RESULT
 
 CASE: Any = MagicMock()

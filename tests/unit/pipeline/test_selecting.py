@@ -4,7 +4,7 @@ import pytest
 
 from tests.builders import suite
 from zelda_ci.config.document import DEFAULT
-from zelda_ci.config.suite_file import LoadedSuite
+from zelda_ci.config.suites import LoadedSuite
 from zelda_ci.pipeline.fingerprints import evidence
 from zelda_ci.selection.reach import words_in_settings
 

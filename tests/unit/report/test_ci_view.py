@@ -30,8 +30,7 @@ from zelda_ci.domain.trials import Side
 from zelda_ci.domain.workspace import ChangeSummary
 from zelda_ci.report.builders.comparison import comparison_view
 from zelda_ci.report.ci_report import CiReport, PullRequestChanges
-from zelda_ci.report.comment.annotations import annotations, log_lines
-from zelda_ci.report.comment.view import ci_view
+from zelda_ci.report.comment.view import annotations, ci_view, log_lines
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.markdown import render_comment
 from zelda_ci.report.model import Row, plain

@@ -21,7 +21,7 @@ def guard(tmp_path: Path) -> ProtectedFiles:
     (root / "run.sh").write_text("#!/bin/sh")
     (root / "run.sh").chmod(0o755)
     (root / "link").symlink_to("nowhere")
-    return ProtectedFiles.over(root, tmp_path / "kept", [NAME, "run.sh", "link"])
+    return ProtectedFiles(root, tmp_path / "kept", [NAME, "run.sh", "link"])
 
 
 def put(file: Path, kind: str) -> None:

@@ -50,7 +50,6 @@ class Plugin:
     """Its manifest, with what the marketplace says of it."""
     problem: str | None = None
     mod_file: str | None = None
-    """The file that brings a mod."""
 
     @property
     def name(self) -> str:

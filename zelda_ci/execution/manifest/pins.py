@@ -2,6 +2,7 @@
 
 import posixpath
 from contextlib import suppress
+from itertools import chain
 from typing import Any
 
 from zelda_ci.domain.kinds import CLAUDE, PLUGIN_MANIFEST
@@ -9,7 +10,7 @@ from zelda_ci.domain.workspace import SettingFinding, Workspace
 from zelda_ci.execution.launch import Pins
 from zelda_ci.execution.manifest.folders import MODS_KEY, NAMELESS, OUTSIDE, SKILLS_FOLDER, find_plugins, market_folder
 from zelda_ci.execution.manifest.settings import SETTINGS_FILE, parse_object, table
-from zelda_ci.execution.manifest.tree import Missing, ScanFindings, Tree, Unfit
+from zelda_ci.execution.manifest.tree import Missing, ScanFindings, Unfit
 from zelda_ci.redact import Redactor
 
 # The second is never loaded; who keeps one may wonder why it does nothing.
@@ -63,7 +64,12 @@ def find_pins(workspace: Workspace, redact: Redactor, *, mods: bool) -> Pins:
     plugins = list(find_plugins(scan))
     # By its name alone a plugin can be switched off: one that Zelda cannot read may have another.
     nameless = (it.mod_file for it in plugins if it.problem == NAMELESS and it.mod_file)
-    unknown = None if mods else _unknown_place(scan.tree, scan.start) or next(nameless, None)
+    # A plugin may lie where nobody can look, behind a link out of the tree.
+    skills = posixpath.join(scan.start, SKILLS_FOLDER)
+    within = (place for it in scan.tree.entries(skills) for place in (it.path, f"{it.path}/{PLUGIN_MANIFEST}"))
+    places = (posixpath.dirname(skills), skills, *within)
+    closed = (it for it in places if not isinstance(scan.tree.problem(it), Missing | None))
+    unknown = None if mods else next(chain(closed, nameless), None)
     if unknown:
         overruled.append((unknown, "hooks", f"A mod may be there, where Zelda cannot read; {UNDONE}."))
     for plugin in plugins:
@@ -98,11 +104,3 @@ def is_ours(variable: str) -> bool:
     """Return whether a variable is not the project's to set; Claude Code takes proxies in lower case too."""
     name = variable.upper()
     return name in OURS_TOO or (name.startswith(OURS) and name not in STEERING)
-
-
-def _unknown_place(tree: Tree, start: str) -> str | None:
-    """Return where a plugin may lie that cannot be looked at, behind a link out of the tree."""
-    skills = posixpath.join(start, SKILLS_FOLDER)
-    plugins = (place for entry in tree.entries(skills) for place in (entry.path, f"{entry.path}/{PLUGIN_MANIFEST}"))
-    places = (posixpath.dirname(skills), skills, *plugins)
-    return next((it for it in places if not isinstance(tree.problem(it), Missing | None)), None)

@@ -132,7 +132,6 @@ class ScanFindings:
         self.start = "" if folder == top else folder.relative_to(top).as_posix()
         """Folder of the session, from the top of the tree."""
         self.settings: Mapping[str, Any] = {}
-        """The project's."""
         self.refusals: tuple[RefusedSetting, ...] = ()
         """What Claude Code itself says that it does not load."""
         self.items = list[ManifestItem]()

@@ -11,7 +11,7 @@ from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.numbers import brief_money, format_count, whole
 from zelda_ci.domain.run import RunResult
 from zelda_ci.model_proxy.pricing import cost_usd, is_known
-from zelda_ci.report.builders.gate import gate_sentence
+from zelda_ci.report.builders.comparison import gate_sentence
 from zelda_ci.report.builders.phrases import joined, line, listed, quoted
 from zelda_ci.report.model import Cell, Column, Details, Line, Row, Table, TableRow, Tone, plain
 from zelda_ci.report.text import sentence, visible

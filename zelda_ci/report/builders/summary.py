@@ -14,8 +14,8 @@ from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import Usage
 from zelda_ci.domain.trials import DoneReason, Forecast, MoreTrials, SuiteArms
 from zelda_ci.domain.workspace import TestedSource
+from zelda_ci.report.builders.comparison import gate_sentence
 from zelda_ci.report.builders.correctness import run_problem
-from zelda_ci.report.builders.gate import gate_sentences
 from zelda_ci.report.builders.phrases import measured_words
 from zelda_ci.report.builders.run import cost, hidden_findings, run_facts, spent, used, wall_seconds
 from zelda_ci.report.model import OUTCOMES, Cell, Column, Problem, Row, RunFiles, Section, Table, TableRow, Tone
@@ -222,7 +222,7 @@ def closing_line(batch: BatchResult, gate: GateResult) -> Iterator[Cell]:
     if batch.runs:
         totals = cost(spent((*batch.runs, *batch.base_runs))), _elapsed(batch)
         yield from (Cell(total) for total in totals if total)
-    yield from (Cell(text, Tone.BAD, whole=True) for text in gate_sentences(gate))
+    yield from (Cell(gate_sentence(reason), Tone.BAD, whole=True) for reason in gate.reasons)
     yield Cell(f"exit code {closing_outcome(batch, gate).exit_code}", Tone.DIM)
     if batch.runs:
         yield Cell(f"batch {batch.batch_id}", Tone.DIM, whole=True)
@@ -249,7 +249,7 @@ def closing_rows(batch: BatchResult, gate: GateResult) -> Iterator[Row]:
     if batch.unpaid:
         unpaid = (f"{it.suite} ({it.unpaid} trials)" if it.unpaid > 1 else it.suite for it in batch.unpaid)
         yield Row("Not run", (Cell(f"{', '.join(unpaid)}: {batch.ended or BUDGET_ENDED}", Tone.BAD),))
-    yield from (Row("Gate", (Cell(text, Tone.BAD, whole=True),)) for text in gate_sentences(gate))
+    yield from (Row("Gate", (Cell(gate_sentence(reason), Tone.BAD, whole=True),)) for reason in gate.reasons)
     outcome = closing_outcome(batch, gate)
     words, tone = OUTCOMES[outcome].meaning or f"measured: {measured_words(batch.runs)}", OUTCOMES[outcome].tone
     if outcome is Outcome.PASSED and (hiding := sum(bool(hidden_findings(each)) for each in suites.values())):

@@ -28,9 +28,8 @@ from zelda_ci.domain.manifest import SteeringChange
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.report.builders.anchors import cited_fragment, suite_address
-from zelda_ci.report.builders.comparison import changed_files
+from zelda_ci.report.builders.comparison import MAX_CRITERION_LENGTH, changed_files, fallen, finding
 from zelda_ci.report.builders.correctness import correctness_problem, run_problem
-from zelda_ci.report.builders.gate import MAX_CRITERION_LENGTH, THE_BASE, fallen, finding
 from zelda_ci.report.builders.phrases import TOOL, change_words, joined, key, line, listed, name, quoted, tool_words
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, is_firm
 from zelda_ci.report.builders.steering import attribution_line
@@ -140,10 +139,9 @@ def _criteria(report: CiReport, suite: SuiteStanding) -> Iterator[Cause]:
         yield Cause(suite, line("cannot be compared: {}.", "; ".join(compared.reasons)))
         return
     red = {_criterion_of(reason) for reason in suite.reasons}
-    branch = report.baseline.branch
-    base = Cell(visible(branch, 80), whole=True) if branch else THE_BASE
     for delta in _firmest(delta for delta in compared.criteria if delta.effect == "worse"):
-        words, why = line("{}.", fallen(delta, base)), _judged(report, suite, delta.candidate_judgement)
+        words = line("{}.", fallen(delta, report.baseline.branch))
+        why = _judged(report, suite, delta.candidate_judgement)
         yield Cause(suite, words, why, is_red=delta.criterion in red, criterion=delta.criterion)
 
 

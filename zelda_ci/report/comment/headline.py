@@ -23,7 +23,7 @@ from zelda_ci.domain.manifest import ManifestEntry, SteeringChange
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.report.builders.anchors import base_runs
-from zelda_ci.report.builders.gate import BECAUSE, finding, gate_sentence
+from zelda_ci.report.builders.comparison import BECAUSE, finding, gate_sentence
 from zelda_ci.report.builders.phrases import (
     capital,
     change_words,

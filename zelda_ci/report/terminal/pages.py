@@ -52,10 +52,8 @@ class Page:
     """
 
     def __init__(self, console: Console, *, width: int | None = None) -> None:
-        self.console = console
-        self.width = width or console.width
-        self.unicode = console.encoding.startswith("utf")
-        self.lines: list[Text] = []
+        self.console, self.width = console, width or console.width
+        self.unicode, self.lines = console.encoding.startswith("utf"), list[Text]()
 
     def write(self, text: str, style: str = "") -> Text:
         """The text in a style, with what the encoding lacks replaced, and what acts spelled out."""
@@ -115,9 +113,8 @@ class Page:
                 self.line(Text(" " * ALONE if number else "") + text)
             label = Text(" " * ALONE)
         indent = label.cell_len
-        for text in [text for group in (cells, *((line,) for line in lines)) for text in self._flow(group, indent)] or [
-            Text()
-        ]:
+        groups = (cells, *((line,) for line in lines))
+        for text in [text for group in groups for text in self._flow(group, indent)] or [Text()]:
             self.line(label + text)
             label = Text(" " * indent)
 
@@ -134,11 +131,8 @@ class Page:
         titles = [Cell(column.title, Tone.DIM) for column in table.columns]
         texts = [[*map(self.cell, cells)] for cells in (titles, *(row.cells for row in table.lines))]
         # A column in which nothing stands takes no room.
-        widths = {
-            number: max(text.cell_len for text in column)
-            for number, column in enumerate(zip(*texts, strict=True))
-            if any(column[1:])
-        }
+        shown = [(number, column) for number, column in enumerate(zip(*texts, strict=True)) if any(column[1:])]
+        widths = {number: max(text.cell_len for text in column) for number, column in shown}
         if unbroken or indent + sum(widths.values()) + len(GAP) * (len(widths) - 1) <= self.width:
             for line, row in zip(texts, (None, *table.lines), strict=True):
                 for number, width in widths.items():

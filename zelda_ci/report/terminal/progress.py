@@ -32,8 +32,7 @@ from zelda_ci.report.text import clock, in_workspace, sentence, visible
 
 # Arguments that say best what a tool call is about, the best first.
 TELLING = ("file_path", "command", "pattern", "skill", "subagent_type", "url", "query", "path", "description")
-MAX_CALL_LENGTH = 120
-MAX_STEP_LENGTH = 200
+MAX_CALL_LENGTH, MAX_STEP_LENGTH = 120, 200
 # Stands where the label of a run does.
 CHECK = "check"
 
@@ -79,30 +78,28 @@ class Activity:
 
     def record(self, record: SessionRecord) -> None:
         """Note what the session is at: the last tool that has not returned, or the model."""
-        doing = ""
         match record:
             case ToolCalled():
                 self.open_calls[record.id] = _step(record)
             case ToolReturned():
                 self.open_calls.pop(record.id, None)
-                doing = "thinking"
+                self.doing = "thinking"
             case Retried():
-                doing = _step(record)
+                self.doing = _step(record)
             case AssistantSaid():
-                doing = "thinking" if record.thinking else "writing"
+                self.doing = "thinking" if record.thinking else "writing"
             case Ended():
-                doing = "closing"
+                self.doing = "closing"
             case _:
                 pass
-        self.doing = next(reversed(self.open_calls.values()), "") or doing or self.doing
 
     def facts(self, now: float) -> tuple[Cell, ...]:
         """Phase, time so far, and in the session its turns, its cost and what it is at."""
         facts = [clock(now - self.since)]
         if self.turns:
             facts += [numbers.format_count(self.turns, "turn"), numbers.money(self.cost_usd)]
-        if self.doing and self.phase == events.Phase.SESSION:
-            facts.append(self.doing)
+        if self.phase == events.Phase.SESSION:
+            facts += filter(None, [next(reversed(self.open_calls.values()), self.doing)])
         return (Cell(self.phase or "starting"), *(Cell(fact, Tone.DIM) for fact in facts))
 
 
@@ -130,13 +127,14 @@ class ProgressState:
                     self.running[CHECK] = Activity(CHECK, now, phase=event.about)
             case events.RunStarted():
                 self.running[event.run_id] = Activity(event.label, now, self.waiting.pop(event.label, math.inf))
-            case events.PhaseStarted():
-                self._of(event.run_id, now).phase = str(event.phase)
-            case events.SessionProgressed():
-                activity = self._of(event.run_id, now)
-                self.cost_usd += event.cost_usd - activity.cost_usd
-                activity.turns, activity.cost_usd = event.turns, event.cost_usd
-                activity.record(event.record)
+            case events.PhaseStarted() | events.SessionProgressed():
+                activity = self.running.setdefault(event.run_id, Activity(event.run_id, now))
+                if isinstance(event, events.PhaseStarted):
+                    activity.phase = str(event.phase)
+                else:
+                    self.cost_usd += event.cost_usd - activity.cost_usd
+                    activity.turns, activity.cost_usd = event.turns, event.cost_usd
+                    activity.record(event.record)
             case events.RunFinished():
                 self.finished += 1
                 self.cost_usd += event.result.judge.cost_usd if event.result.judge else 0.0
@@ -157,9 +155,6 @@ class ProgressState:
             slots.sort()
             slots[0] += seconds
         return f", about {rough_duration(max(slots))}{end}" if 0 < max(slots) < math.inf else ""
-
-    def _of(self, run_id: str, now: float) -> Activity:
-        return self.running.setdefault(run_id, Activity(run_id, now))
 
 
 # --- suites as they finish --------------------------------------------------------------------------------------
@@ -195,9 +190,8 @@ class FinishedSuites:
                 page.line()
             elif self._detail is Detail.LINES or outcome > Outcome.PASSED:
                 print_head(page, outcome, suite, suite_facts(ordered))
-                problems = [problem for run in ordered if (problem := run_problem(run, NO_FILES))]
-                for reason in dict.fromkeys(problem.sentence for problem in problems):
-                    page.beside("   ", (Cell(reason, Tone.DIM),))
+                reasons = [problem.sentence for run in ordered if (problem := run_problem(run, NO_FILES))]
+                page.notes([Cell(reason, Tone.DIM) for reason in dict.fromkeys(reasons)], indent=3)
             page.show()
 
 
@@ -206,8 +200,7 @@ class FinishedSuites:
 # Columns of a log: searching it line by line must find everything that belongs together.
 UNBROKEN = 100_000
 HEARTBEAT_SECONDS = 30.0
-REDRAWS_PER_SECOND = 8
-SPINS_PER_SECOND = 10
+REDRAWS_PER_SECOND, SPINS_PER_SECOND = 8, 10
 SPINNER, PLAIN_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\"
 # Phase, time, turns and cost keep their places, so that nothing dances.
 COLUMNS = ("<10", ">5", ">9", ">9")

@@ -261,8 +261,7 @@ class Bounds:
         self._folder, self._report = options["--folder"], options["--report"]
         self._memory, self._disk, self._processes = (int(options[f"--{it}"]) for it in ("memory", "disk", "processes"))
         self._free_at_start, self._available_at_start = _free(self._folder), _available()
-        self._next_walk = time.monotonic() + WALK_SECONDS
-        self._next_look = time.monotonic() + 1
+        self._next_walk, self._next_look = time.monotonic() + WALK_SECONDS, time.monotonic() + 1
 
     def reached(self) -> bool:
         """Whether the program takes more than it may; looks once a second, and writes the report."""
@@ -293,8 +292,7 @@ class Bounds:
     def _takes_disk(self) -> bool:
         free = _free(self._folder)
         used_by_all, begun = self._free_at_start - free, time.monotonic()
-        # Others write to the same disk, so its free bytes prove nothing; but while they hardly change, no walk is
-        # needed.
+        # Others write to the same disk, so its free bytes prove nothing; but while they hardly change, no walk is due.
         if used_by_all < self._disk // 2 and begun < self._next_walk:
             return False
         used = _used(self._folder, self._disk)
@@ -304,23 +302,22 @@ class Bounds:
 
 
 def _resident(pid: int) -> int:
-    return _field(f"/proc/{pid}/status", "VmRSS:") or 0
+    return _field(f"/proc/{pid}/status", "VmRSS:")
 
 
 def _share(pid: int) -> int:
-    found = _field(f"/proc/{pid}/smaps_rollup", "Pss:")
-    return _resident(pid) if found is None else found
+    return _field(f"/proc/{pid}/smaps_rollup", "Pss:") or _resident(pid)
 
 
 def _available() -> int:
-    return _field("/proc/meminfo", "MemAvailable:") or 0
+    return _field("/proc/meminfo", "MemAvailable:")
 
 
-def _field(path: str, name: str) -> int | None:
-    """Bytes that a file of the kernel's gives in kB."""
+def _field(path: str, name: str) -> int:
+    """Bytes that a file of the kernel's gives in kB; 0 where it does not."""
     with suppress(OSError), open(path) as file:
-        return next((int(line.split()[1]) << 10 for line in file if line.startswith(name)), None)
-    return None
+        return next((int(line.split()[1]) << 10 for line in file if line.startswith(name)), 0)
+    return 0
 
 
 def _free(folder: str) -> int:
