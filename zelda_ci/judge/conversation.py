@@ -14,8 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from zelda_ci.domain.suite import JudgeSettings
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import A, JudgeQuestion, PromptTooLongError
-from zelda_ci.judge.images import text_block
+from zelda_ci.judge.base import A, JudgeQuestion, PromptTooLongError, text_block
 from zelda_ci.judge.rendering import problems_of, render
 from zelda_ci.redact import Redactor, SafeText
 

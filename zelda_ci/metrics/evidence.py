@@ -20,9 +20,8 @@ from pydantic import BeforeValidator, ConfigDict, Field, field_validator
 from zelda_ci.domain.details import CHECKS, TASK, Citation
 from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import SessionImage, SessionTranscript, ToolCall, Turn
-from zelda_ci.judge.base import CHARS_PER_TOKEN
+from zelda_ci.judge.base import CHARS_PER_TOKEN, SessionImages
 from zelda_ci.judge.characters import spelled
-from zelda_ci.judge.images import SessionImages
 from zelda_ci.judge.lookups import MAX_SEARCHED_BYTES, FinalTree, LookupFailedError, expression
 from zelda_ci.judge.rendering import fence, mark_of, windowed
 from zelda_ci.metrics import citable
