@@ -1,4 +1,4 @@
-"""What evaluators know of a judge: a question in, with images, a valid answer out; votes, and questions side by side."""
+"""What evaluators know of a judge: a question in, with images, a valid answer out; votes; questions side by side."""
 
 import asyncio
 import base64
