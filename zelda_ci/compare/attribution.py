@@ -67,8 +67,7 @@ def _fit_counts(without: tuple[int, int], having: tuple[int, int], *, is_equal: 
     total = fsum(likely)
     rate = lower = fsum(map(mul, likely, _RATES)) / total
     if not is_equal:
-        lowered = accumulate(map(mul, broken[:-1], _RATES), initial=0.0)
-        lower = fsum(map(mul, healthy, lowered)) / total
+        lower = fsum(map(mul, healthy, accumulate(map(mul, broken[:-1], _RATES), initial=0.0))) / total
     return Fit(log(total if is_equal else total / _PAIRS), lambda felt: lower if felt else rate)
 
 

@@ -70,8 +70,7 @@ def compare(
     if is_one:
         (before, base), (after, head) = *old.items(), *new.items()
         both = {f"{before} -> {after}": (base, head)}
-    mixed = allow_mixed or is_one
-    pairs = [Pair(suite, base, head, head.tolerance, mixed) for suite, (base, head) in both.items()]
+    pairs = [Pair(suite, base, head, head.tolerance, allow_mixed or is_one) for suite, (base, head) in both.items()]
     return _comparison(pairs, schedule.overall_questions(pairs))
 
 
@@ -80,8 +79,7 @@ def compare_trials(suites: Iterable[SuiteTrials]) -> Comparison:
     shared = schedule.sharing(suites)
     pairs = [suite.whole for suite in sorted(shared, key=lambda suite: suite.suite) if suite.whole.sides]
     adding = {suite.suite: suite for suite in shared if suite.adds}
-    over_all = schedule.first_trials(shared) if adding else schedule.overall_questions(pairs)
-    return _comparison(pairs, over_all, adding)
+    return _comparison(pairs, schedule.first_trials(shared) if adding else schedule.overall_questions(pairs), adding)
 
 
 def _comparison(

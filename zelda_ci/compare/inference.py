@@ -174,8 +174,7 @@ def _count_by_polynomial(pooled: Sequence[float], n_a: int) -> tuple[int, int]:
         # Sets that the numbers left over cannot complete any more are not counted.
         for size in range(n_b, max(0, n_b - remaining - 1), -1):
             by_size[size] += by_size[size - 1] << value * bits
-    at_least = _tail(by_size[n_b], observed, bits)
-    return arrangements - _tail(by_size[n_b], observed + 1, bits), at_least
+    return arrangements - _tail(by_size[n_b], observed + 1, bits), _tail(by_size[n_b], observed, bits)
 
 
 def _tail(polynomial: int, power: int, bits: int) -> int:

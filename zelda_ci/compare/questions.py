@@ -185,8 +185,7 @@ class Pair:
         # Commands pass on one side only, or tests are gone; all else may come out otherwise in the next trial.
         commands = [side.commands for side in self.sides.values()]
         differ = all(counted for _, counted in commands) and len({mostly(*each) for each in commands}) > 1
-        known = {Measure.TESTS: True, Measure.FUNCTIONAL_CORRECTNESS: differ}
-        is_fact = not self.adds and known.get(measure, False)
+        is_fact = not self.adds and {Measure.TESTS: True, Measure.FUNCTIONAL_CORRECTNESS: differ}.get(measure, False)
         asked = replace(question, obstacles=obstacles, doubts=self.doubts, is_fact=is_fact, not_tested=not_tested)
         return asked.by("permutation")
 

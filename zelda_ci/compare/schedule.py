@@ -171,8 +171,7 @@ class SuiteTrials:
         """The smallest p-values of all completed looks: a call that was made at one of them stands."""
         found: Answers = {}
         for pair, look in zip(self.pairs, self.looks, strict=False):
-            questions = pair.questions if look.weight else {}
-            answers = answered(questions, look.weight * self.share, weights=AT_LOOKS)
+            answers = answered(pair.questions if look.weight else {}, look.weight * self.share, weights=AT_LOOKS)
             for key, answer in answers.items():
                 if self.whole.questions[key].is_tested:
                     known = found.get(key, answer)

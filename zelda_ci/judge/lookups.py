@@ -129,8 +129,7 @@ class _Lines(Request):
         if self.first_line > max(1, len(all_lines)):
             raise LookupFailedError(f"it has {len(all_lines)} lines")
         last = min(self.first_line - 1 + self.lines, len(all_lines))
-        numbers = range(self.first_line, last + 1)
-        shown = (line.format(number=number, text=all_lines[number - 1]) for number in numbers)
+        shown = (line.format(number=number, text=all_lines[number - 1]) for number in range(self.first_line, last + 1))
         return f"Lines {self.first_line} to {last} of {len(all_lines)}.", "\n".join(shown)
 
 
@@ -219,8 +218,7 @@ class SearchTranscript(_Search):
     """Finds lines anywhere in the session: in what was said, in the input of tools, in what they returned."""
 
     def answer(self, session: "SessionLookups") -> Found:
-        lines = (line for piece in session.pieces for line in self._in(piece.place, piece.text))
-        return self._listed(lines)
+        return self._listed(line for piece in session.pieces for line in self._in(piece.place, piece.text))
 
 
 OF_FILES: Mapping[str, type[Request]] = {"list_files": ListFiles, "read_file": ReadFile, "search_files": SearchFiles}

@@ -262,8 +262,7 @@ def objection_to_absence(
     """Why something is not absent from the final tree, the calls or the patch, which is None where not known whole."""
     try:
         finds = _finder(place) if place.pattern.strip() else None
-        contents = _contents(tree, patch, calls, place)
-        return next((why for why, data in contents if finds is None or finds(data)), None)
+        return next((why for why, data in _contents(tree, patch, calls, place) if finds is None or finds(data)), None)
     except LookupFailedError as problem:
         return str(problem)
 
