@@ -13,7 +13,7 @@ from zelda_ci.domain.run import RunResult
 from zelda_ci.model_proxy.pricing import cost_usd, is_known
 from zelda_ci.report.builders.comparison import gate_sentence
 from zelda_ci.report.builders.phrases import joined, line, listed, quoted
-from zelda_ci.report.model import Cell, Column, Details, Line, Row, Table, TableRow, Tone, plain
+from zelda_ci.report.model import Cell, Column, Details, Line, Row, Section, Table, TableRow, Tone, plain
 from zelda_ci.report.text import sentence, visible
 
 # --- what it takes of the context --------------------------------------------------------------------------------
@@ -263,6 +263,13 @@ def attribution_details(found: Attribution) -> Iterator[str]:
         yield f"{f'With {names} as before' if names else 'With all of the change'}: {each.passed} of {each.sessions}"
     if found.cost_usd:
         yield f"The search cost {brief_money(found.cost_usd)}."
+
+
+def attribution_section(found: Attribution) -> Section:
+    """The answer with what it rests on."""
+    answer, rests_on = Cell(plain(attribution_line(found))), tuple(map(Cell, attribution_details(found)))
+    title = sentence(f"Which part of the change: {found.suite}, {subject_words(found)}")
+    return Section(title, (Row("Answer", (answer,), rests_on),))
 
 
 def _likely(found: Attribution) -> Iterator[Line]:
