@@ -264,6 +264,13 @@ def attribution_details(found: Attribution) -> Iterator[str]:
         yield f"The search cost {brief_money(found.cost_usd)}."
 
 
+def attribution_section(found: Attribution) -> Section:
+    """The answer with what it rests on."""
+    answer, rests_on = Cell(plain(attribution_line(found))), tuple(map(Cell, attribution_details(found)))
+    title = sentence(f"Which part of the change: {found.suite}, {subject_words(found)}")
+    return Section(title, (Row("Answer", (answer,), rests_on),))
+
+
 def _likely(found: Attribution) -> Iterator[Line]:
     # Below 2 %, a suspicion is not worth a word.
     for suspicion in [it for it in found.suspicions if it.probability >= 0.02][:3]:
