@@ -89,11 +89,11 @@ def print_gate(gate: GateResult) -> None:
         echo(f"not counted: {reason}", err=True)
 
 
-def sides_view(sides: CiReport) -> ComparisonView:
-    """The two sides of `zelda run --against`: every suite with every number."""
+def sides_view(sides: CiReport, base: str = "", head: str = "") -> ComparisonView:
+    """Two sides with every number of every suite; those of `zelda run --against` have names of their own."""
     assert sides.comparison  # noqa: S101 - two sides ran
-    base = sides.batch.base
-    names = {"baseline": base.commit[:12] if base and base.commit else "", "candidate": sides.batch.batch_id}
+    commit = (sides.batch.base.commit if sides.batch.base else None) or ""
+    names = {"baseline": base or commit[:12], "candidate": head or sides.batch.batch_id}
     return comparison_view(sides.comparison, sides.gate, **names, changes=sides.changes.steering)
 
 
@@ -214,10 +214,7 @@ class RunReport:
         return Progress(console, suites=suites, quiet=quiet, steps=self.reporting.steps)
 
     def show(self, batch: BatchResult, stored: Mapping[str, StoredTrials]) -> int:
-        """Compare what is to be compared, and report all; the exit code that it means.
-
-        Where two commits are compared, stored trials count beside those of the batch, by suite.
-        """
+        """Compare two commits, if there are, with stored trials by suite, and report all; the exit code it means."""
         is_alone = batch.base is None or batch.base.commit is None or batch.interrupted
         report = report_of(batch, None if is_alone else compare_arms(batch, stored))
         try:

@@ -176,10 +176,7 @@ def merge(*, folder: Path, project: Path, reporting: Reporting) -> int:
 
 
 def _run_shard(whole: app.Invocation, shard: ShardOf, report: RunReport, *, is_empty: bool) -> int:
-    """Run one shard's suites of the whole, if not all are left out, and leave its part.
-
-    The exit code says only whether that could be done.
-    """
+    """Run one shard's suites of the whole, if any, and leave its part; the exit code says if that could be done."""
     loaded, environ = whole.loaded, whole.settings.environ
     with report.progress() as emit:
         whole = whole if is_empty else whole.with_stored()

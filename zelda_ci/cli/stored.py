@@ -31,7 +31,6 @@ from zelda_ci.imports import one_at_a_time
 from zelda_ci.pipeline.comparing import Compared, changed_steering, compare_sides, kept_comparison, report_of
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.redact import Redactor
-from zelda_ci.report.builders.comparison import comparison_view
 from zelda_ci.report.builders.history import history_table, nights_view
 from zelda_ci.report.builders.steering import coverage_table
 from zelda_ci.report.builders.transcript import patch_lines, transcript_lines
@@ -316,8 +315,7 @@ def compare(*, base: str | None, head: str, project: Path, allow_mixed: bool, as
     else:
         sides = read_side(history, base or f"{LATEST}~1"), read_side(history, head)
         compared, report = compare_stored(project, history, *sides, allow_mixed=allow_mixed)
-        names = {"baseline": sides[0].name, "candidate": sides[1].name}
-        view = comparison_view(compared.comparison, compared.gate, **names, changes=report.changes.steering)
+        view = reporters.sides_view(report, sides[0].name, sides[1].name)
     if as_json:
         reporters.print_json(compared.comparison)
     elif markdown:
