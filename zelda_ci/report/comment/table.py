@@ -170,7 +170,8 @@ def _of_delta(delta: MeasureDelta) -> Figure:
 def outcome_cell(runs: Sequence[RunResult]) -> Cell:
     """`passed`, or `3 of 5 passed`."""
     outcomes = [run_outcome(run) for run in runs]
-    worst = OUTCOMES[max(outcomes)].cell
+    words = OUTCOMES[max(outcomes)]
+    worst = Cell(words.word, words.tone)
     if len(set(outcomes)) == 1:
         return worst
     return Cell(f"{outcomes.count(Outcome.PASSED)} of {numbers.whole(len(outcomes))} passed", worst.tone)

@@ -16,9 +16,8 @@ from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.trials import Forecast
 from zelda_ci.report import model
 from zelda_ci.report.builders import summary
-from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.builders.routing import routing_tables
-from zelda_ci.report.builders.run import file_rows, run_facts, run_sections, unmet_rows
+from zelda_ci.report.builders.run import file_rows, run_facts, run_problem, run_sections, unmet_rows
 from zelda_ci.report.builders.summary import FilesOf, forecast_lines, forecast_table
 from zelda_ci.report.model import OUTCOMES, Cell, Detail, Problem, Row, RunFiles, Section, Table, Tone, first, plain
 from zelda_ci.report.text import one_line, sentence, visible
@@ -297,8 +296,7 @@ CHECKS: dict[Status, Cell] = {
     "failed": Cell("ERROR", Tone.BAD),
     "skipped": Cell("skipped", Tone.DIM),
 }
-MAX_NAMED = 3
-MAX_MESSAGE = 2_000
+MAX_NAMED, MAX_MESSAGE = 3, 2_000
 
 
 def print_checks(console: Console, report: CheckReport) -> None:
@@ -360,7 +358,7 @@ def print_table(console: Console, remarks: Console, table: Table, *, unbroken: b
         page.show()
 
 
-def print_details(console: Console, details: model.Details) -> None:
+def print_details(console: Console, details: Section) -> None:
     """Print what can be opened elsewhere: its title, its rows and its table."""
     page = Page(console)
     page.line(page.write(details.title, TITLE))

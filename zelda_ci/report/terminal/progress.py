@@ -20,15 +20,12 @@ from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import AssistantSaid, Ended, Retried, SessionRecord, ToolCalled, ToolReturned
 from zelda_ci.domain.trials import DoneReason, MoreTrials, Side, SuiteArms, trials_alone
-from zelda_ci.report.builders.correctness import run_problem
-from zelda_ci.report.builders.run import run_facts
+from zelda_ci.report.builders.run import run_facts, run_problem
 from zelda_ci.report.builders.steering import round_words
 from zelda_ci.report.builders.summary import FilesOf, by_name, forecast_lines, more_trials, suite_done, suite_facts
 from zelda_ci.report.model import NO_FILES, Cell, Detail, Tone
 from zelda_ci.report.terminal.pages import DIM, LABEL, STYLES, Page, is_plain, print_head, print_suite
 from zelda_ci.report.text import clock, in_workspace, sentence, visible
-
-# --- what runs are at -------------------------------------------------------------------------------------------
 
 # Arguments that say best what a tool call is about, the best first.
 TELLING = ("file_path", "command", "pattern", "skill", "subagent_type", "url", "query", "path", "description")
@@ -157,9 +154,6 @@ class ProgressState:
         return f", about {rough_duration(max(slots))}{end}" if 0 < max(slots) < math.inf else ""
 
 
-# --- suites as they finish --------------------------------------------------------------------------------------
-
-
 class FinishedSuites:
     """Prints each suite as soon as its last trial is over, while others are still under way."""
 
@@ -194,8 +188,6 @@ class FinishedSuites:
                 page.notes([Cell(reason, Tone.DIM) for reason in dict.fromkeys(reasons)], indent=3)
             page.show()
 
-
-# --- what is printed --------------------------------------------------------------------------------------------
 
 # Columns of a log: searching it line by line must find everything that belongs together.
 UNBROKEN = 100_000
