@@ -63,9 +63,9 @@ class Invocation(Prepared):
         """What a run may cost, before anything is started."""
         order, suites, sides = self.order, self.suites, 2 if self.order.against else 0
         if self.replayed:
-            return planning.forecast(suites, {}, sides=sides).replace(budget_usd=None, replayed=True)
+            return planning.forecast(order, suites, {}, sides=sides).replace(budget_usd=None, replayed=True)
         known = planning.known_prices(self.store, order.stored)
-        return planning.forecast(suites, known, sides=sides, budget_usd=order.budget_usd, stored=order.stored)
+        return planning.forecast(order, suites, known, sides=sides)
 
     def why(self, worse: attribution.Regressed, emit: Emit, *, pays: bool = True) -> Attribution:
         """Which part of the change made a suite worse; no session runs where there is only one, or nobody pays."""

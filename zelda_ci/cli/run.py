@@ -34,7 +34,6 @@ from zelda_ci.pipeline.attribution import asked_about
 from zelda_ci.pipeline.fingerprints import changed_since, system_name
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.pipeline.shards import check_parts, describe, import_parts, make_plan, order_of, parts_in, write_part
-from zelda_ci.redact import Redactor
 from zelda_ci.report.builders.steering import attribution_details, attribution_line, subject_words, worth_table
 from zelda_ci.report.model import Detail, plain
 from zelda_ci.report.terminal.pages import open_console, print_forecast
@@ -72,13 +71,11 @@ def _only_changed(invocation: app.Invocation, ref: str | None) -> app.Invocation
     """The invocation without the suites that the change cannot concern, each of which is named; none if all are."""
     if ref is None:
         return invocation
-    settings, order = invocation.settings, invocation.order
-    wanted = (ref, invocation.loaded, invocation.chosen, settings.environ, Redactor(settings.secrets), order)
-    choices = anyio.run(changed_since, *wanted)
+    choices = anyio.run(changed_since, ref, invocation)
     for line in (*reasons(choices, runs=True), *reasons(choices, runs=False)):
         echo(sentence(line), err=True)
     kept = [choice.suite for choice in choices if choice.runs]
-    return invocation.ordering(replace(order, names=kept, tags=())) if kept else None
+    return invocation.ordering(replace(invocation.order, names=kept, tags=())) if kept else None
 
 
 def _run_projects(folder: Path, run: Callable[[Path, float], tuple[int, BatchResult]]) -> int:

@@ -112,7 +112,7 @@ def show(*, run: str | None, project: Path, as_json: bool, transcript: bool, pat
         batch = batch_of([history.result(each) for each in run_ids])
         made = kept_comparison(results_dir, batch.batch_id)
         reporting = Reporting(Detail.FULL, "json" if as_json else None)
-        RunReport(reporting, results_dir).print(report_of(*made) if made else report_of(batch))
+        RunReport(reporting, results_dir).print(made[1] if made else report_of(batch))
     else:
         files = reporters.run_files(results_dir, run_id)
         reporters.print_found(history.result(run_id), lambda _, run: print_run(console, run, files), as_json=as_json)
@@ -310,7 +310,7 @@ def compare(*, base: str | None, head: str, project: Path, allow_mixed: bool, as
     newest = [run for run in history.overview().runs if not run.variant][:1] if base is None else ()
     made = kept_comparison(results_dir, newest[0].batch_id) if newest else None
     if made:
-        compared, report = made[1], report_of(*made)
+        compared, report = made
         view = reporters.sides_view(report)
     else:
         sides = read_side(history, base or f"{LATEST}~1"), read_side(history, head)
@@ -400,7 +400,7 @@ def _report_of(project: Path, history: ResultStore, sides: Sequence[SideReferenc
         return compare_stored(project, history, *sides, allow_mixed=allow_mixed)[1]
     batch = batch_of([run for side in sides for run in side.runs])
     if len(sides) == 1 and len(batch.runs) > 1 and (made := kept_comparison(results_folder(project), batch.batch_id)):
-        return report_of(*made)
+        return made[1]
     if not batch.base_runs:
         return report_of(batch)
     base, head = SideReference(Side.BASE.value, batch.base_runs), SideReference(Side.HEAD.value, batch.runs)

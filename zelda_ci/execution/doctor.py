@@ -17,7 +17,7 @@ from zelda_ci.domain.manifest import RefusedSetting
 from zelda_ci.errors import ExecutionError
 from zelda_ci.execution import launch
 from zelda_ci.execution.manifest.pins import KEYS
-from zelda_ci.execution.manifest.settings import SERVERS_FILE, parse_object
+from zelda_ci.execution.manifest.tree import SERVERS_FILE, parse_object
 from zelda_ci.redact import Redactor
 
 SECONDS = 60.0
@@ -33,10 +33,8 @@ _asking = threading.Lock()
 
 
 def refusals(files: Mapping[str, str], folder: str, redact: Redactor) -> tuple[RefusedSetting, ...]:
-    """Return what Claude Code refuses of the settings and servers `files` that a session in `folder` reads, by texts.
-
-    It is asked once for the same contents; `ExecutionError` says that it cannot be asked, or does not answer.
-    """
+    """Return what Claude Code refuses of the settings and servers `files` that a session in `folder` reads."""
+    # It is asked once for the same contents.
     values = {file: parse_object(file, text) for file, text in sorted(files.items()) if text.strip()}
     if not values:
         return ()

@@ -223,13 +223,10 @@ class Translator:
 
     def _refused(self, data: dict[str, Any], reason: SafeText | None) -> session.Denied:
         """Return the record of a refused tool call, of a message or of the list in the result."""
-        call = data.get("tool_use_id")
-        return session.Denied(
-            at=self._at,
-            tool=self._text(data.get("tool_name")),
-            tool_call_id=self._text(call) if call else None,
-            reason=reason or self._redact("refused by permissions or by a hook"),
-        )
+        tool, call = self._text(data.get("tool_name")), data.get("tool_use_id")
+        reason = reason or self._redact("refused by permissions or by a hook")
+        safe = self._text(call) if call else None
+        return session.Denied(at=self._at, tool=tool, tool_call_id=safe, reason=reason)
 
     def _result(self, message: Any) -> Iterator[SessionRecord]:
         # Deny rules and hooks refuse without a message of their own: only the result tells.

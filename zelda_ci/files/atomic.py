@@ -93,11 +93,9 @@ def storage_errors(path: Path) -> Iterator[None]:
 
 
 def hand_over(descriptor: int, folder: Path) -> None:
-    """Give a file just made to the owner of the folder it lies in; where Zelda is root, and nowhere else.
-
-    It is held open, and was opened without following a link, because the owner of the folder may put anything in the
-    place of a path. Where the file system knows no owners, or root may give nothing away, it stays as it is.
-    """
+    """Give a file just made to the owner of the folder it lies in; where Zelda is root, and nowhere else."""
+    # It is held open, and was opened without following a link, because the owner of the folder may put anything in the
+    # place of a path. Where the file system knows no owners, or root may give nothing away, it stays as it is.
     with suppress(OSError):
         owner, made = folder.stat(), os.fstat(descriptor)
         # A file with a second name was not made here.

@@ -146,10 +146,8 @@ def open_folder(name: Name, *, folder: int | None = None) -> int:
 
 @contextmanager
 def entered(top: Path | int, parts: Iterable[str | bytes] = ()) -> Iterator[int]:
-    """The descriptor of a folder below another, reached step by step so that none of the steps can be a link.
-
-    `top` may be a descriptor, which stays open. An OSError says that a step is missing, closed or no real folder.
-    """
+    """The descriptor of a folder below another, reached step by step so that none of the steps can be a link."""
+    # A descriptor as `top` stays open.
     descriptor = os.dup(top) if isinstance(top, int) else open_folder(top)
     try:
         for part in parts:

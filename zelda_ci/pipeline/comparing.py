@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -64,9 +64,9 @@ def compare_sides(
 
 def _is_same(suite: str, *sides: Iterable[RunResult]) -> bool:
     """Whether nothing that a trial's outcome depends on differs within the sides or between them."""
-    states = [run.fingerprint for side in sides for run in side if run.suite == suite and is_valid(run)]
-    found = {(state.outcome, state.tree, state.platform) for state in states if state}
-    return len(found) == 1 and all(any(run.suite == suite and is_valid(run) for run in side) for side in sides)
+    valid = [[run.fingerprint for run in side if run.suite == suite and is_valid(run)] for side in sides]
+    found = {(state.outcome, state.tree, state.platform) for states in valid for state in states if state}
+    return len(found) == 1 and all(valid)
 
 
 def compare_arms(batch: BatchResult, stored: Mapping[str, StoredTrials]) -> Compared:
@@ -107,8 +107,11 @@ def keep_comparison(results_dir: Path, batch: BatchResult, stored: Mapping[str, 
     ResultStore(results_dir).keep_comparison(StoredComparison(batch=without_runs, head=head, base=base, stored=known))
 
 
-def kept_comparison(results_dir: Path, batch_id: str) -> tuple[BatchResult, Compared] | None:
-    """A stored invocation with two arms, compared again; nothing where it or trials that were counted are not there."""
+def kept_comparison(results_dir: Path, batch_id: str) -> tuple[Compared, CiReport] | None:
+    """A stored invocation with two arms, compared again, and its report with what `zelda why` has found since.
+
+    Nothing where it or trials that were counted are not there.
+    """
     store = ResultStore(results_dir)
     if (kept := store.comparison(batch_id)) is None:
         return None
@@ -118,7 +121,8 @@ def kept_comparison(results_dir: Path, batch_id: str) -> tuple[BatchResult, Comp
         suites = [arms.suite for arms in kept.batch.arms]
         counted = {name: found.each(lambda runs: tuple(r for r in runs if r.suite == name)) for name in suites}  # noqa: B023
         batch = kept.batch.replace(runs=whole.runs, base_runs=whole.base_runs)
-        return batch, compare_arms(batch, counted)
+        compared = compare_arms(batch, counted)
+        return compared, replace(report_of(batch, compared), attributions=store.attributions(batch_id))
     return None
 
 

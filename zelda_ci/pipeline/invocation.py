@@ -28,7 +28,7 @@ from zelda_ci.sandbox.confine import Isolation
 from zelda_ci.sandbox.readable_paths import NARROW, PrivateFolders, refusals
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.survey import folder
-from zelda_ci.workspace.environment import search_path
+from zelda_ci.workspace.folder import search_path
 from zelda_ci.workspace.source import BaseOrder
 from zelda_ci.workspace.units import Variant
 from zelda_ci.workspace.workspaces import Workspaces

@@ -73,13 +73,9 @@ PATCH = (
 
 
 def scan_tree(root: Path) -> tuple[list[str], list[str], list[str]]:
-    """Walk a tree without opening a file, and find what needs care, by path.
-
-    Returns:
-        What git must not meet: pipes and devices, files that it reads by name and that are links or huge, and the
-        `.git` of every repository inside, without which its files count as what they are. Large files. Folders that
-        cannot be listed, or are deeper than a path may be long.
-    """
+    """Walk a tree without opening a file; returns what git must not meet, large files, and closed folders."""
+    # Git must not meet pipes and devices, files that it reads by name and that are links or huge, and the `.git` of
+    # every repository inside, without which its files count as what they are. A folder may be too deep to be listed.
     aside, large, closed, waiting = list[str](), list[str](), list[str](), [""]
     while waiting:
         folder = waiting.pop()

@@ -37,8 +37,6 @@ from zelda_ci.workspace.changes import OpenRun, StagedTree, escaped, folders_abo
 from zelda_ci.workspace.git import ABSENT, SUBMODULE, Git, split_names, tree_files
 from zelda_ci.workspace.objects import is_below
 
-WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-
 
 class ProtectedFiles:
     """Copies of protected files, by their path below the root of a fresh checkout, where no run can reach."""
@@ -63,7 +61,7 @@ class ProtectedFiles:
                     if untrusted.read(last, len(content), folder=folder) == content:
                         continue
                 self._aside(last, folder)
-                descriptor = untrusted.open_regular(last, WRITE, mode, folder=folder)
+                descriptor = untrusted.open_regular(last, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode, folder=folder)
                 with open(descriptor, "wb") as file:  # noqa: PTH123  # a descriptor
                     file.write(content)
                 self._hand_over(last, folder)
@@ -122,11 +120,8 @@ class CheckedOut:
 
 
 async def check_out(workspace: Workspace, run: OpenRun, staged: StagedTree, git: Git) -> CheckedOut:
-    """Make the checkout inside the folder of a session's run, where it could not reach; it is not confined yet.
-
-    The index of what was staged after the session becomes that of the checkout. Raises `WorkspaceError` where it cannot
-    be made, for instance because a changed file has an impossible name.
-    """
+    """Make the checkout in the folder of a session's run, where it could not reach; it is not confined yet."""
+    # The index of what was staged after the session becomes that of the checkout.
     folder, suite, start = WorkspaceFolder(run.folder.path / NAME, run.folder.number), run.suite, run.store.commit
     prefix = workspace.path.relative_to(workspace.root)
     for place in (folder.path, folder.home, folder.tmp):

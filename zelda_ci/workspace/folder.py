@@ -1,7 +1,8 @@
-"""Where workspaces lie, private folders of runs, and the end of what a dead Zelda left.
+"""Where workspaces lie, private folders of runs and their environment, and the end of what a dead Zelda left.
 
 All are in a folder outside the project, with nothing above it that would steer a session. Each run has one with a lock
-that shows whether its Zelda lives.
+that shows whether its Zelda lives. The environment is built from nothing by an allow-list, so that no credential slips
+in.
 """
 
 import hashlib
@@ -9,6 +10,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 import signal
 import stat
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -20,12 +22,15 @@ from pathlib import Path
 import anyio
 
 from zelda_ci.domain.kinds import KINDS, ItemKind
+from zelda_ci.domain.suite import ExecutionSettings
 from zelda_ci.domain.workspace import MARKER
 from zelda_ci.errors import LockError, WorkspaceError
 from zelda_ci.files import locks
 from zelda_ci.process import removal
 from zelda_ci.sandbox import programs
+from zelda_ci.sandbox.readable_paths import CERTIFICATES, SDKS, TOOLCHAINS
 from zelda_ci.sandbox.run_folder import WorkspaceFolder, read_json_object
+from zelda_ci.workspace.git import configuration
 
 TIMEOUT_SECONDS = 2.0
 # Longer than any run lives.
@@ -37,13 +42,21 @@ RUNS, TREES = "runs", "trees"
 # settings of an outer folder stay out of a repository's session.
 STEERING = (*KINDS[ItemKind.MEMORY].files, *KINDS[ItemKind.MCP_SERVER].files, ".claude/CLAUDE.md", ".claude/rules")
 
+TAKEN_OVER = frozenset({
+    "COLORTERM", "LANG", "LANGUAGE", "LOGNAME", "TERM", "TZ", "USER",
+    # Without a certificate authority of one's own, nothing could be installed.
+    *CERTIFICATES, *SDKS,
+})  # fmt: skip
+
+GIT_SETTINGS = {
+    "user.name": "Zelda CI", "user.email": "zelda-ci@localhost", "init.defaultBranch": "main",
+    "commit.gpgSign": "false", "gc.auto": "0",
+}  # fmt: skip
+
 
 def choose_location(project: Path, environ: Mapping[str, str], *, passable: bool = False) -> Path:
-    """The base folder of all workspaces of this user, created; the first candidate that is suitable.
-
-    Runs that are other users' must be able to pass through to it. Raises `WorkspaceError` where none is suitable, or
-    not the one that ZELDA_WORKSPACES names.
-    """
+    """The base folder of all workspaces of this user, created; the first candidate that is suitable."""
+    # Runs that are other users' must be able to pass through to it.
     explicit, problems = environ.get("ZELDA_WORKSPACES"), list[str]()
     for candidate in [project / Path(explicit).expanduser()] if explicit else _candidates(environ):
         # Of a shared folder, a link that anybody could have put there is refused.
@@ -207,3 +220,64 @@ async def _end(path: Path, project_home: Path) -> None:
         # Before the folder is removed: they would write into it.
         await end_orphans(path)
     await removal.discard(path, project_home / "trash")
+
+
+def build_environment(
+    folder: WorkspaceFolder,
+    project: Path,
+    environ: Mapping[str, str],
+    execution: ExecutionSettings,
+    tested: Path,
+    reaches: Callable[[Path], bool],
+    mark: Path,
+) -> dict[str, str]:
+    """Build the complete environment of a run, and in its HOME the configuration with which git can commit.
+
+    Programs from the user's project itself, such as those of an activated virtual environment, stay out: they would
+    run the user's files in place of the tested ones, and install into them. Paths in the suite are relative to the
+    `tested` folder, and a run gets to what it `reaches`. Its strays are found by the folder `mark`.
+    """
+    git_file = folder.home / ".gitconfig"
+    git_file.write_text(configuration(GIT_SETTINGS))
+    asked_for = {name: environ[name] for name in execution.passed_on if name in environ} | dict(execution.variables)
+    around = {}
+    # Where a proxy is passed on, the way to Zelda's own on this machine must not lead through it.
+    if any(name.lower().endswith("_proxy") for name in asked_for):
+        others = [asked_for[name] for name in ("NO_PROXY", "no_proxy") if name in asked_for]
+        around = dict.fromkeys(("NO_PROXY", "no_proxy"), ",".join(["127.0.0.1", "localhost", *others]))
+    user_home = environ.get("HOME")
+    places = {name: environ.get(name) or (user_home and f"{user_home}/{place}") for name, place in TOOLCHAINS.items()}
+    machine = search_path(environ.get("PATH", os.defpath), project, reaches)
+    programs = (str(place) for place in program_folders(execution, tested) if reaches(place))
+    # Claude Code takes SHELL for its commands; the user's may be one that it does not know, such as fish.
+    shell = shutil.which("bash", path=machine)
+    return {
+        **{name: value for name, value in environ.items() if name in TAKEN_OVER or name.startswith("LC_")},
+        **{name: place for name, place in places.items() if place and os.path.isdir(place)},  # noqa: PTH112
+        **asked_for,
+        **around,
+        "PATH": os.pathsep.join(filter(None, [*programs, machine])),
+        **({"SHELL": shell} if shell else {}),
+        "HOME": str(folder.home),
+        "TMPDIR": str(folder.tmp),
+        "CI": "true",
+        "GIT_CONFIG_GLOBAL": str(git_file),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CEILING_DIRECTORIES": str(folder.path),
+        "GIT_TERMINAL_PROMPT": "0",
+        MARKER: str(mark),
+    }
+
+
+def program_folders(execution: ExecutionSettings, tested: Path) -> list[Path]:
+    """The folders of `execution.path`: relative ones belong to the tested tree, wherever it is checked out."""
+    return [Path(os.path.normpath(tested / entry)) for entry in execution.path]
+
+
+def search_path(path: str, project: Path, reaches: Callable[[Path], bool] = lambda _: True) -> str:
+    """The folders of PATH that are absolute, lie outside the project, links followed, and that a run can enter."""
+    # In others bash would find what it cannot run.
+    real = Path(os.path.realpath(project))
+    entries = ((Path(entry), Path(os.path.realpath(entry))) for entry in path.split(os.pathsep) if entry)
+    outside = (it for it, place in entries if not (it.is_relative_to(real) or place.is_relative_to(real)))
+    return os.pathsep.join(str(entry) for entry in outside if entry.is_absolute() and reaches(entry))

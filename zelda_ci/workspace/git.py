@@ -151,11 +151,8 @@ def _alternate(objects: Path) -> bytes:
 def create_repository(
     folder: Path, commit: str, *, settings: Mapping[str, str] = NONE, borrow: Path | None = None, shallow: bytes = b""
 ) -> None:
-    """Make an empty bare repository in a new folder: no remotes, no hooks, nothing of the user's but checkout settings.
-
-    A commit that it will hold tells the format of names. It may borrow from another, which is never written, and its
-    history be cut.
-    """
+    """Make an empty bare repository in a new folder: no remotes, no hooks, nothing of the user but settings."""
+    # A commit that it will hold tells the format of names. One to borrow from is never written.
     for place in ("refs/heads", "objects/info", "info"):
         (folder / place).mkdir(parents=True)
     (folder / "HEAD").write_text("ref: refs/heads/main\n")

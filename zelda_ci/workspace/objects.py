@@ -55,10 +55,7 @@ def lacking(name: str) -> WorkspaceError:
 
 
 class Objects(AsyncExitStack):
-    """Reads objects of a repository, each once; its git runs from the first that is not known to the context's end.
-
-    It takes what others have read, by name, and adds to it.
-    """
+    """Reads objects of a repository, each once, and adds to those that others know; its git ends with the context."""
 
     def __init__(self, git: Git, known: dict[str, bytes] | None = None) -> None:
         super().__init__()
@@ -166,10 +163,8 @@ class Replacement:
 
 
 def put(path: str, mode: str, content: str | bytes) -> bytes:
-    """Return the command of `git fast-import` for an entry of a tree, which zeros as its mode remove.
-
-    Its content has a name; given as bytes, it is one that no repository has yet.
-    """
+    """Return the command of `git fast-import` for an entry of a tree; zeros as its mode remove it."""
+    # Its content has a name; given as bytes, it is one that no repository has yet.
     quoted = b'"%b"' % os.fsencode(path).replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
     if mode == ABSENT:
         return b"D %b\n" % quoted

@@ -80,13 +80,9 @@ async def of_files(
     environ: Mapping[str, str],
     own: Collection[str] = (),
 ) -> Project:
-    """The project with its files as they lie there in place of its last commit, where they differ.
-
-    Of a folder without Git, repositories inside count as the files that they hold. The commit is made in a repository
-    in a new folder. Zelda's results are no part of it, and `own` files, which no session sees, stay as committed.
-
-    Raises `WorkspaceError` where a file cannot be read, there are too many, or there is no room.
-    """
+    """The project with its files as they lie there in place of its last commit, in a repository in a new folder."""
+    # Of a folder without Git, repositories inside count as the files that they hold. Zelda's results are no part of it,
+    # and `own` files, which no session sees, stay as committed.
     repository, head, changed = project.repository, project.source.commit, project.source.changed
     if head and not changed:
         return project

@@ -232,12 +232,10 @@ def _check_plain(folder: Path, internal_git: Git, outcome: Captured) -> None:
 
 
 async def _state_of(repository: Repository, results_dir: Path, status: Git, own: Collection[str]) -> WorkspaceSource:
-    """The commit and whether anything differs from it: changed, staged or new files that git does not ignore.
-
-    Zelda's own results do not count, nor suites and configuration, which are read as they lie there, nor what happened
-    inside submodules. No command that the user has configured is run: a file under a content filter is compared as it
-    is, and counts as changed if git is in doubt about it.
-    """
+    """The commit and whether anything differs from it: changed, staged or new files that git does not ignore."""
+    # Zelda's own results do not count, nor suites and configuration, which are read as they lie there, nor what lies
+    # inside submodules. No command that the user has configured is run: a file under a content filter is compared as it
+    # is, and counts as changed if git is in doubt about it.
     pathspecs = [*all_but(results_dir, repository.top), *(f":(exclude,literal){name}" for name in sorted(own))]
     options = ("--porcelain=v2", "--branch", "-z", "-unormal", "--ignore-submodules=dirty", "--no-renames")
     places = {"GIT_DIR": str(repository.git_dir), "GIT_WORK_TREE": str(repository.top)}

@@ -19,15 +19,7 @@ from zelda_ci import process
 from zelda_ci.domain.details import CommandResult
 from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.suite import Command, ResolvedSuite
-from zelda_ci.domain.workspace import (
-    MARKER,
-    Changes,
-    CommandPhase,
-    Confinement,
-    SuiteFinder,
-    Workspace,
-    WorkspaceSource,
-)
+from zelda_ci.domain.workspace import Changes, CommandPhase, Confinement, SuiteFinder, Workspace, WorkspaceSource
 from zelda_ci.errors import WorkspaceError, ZeldaError
 from zelda_ci.process import Launch, OutputBuffer, followed
 from zelda_ci.redact import Redactor, SafeText
@@ -39,8 +31,7 @@ from zelda_ci.workspace import clean_checkout, folder, git, snapshot, source, st
 from zelda_ci.workspace.changes import OpenRun, StagedTree, find_changes, read_stamps, stage_tree, write_patch
 from zelda_ci.workspace.clean_checkout import CheckedOut, spec
 from zelda_ci.workspace.contents import ContentsFinder
-from zelda_ci.workspace.environment import build_environment
-from zelda_ci.workspace.folder import choose_location, project_folder, project_folders
+from zelda_ci.workspace.folder import build_environment, choose_location, project_folder, project_folders
 from zelda_ci.workspace.git import Git, TreeFile, explained
 from zelda_ci.workspace.source import BaseOrder, Project
 from zelda_ci.workspace.units import Variant
@@ -189,9 +180,8 @@ class Workspaces:
     async def _confine(self, run: OpenRun, place: WorkspaceFolder, needs: Needs) -> Confinement:
         """Say how programs are started in a folder of the run, and hand it to the run's user."""
         tested, execution = place.root / run.project.prefix, run.suite.execution
-        variables = build_environment(place, self.project, self._environ, execution, tested, needs.reaches)
-        # Strays are found by the folder of the run.
-        variables[MARKER] = str(run.folder.path)
+        about = self._environ, execution, tested, needs.reaches, run.folder.path
+        variables = build_environment(place, self.project, *about)
         confinement = await anyio.to_thread.run_sync(confine.confine, place, variables, needs)
         if needs.uid is not None:
             await anyio.to_thread.run_sync(users.chown_to_run_user, place, self.location, needs.objects, needs.uid)

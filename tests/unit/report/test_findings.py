@@ -15,7 +15,7 @@ from zelda_ci.report.builders.standings import standings
 from zelda_ci.report.builders.summary import closing_rows, suite_facts
 from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.comment.table import moved_table
-from zelda_ci.report.html.pages import overview_page, sessions_of
+from zelda_ci.report.html.writer import overview_page, sessions_of
 
 FOUND = "broke CLAUDE.md, line 4, and missed the skill changelog"
 

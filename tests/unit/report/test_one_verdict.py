@@ -12,7 +12,7 @@ from zelda_ci.report.builders.anchors import cited_fragment
 from zelda_ci.report.builders.standings import SuiteVerdict, standings
 from zelda_ci.report.comment.view import annotations, ci_view, closing_line
 from zelda_ci.report.html.conversation import patched_files
-from zelda_ci.report.html.pages import overview_page, sessions_of
+from zelda_ci.report.html.writer import overview_page, sessions_of
 from zelda_ci.report.junit import render_junit
 from zelda_ci.report.markdown import render_comment
 from zelda_ci.report.model import Tone

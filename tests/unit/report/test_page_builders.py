@@ -15,8 +15,8 @@ from zelda_ci.domain.trials import Side
 from zelda_ci.domain.workspace import ChangeSummary
 from zelda_ci.report.builders.anchors import PageAnchors, SessionCitations
 from zelda_ci.report.html.conversation import ShownConversation, patched_files, shortened, spans, time_line
-from zelda_ci.report.html.pages import SuiteSessions, sides_page
 from zelda_ci.report.html.rendering import environment
+from zelda_ci.report.html.writer import SuiteSessions, sides_page
 
 
 def template(name: str) -> Any:

@@ -6,7 +6,7 @@ import pytest
 
 from zelda_ci.domain.suite import ExecutionSettings
 from zelda_ci.sandbox.run_folder import WorkspaceFolder
-from zelda_ci.workspace import environment
+from zelda_ci.workspace.folder import build_environment, search_path
 
 
 @pytest.fixture
@@ -18,9 +18,8 @@ def run(tmp_path: Path) -> WorkspaceFolder:
 
 def build(run: WorkspaceFolder, environ: dict[str, str], *names: str) -> dict[str, str]:
     execution = ExecutionSettings(env=names)
-    return environment.build_environment(
-        run, run.path.parent / "project", environ, execution, run.root, lambda place: place.name != "closed"
-    )
+    project, reaches = run.path.parent / "project", lambda place: place.name != "closed"
+    return build_environment(run, project, environ, execution, run.root, reaches, run.path)
 
 
 def test_programs_of_the_project_are_not_on_the_path(tmp_path: Path) -> None:
@@ -28,7 +27,7 @@ def test_programs_of_the_project_are_not_on_the_path(tmp_path: Path) -> None:
     (project / ".venv/bin").mkdir(parents=True)
     (tmp_path / "link").symlink_to(project / ".venv")
     path = f"{project}/.venv/bin:/usr/bin:{tmp_path}/link/bin:./node_modules/.bin::bin:{project}:{tmp_path}/projects"
-    assert environment.search_path(path, project) == f"/usr/bin:{tmp_path}/projects"
+    assert search_path(path, project) == f"/usr/bin:{tmp_path}/projects"
 
 
 def test_folders_that_a_run_cannot_enter_are_not_on_the_path(run: WorkspaceFolder) -> None:

@@ -15,8 +15,7 @@ from typing import Any
 from zelda_ci.domain import kinds
 from zelda_ci.domain.kinds import CLAUDE, KINDS, PLUGIN_MANIFEST, SKILL_FILE, ItemKind, Shown
 from zelda_ci.execution.manifest.front_matter import MarkdownDocument
-from zelda_ci.execution.manifest.settings import SERVERS_FILE, SETTINGS_FILE, denial, denials, table, texts
-from zelda_ci.execution.manifest.tree import Missing, ScanFindings, Tree, Unfit
+from zelda_ci.execution.manifest.tree import SERVERS_FILE, SETTINGS_FILE, Missing, ScanFindings, Unfit, table, texts
 
 RESERVED = "synced"
 NO_SKILL = f"a skill is a folder with a {SKILL_FILE} right in it"
@@ -162,7 +161,7 @@ class SteeringFolder:
         if override == "off":
             facts["problem"] = facts["problem"] or "the project's settings switch it off (skillOverrides)"
         facts |= {"shown": Shown.NAME if override == "name-only" else Shown.DESCRIPTION}
-        if denied := denial(settings, call, name, facts.get("label")):
+        if denied := self.findings.denial(call, name, facts.get("label")):
             rule, is_whole = denied
             # A skill that a rule names stays in the listing, and each call is refused.
             facts |= {"shown": Shown.DENIED if is_skill and not is_whole else Shown.HIDDEN, "denied": (rule,)}
@@ -216,7 +215,7 @@ def add_servers(findings: ScanFindings, file: str, servers: Mapping[str, Any], o
             problem = problem or "the project's settings switch it off (disabledMcpjsonServers)"
         elif reached is None:
             problem = problem or "neither a command nor a url says how to reach it"
-        denied = tuple(denials(findings.settings, kinds.server(name)))
+        denied = tuple(findings.denials(kinds.server(name)))
         facts = {"problem": problem, "shadowed": shadowed, "denied": denied, "owner": owner}
         findings.add(ItemKind.MCP_SERVER, name, file, description=reached, **facts)
 
@@ -234,7 +233,7 @@ def find_plugins(findings: ScanFindings) -> Iterator[Plugin]:
             plugin = f"{entry.name if problem else name}@{SKILLS_DIR}"
             if plugin.lower() in off and not problem:
                 problem = SWITCHED_OFF
-            yield Plugin(plugin, file, entry.path, about, problem, _mod_file(tree, entry.path, about))
+            yield Plugin(plugin, file, entry.path, about, problem, _mod_file(findings, entry.path, about))
     for plugin, value in wanted.items():
         if value and not plugin.lower().endswith(f"@{SKILLS_DIR}"):
             yield _of_marketplace(findings, plugin, join(findings.start, SETTINGS_FILE))
@@ -258,7 +257,7 @@ def _of_marketplace(findings: ScanFindings, plugin: str, file: str) -> Plugin:
     if not findings.tree.exists(root):
         return Plugin(plugin, file, problem=f"its folder {root} does not exist")
     manifest = findings.json_object(join(root, PLUGIN_MANIFEST))
-    return Plugin(plugin, file, root, {**entry, **manifest}, None, _mod_file(findings.tree, root, manifest, entry))
+    return Plugin(plugin, file, root, {**entry, **manifest}, None, _mod_file(findings, root, manifest, entry))
 
 
 def market_folder(declared: object) -> str | None:
@@ -277,7 +276,7 @@ def _inside(path: str) -> str | None:
     return None if place.startswith(("/", "~", "..")) else "" if place == "." else place
 
 
-def _mod_file(tree: Tree, root: str, *manifests: Mapping[str, Any]) -> str | None:
+def _mod_file(findings: ScanFindings, root: str, *manifests: Mapping[str, Any]) -> str | None:
     """Return the file in which a plugin names JavaScript to run, or that cannot be read: nobody knows what it names."""
     named = (path for each in manifests for path in texts(each.get("hooks")))
     file = join(root, PLUGIN_MANIFEST)
@@ -287,7 +286,7 @@ def _mod_file(tree: Tree, root: str, *manifests: Mapping[str, Any]) -> str | Non
         for path in (PLUGIN_MANIFEST, HOOKS_FILE, *named):
             file = normpath(join(root, path))
             with suppress(Missing):
-                if '"modules": ' in json.dumps(json.loads(tree.read(file))):
+                if '"modules": ' in json.dumps(json.loads(findings.tree.read(file))):
                     return file
     except (Unfit, ValueError, RecursionError):
         return file

@@ -9,8 +9,7 @@ from zelda_ci.domain.kinds import CLAUDE, PLUGIN_MANIFEST
 from zelda_ci.domain.workspace import SettingFinding, Workspace
 from zelda_ci.execution.launch import Pins
 from zelda_ci.execution.manifest.folders import MODS_KEY, NAMELESS, OUTSIDE, SKILLS_FOLDER, find_plugins, market_folder
-from zelda_ci.execution.manifest.settings import SETTINGS_FILE, parse_object, table
-from zelda_ci.execution.manifest.tree import Missing, ScanFindings, Unfit
+from zelda_ci.execution.manifest.tree import SETTINGS_FILE, Missing, ScanFindings, Unfit, parse_object, table
 from zelda_ci.redact import Redactor
 
 # The second is never loaded; who keeps one may wonder why it does nothing.
@@ -46,10 +45,8 @@ EFFECT = f"It could have changed model requests, credentials or what confines th
 
 
 def find_pins(workspace: Workspace, redact: Redactor, *, mods: bool) -> Pins:
-    """Return what is set above the settings that the session will meet: a setup command may have changed them.
-
-    With `mods`, code of plugins may run inside Claude Code. Raises `ExecutionError` for settings only that can read.
-    """
+    """Return what is set above the settings that the session will meet; with `mods`, plugins may run in Claude Code."""
+    # A setup command may have changed them.
     scan = ScanFindings(workspace.root, workspace.path, redact)
     files = [posixpath.join(scan.start, name) for name in FILES]
     with suppress(Unfit):

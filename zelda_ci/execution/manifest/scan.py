@@ -14,10 +14,10 @@ from zelda_ci.domain.kinds import CLAUDE, KINDS, MEMORY_FALLBACKS, MEMORY_FILES,
 from zelda_ci.domain.manifest import RefusedSetting, ToolsManifest
 from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import ExecutionError
-from zelda_ci.execution.manifest import folders, settings
+from zelda_ci.execution.manifest import folders
 from zelda_ci.execution.manifest.folders import SteeringFolder
 from zelda_ci.execution.manifest.front_matter import MarkdownDocument, mentioned, parse
-from zelda_ci.execution.manifest.tree import ScanFindings, Unfit
+from zelda_ci.execution.manifest.tree import NO_MEMORY, SERVERS_FILE, SETTINGS_FILE, ScanFindings, Unfit, table
 from zelda_ci.files import globs
 from zelda_ci.redact import Redactor
 
@@ -27,15 +27,11 @@ MAX_FOLDERS = 50_000
 MIN_LINE_LENGTH = 4
 MEMORY_NAMES = {CLAUDE, *MEMORY_FILES, *MEMORY_FALLBACKS}
 PASSED_OVER = frozenset({".git", CLAUDE, "node_modules"})
-
 MAX_IMPORT_DEPTH = 4
 
-EXCLUDED = f"the project's settings exclude it (claudeMdExcludes or {settings.NO_MEMORY})"
+EXCLUDED = f"the project's settings exclude it (claudeMdExcludes or {NO_MEMORY})"
 IMPORTED_BY = "imported by "
-TWICE = "it is the same file as one that is loaded already"
 NAMES, FALLBACKS = ((*names, *(f"{CLAUDE}/{name}" for name in names)) for names in (MEMORY_FILES, MEMORY_FALLBACKS))
-(LOCAL,) = MEMORY_LOCAL
-
 # Endings of files that Claude Code imports, besides none.
 TEXT_FILES = frozenset(
     """
@@ -62,7 +58,7 @@ class Memory:
     def add_chain(self, folders: Sequence[str]) -> None:
         """Add what is there from the start: of the project's folder and those above it."""
         own = [file for folder in folders for file in _in(folder, NAMES) if self._has_text(file)]
-        local = [posixpath.join(folder, LOCAL) for folder in folders]
+        local = [file for folder in folders for file in _in(folder, MEMORY_LOCAL)]
         instead = next(iter((*own, *filter(self.findings.tree.exists, local))), None)
         for folder in folders:
             self._add(_in(folder, NAMES))
@@ -78,7 +74,8 @@ class Memory:
         """Add the rules of the `.claude` folder in `base`; what they import is there from the start."""
         for file in self.findings.tree.files(posixpath.join(base, CLAUDE, KINDS[ItemKind.RULE].folder), ".md"):
             if document := self.findings.document(ItemKind.RULE, file, file):
-                problem = TWICE if self.findings.tree.real(file) in self._visited else None
+                is_again = self.findings.tree.real(file) in self._visited
+                problem = "it is the same file as one that is loaded already" if is_again else None
                 facts: dict[str, Any] = {"description": document.first_line, "paths": document.paths, "base": base}
                 self._add_document(ItemKind.RULE, file, document, below=below, problem=problem, **facts)
 
@@ -94,7 +91,7 @@ class Memory:
     ) -> None:
         """Add a file that was read, and what it imports; `depth` files import each other up to it."""
         self._visited.add(self.findings.tree.real(file))
-        if globs.matches(settings.memory_excluded(self.findings.settings), file):
+        if globs.matches(self.findings.memory_excluded(), file):
             facts["problem"] = EXCLUDED
         self.findings.add(kind, file, file, text=document.shown, announced=False, **facts)
         if not facts.get("problem"):
@@ -142,9 +139,9 @@ def scan(top: Path, folder: Path, redact: Redactor, ask: Ask | None = None) -> T
     # Without `ask`, which asks Claude Code itself, only the rules of its files are known.
     findings = ScanFindings(top, folder, redact)
     if ask:
-        servers = (posixpath.join(above, settings.SERVERS_FILE) for above in globs.upwards(findings.start))
+        servers = (posixpath.join(above, SERVERS_FILE) for above in globs.upwards(findings.start))
         contents = {}
-        for file in (posixpath.join(findings.start, settings.SETTINGS_FILE), *servers):
+        for file in (posixpath.join(findings.start, SETTINGS_FILE), *servers):
             with suppress(Unfit):
                 contents[file] = findings.tree.read(file)
         try:
@@ -160,7 +157,7 @@ def scan(top: Path, folder: Path, redact: Redactor, ask: Ask | None = None) -> T
             memory.add_rules(below, below=below)
         if inside & MEMORY_NAMES:
             memory.add_below(below)
-    file = posixpath.join(findings.start, settings.SETTINGS_FILE)
+    file = posixpath.join(findings.start, SETTINGS_FILE)
     folders.add_hooks(findings, file, findings.settings.get("hooks"))
     return ToolsManifest(
         items=tuple(findings.items),
@@ -177,7 +174,7 @@ def memory_lines(workspace: Workspace, redact: Redactor) -> frozenset[str]:
     findings = ScanFindings(workspace.root, workspace.path, redact)
     _add_own(findings)
     is_without = any(it.is_main and it.note == folders.WITHOUT_MEMORY for it in findings.items)
-    if is_without or workspace.confinement.environment.get(settings.NO_MEMORY):
+    if is_without or workspace.confinement.environment.get(NO_MEMORY):
         return frozenset()
     own = [it for it in findings.items if it.kind is ItemKind.MEMORY and not (it.problem or it.description)]
     lines = (line.strip() for it in own for line in (it.text or "").splitlines())
@@ -186,7 +183,7 @@ def memory_lines(workspace: Workspace, redact: Redactor) -> frozenset[str]:
 
 def _add_own(findings: ScanFindings) -> Memory:
     """Add what the session has by its own folder and those above it; the CLAUDE.md files that are read are returned."""
-    file = posixpath.join(findings.start, settings.SETTINGS_FILE)
+    file = posixpath.join(findings.start, SETTINGS_FILE)
     values = findings.json_object(file)
     # Of a file that Claude Code drops only the hooks are named, to say that they are not there.
     is_dropped = findings.refused(file, "")
@@ -196,8 +193,8 @@ def _add_own(findings: ScanFindings) -> Memory:
     for folder in chain:
         SteeringFolder(findings, posixpath.join(folder, CLAUDE), folder).add_documents()
         memory.add_rules(folder)
-        file = posixpath.join(folder, settings.SERVERS_FILE)
-        folders.add_servers(findings, file, settings.table(findings.json_object(file), "mcpServers"))
+        file = posixpath.join(folder, SERVERS_FILE)
+        folders.add_servers(findings, file, table(findings.json_object(file), "mcpServers"))
     folders.add_plugins(findings)
     memory.add_chain(chain)
     return memory

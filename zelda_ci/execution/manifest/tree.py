@@ -1,16 +1,22 @@
-"""The files of a project, which anybody may have written, and what a scan found in them, made safe to keep."""
+"""The files of a project, which anybody may have written, and what its `.claude/settings.json` says of others.
 
+What a scan found in them is made safe to keep.
+"""
+
+import fnmatch
 import json
 import os
 import posixpath
+import re
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
-from zelda_ci.domain.kinds import ItemKind
+from zelda_ci.domain.kinds import CLAUDE, ItemKind
 from zelda_ci.domain.manifest import ManifestItem, RefusedSetting
+from zelda_ci.errors import ExecutionError
 from zelda_ci.execution.manifest.front_matter import MarkdownDocument, parse
 from zelda_ci.files import untrusted
 from zelda_ci.redact import Redactor, SafeText
@@ -18,6 +24,10 @@ from zelda_ci.redact import Redactor, SafeText
 # Claude Code's own; the last is its limit for what it shows the model of a skill.
 MAX_FILE_BYTES, MAX_LINKS, MAX_DESCRIPTION_LENGTH = 4 << 20, 16, 1536
 MAX_TEXT_LENGTH = 10_000
+# With it, Claude Code reads no CLAUDE.md and no rule.
+NO_MEMORY = "CLAUDE_CODE_DISABLE_CLAUDE_MDS"
+SETTINGS_FILE = f"{CLAUDE}/settings.json"
+SERVERS_FILE = ".mcp.json"
 
 
 class Unfit(Exception):  # noqa: N818 - a finding about a file, not a failure of Zelda
@@ -38,10 +48,9 @@ class TreeEntry(NamedTuple):
 
 
 class Tree:
-    """A folder and everything in it, by paths relative to it, while nothing runs that could change it.
+    """A folder and everything in it, by paths relative to it, while nothing runs that could change it."""
 
-    Links are followed as long as each of their steps stays inside: elsewhere a session may see other files than Zelda.
-    """
+    # Links are followed as long as each of their steps stays inside: elsewhere a session may see others than Zelda.
 
     def __init__(self, root: Path) -> None:
         self._root = root.resolve()
@@ -178,6 +187,35 @@ class ScanFindings:
             return {}
         return content if isinstance(content, dict) else {}
 
+    def memory_excluded(self) -> tuple[str, ...]:
+        """Return globs of CLAUDE.md files and rules that are not read."""
+        if table(self.settings, "env").get(NO_MEMORY) not in (None, "", "0", "false", False):
+            return ("**",)
+        # They are held against absolute paths, which of a test run nobody can know.
+        return tuple(glob for glob in texts(self.settings.get("claudeMdExcludes")) if glob.startswith("**"))
+
+    def denial(self, call: str, *names: str | None) -> tuple[str, bool] | None:
+        """Return the rule that denies a call of a tool under one of these names, and whether it denies all calls."""
+        labels = {f"{call}({name})" for name in names if name}
+        for written in texts(table(self.settings, "permissions").get("deny")):
+            # Sub-agents had another name; skills may be written with the slash of a command line.
+            rule = re.sub(r"^Task\b", "Agent", written).replace("(/", "(", 1)
+            if rule in ("*", call, f"{call}(*)"):
+                return written, True
+            begin = rule[:-3] if call == "Skill" and rule.endswith((":*)", " *)")) else rule
+            if rule in labels or (begin != rule and any(label.startswith(begin) for label in labels)):
+                return written, False
+        return None
+
+    def denials(self, prefix: str) -> Iterator[str]:
+        """Yield the rules that may deny tools of a server, by what their names begin with."""
+        own = f"{prefix}__"
+        for rule in dict.fromkeys(texts(table(self.settings, "permissions").get("deny"))):
+            begin, star, _ = rule.partition("*")
+            is_fit = begin.startswith(own) or (star and own.startswith(begin)) or rule == prefix
+            if is_fit and (rule == "*" or rule.startswith("mcp__")):
+                yield rule
+
     def _safe(self, value: Any, key: str = "") -> Any:
         if isinstance(value, tuple):
             return tuple(map(self._safe, value))
@@ -187,3 +225,31 @@ class ScanFindings:
         # Redacted before it is cut: half a secret would not be known as one.
         safe = self.redact(value)
         return safe if len(safe) <= limit else self.redact(safe[: limit - 1] + "…")
+
+
+def table(value: object, *keys: str) -> dict[str, Any]:
+    """Return the object at a path of keys; an empty one where something else is there."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value if isinstance(value, dict) else {}
+
+
+def parse_object(file: str, text: str) -> dict[str, Any] | None:
+    """Parse a settings file; None where it is no JSON object, which Claude Code does not apply either."""
+    try:
+        values = json.loads(text)
+    except json.JSONDecodeError:
+        return None
+    except (ValueError, RecursionError):
+        raise ExecutionError(f"{file} holds a number of thousands of digits, or nests values by the hundred.") from None
+    return values if isinstance(values, dict) else None
+
+
+def texts(value: object) -> tuple[str, ...]:
+    """Return the texts of a list, or a text alone."""
+    return tuple(each for each in (value if isinstance(value, list) else [value]) if isinstance(each, str))
+
+
+def denies(rule: str, tool: str) -> bool:
+    """Return whether a rule denies a tool of an MCP server: it names server or tool, with `*` for anything."""
+    return tool.startswith(f"{rule}__") or fnmatch.fnmatchcase(tool, re.sub(r"[?[]", r"[\g<0>]", rule))

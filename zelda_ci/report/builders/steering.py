@@ -244,7 +244,6 @@ def attribution_line(found: Attribution) -> Line:
 
 
 def round_words(found: Attribution) -> str:
-    """What is known after a round."""
     ran = format_count(sum(each.sessions for each in found.rounds), "session")
     return f"{ran}: {', '.join(map(plain, _likely(found)))}"
 
@@ -263,6 +262,13 @@ def attribution_details(found: Attribution) -> Iterator[str]:
         yield f"{f'With {names} as before' if names else 'With all of the change'}: {each.passed} of {each.sessions}"
     if found.cost_usd:
         yield f"The search cost {brief_money(found.cost_usd)}."
+
+
+def attribution_section(found: Attribution) -> Section:
+    """The answer with what it rests on."""
+    answer, rests_on = Cell(plain(attribution_line(found))), tuple(map(Cell, attribution_details(found)))
+    title = sentence(f"Which part of the change: {found.suite}, {subject_words(found)}")
+    return Section(title, (Row("Answer", (answer,), rests_on),))
 
 
 def _likely(found: Attribution) -> Iterator[Line]:

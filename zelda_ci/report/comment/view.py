@@ -17,15 +17,24 @@ from zelda_ci.domain.trials import trials_alone
 from zelda_ci.report.builders.anchors import base_runs
 from zelda_ci.report.builders.comparison import KINDS, gate_sentence, uncounted_sentences, uncounted_words
 from zelda_ci.report.builders.correctness import failure_problem
-from zelda_ci.report.builders.phrases import age_words, capital, change_words, joined, line, pool_words, quoted
+from zelda_ci.report.builders.phrases import (
+    age_words,
+    capital,
+    change_words,
+    joined,
+    line,
+    measured,
+    pool_words,
+    quoted,
+)
 from zelda_ci.report.builders.routing import routing_tables
-from zelda_ci.report.builders.run import cost, used
+from zelda_ci.report.builders.run import cost, used, wall_seconds
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, of, standings
 from zelda_ci.report.builders.steering import context_line, context_report, first_requests
 from zelda_ci.report.builders.summary import spending
 from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.comment.causes import EXPLAINED, boxes, causes, steering_of
-from zelda_ci.report.comment.headline import headline, lead, measured
+from zelda_ci.report.comment.headline import headline, lead
 from zelda_ci.report.comment.table import moved_table, numbers_table, standing_words
 from zelda_ci.report.model import NO_FILES, OUTCOMES, Cell, CiView, Line, Row, Section, plain
 from zelda_ci.report.text import sentence, visible
@@ -250,7 +259,7 @@ def _run(report: CiReport) -> Iterator[Row]:
     exact = all(use.cost_known for run in runs if (use := used(run)))
     costs = [f"sessions {numbers.money(sum(run.api.cost_usd for run in runs), exact=exact)}"]
     costs += [f"judge {cost(judges)}"] * bool(judges)
-    costs.append(numbers.duration((batch.finished_at - batch.started_at).total_seconds()))
+    costs.append(numbers.duration(wall_seconds(batch)))
     yield Row("Cost of this run", tuple(map(Cell, costs)))
     made_with = (
         *sorted({f"Zelda {run.versions.zelda}, Claude Code {run.versions.cli or 'unknown'}" for run in batch.runs}),
@@ -280,10 +289,8 @@ class Annotation(NamedTuple):
 def annotations(report: CiReport, *, prefix: str = "", texts: Mapping[str, str] | None = None) -> Iterator[Annotation]:
     """Everything worth an annotation, in the comment's order and words; whoever prints decides how many.
 
-    Args:
-        report: What happened.
-        prefix: The project's folder, relative to the repository.
-        texts: The suites' files by `config.file`, for the lines of criteria; without them the first line is meant.
+    `prefix` is the project's folder in the repository. Without the suites' files by name, in `texts`, a criterion is
+    on the first line.
     """
     if report.is_cut_short:
         return

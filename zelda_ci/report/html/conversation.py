@@ -1,7 +1,7 @@
 """What sessions said, did and changed, for its templates."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import groupby
@@ -15,9 +15,6 @@ from zelda_ci.report.text import in_workspace, sentence, text_lines
 
 # Two versions of a text that are longer are not compared line by line.
 MAX_COMPARED_LINES = 3_000
-# How things began tells a little more than how they ended.
-HEAD_SHARE = 0.6
-
 LineKind = Literal["", "add", "del", "hunk", "cited"]
 
 
@@ -53,7 +50,8 @@ def shortened(text: str, limit: int | None) -> str:
     """The text, or its beginning and its end in whole lines, around a line that says how much is missing."""
     if limit is None or len(text) <= limit:
         return text
-    head = text[: int(limit * HEAD_SHARE)]
+    # How things began tells a little more than how they ended.
+    head = text[: int(limit * 0.6)]
     tail = text[len(text) - (limit - len(head)) :]
     head = head[: head.rfind("\n")] if head.rfind("\n") > len(head) // 2 else head
     tail = tail[tail.find("\n") + 1 :] if 0 <= tail.find("\n") < len(tail) // 2 else tail
@@ -108,12 +106,10 @@ def patched_files(patch: bytes, quotes: Mapping[Any, Quotes], limit: int) -> Ite
         yield name, added, removed, cited(lines, quotes.get(name))
 
 
-MAX_TARGET_LENGTH = 160
 # A parameter that says what a call is about, the most telling first.
 TARGETS = ("file_path", "notebook_path", "command", "pattern", "path", "skill", "subagent_type", "url", "query")
 # Parameters that are shown elsewhere: in the title, or as lines that come and lines that go.
-SHOWN = {"file_path", "notebook_path", "skill", "replace_all"}
-WRITTEN = {"old_string", "new_string", "content", "new_source"}
+SHOWN = {"file_path", "notebook_path", "skill", "replace_all", "old_string", "new_string", "content", "new_source"}
 
 
 @dataclass
@@ -145,7 +141,6 @@ class ShownConversation:
         return self.cited.quotes.get((turn.index, call), of_turn)
 
     def text(self, text: str, quotes: Quotes | None = None) -> list[Span]:
-        """A text, as far as it is shown."""
         return spans(text, self.limit, quotes)
 
     def inputs(self, call: ToolCall, quotes: Quotes) -> Iterator[tuple[str, list[Span]]]:
@@ -153,7 +148,7 @@ class ShownConversation:
         about = target(call)
         for key, value in call.input.items():
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
-            if key not in WRITTEN | SHOWN and value is not None and text != about:
+            if key not in SHOWN and value is not None and text != about:
                 yield key, self.text(text, quotes)
 
     def changes(self, call: ToolCall, quotes: Quotes) -> list[Span]:
@@ -166,15 +161,13 @@ def target(call: ToolCall) -> str:
     given = call.input
     key = next((key for key in TARGETS if isinstance(given.get(key), str)), None)
     text = given[key] if key else next((value for value in given.values() if isinstance(value, str)), "")
-    return sentence(in_workspace(str(text)), MAX_TARGET_LENGTH)
+    return sentence(in_workspace(str(text)), 160)
 
 
 def call_status(call: ToolCall) -> Cell | None:
     """How a call ended, unless it went well."""
-    if call.denied:
-        return Cell("denied", Tone.BAD)
-    if call.is_error:
-        return Cell("error", Tone.BAD)
+    if call.denied or call.is_error:
+        return Cell("denied" if call.denied else "error", Tone.BAD)
     return Cell("never returned", Tone.WARN) if call.ended_at is None and call.output is None else None
 
 
@@ -205,5 +198,53 @@ def time_line(transcript: SessionTranscript) -> dict[str, list[Bar]]:
 
 
 def seconds(transcript: SessionTranscript) -> float:
-    """Seconds of a session."""
     return max([transcript.wall_seconds, *(call.ended_at or call.started_at for call in transcript.tool_calls), 0.001])
+
+
+# --- two sides --------------------------------------------------------------------------------------------------
+
+# Of a text; the whole is one click away.
+MAX_SHOWN_LENGTH = 800
+
+
+class SidesRow(NamedTuple):
+    """Turns that belong together; one of them is absent where the other side has nothing alike."""
+
+    base: Turn | None
+    head: Turn | None
+    kind: str
+    """`same`, `alike` (the same with other words, such as other text in the same file), `differs` or `only`."""
+    difference: Sequence[Span] = ()
+    """Of those that are alike, what the head wrote instead."""
+
+
+def side_rows(before: tuple[Turn, ...], after: tuple[Turn, ...]) -> Iterator[SidesRow]:
+    """Turns of two sessions, aligned by what they called."""
+    # By what a turn did: the tools it called, each with what it was about.
+    left, right = (
+        [tuple((call.name, target(call)) for call in turn.tool_calls) for turn in turns] for turns in (before, after)
+    )
+    for tag, start, end, other_start, other_end in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+        pairs = min(end - start, other_end - other_start)
+        for old, new in zip(before[start : start + pairs], after[other_start : other_start + pairs], strict=True):
+            yield _pair(old, new, is_equal=tag == "equal")
+        yield from (SidesRow(turn, None, "only") for turn in before[start + pairs : end])
+        yield from (SidesRow(None, turn, "only") for turn in after[other_start + pairs : other_end])
+
+
+def _pair(old: Turn, new: Turn, *, is_equal: bool) -> SidesRow:
+    # The same command that fails on one side only is where the sides part.
+    went = [[call.is_error or call.denied for call in turn.tool_calls] for turn in (old, new)]
+    if not is_equal or went[0] != went[1]:
+        return SidesRow(old, new, "differs")
+    written = [
+        [line for call in turn.tool_calls for line in written_lines(call.input, MAX_SHOWN_LENGTH)]
+        for turn in (old, new)
+    ]
+    if written[0] == written[1]:
+        return SidesRow(old, new, "same")
+    # What the head wrote instead, without most of what both have in common.
+    texts = ("\n".join(line.text[1:] for line in side if line.kind == "add") for side in written)
+    lines = list(compared_lines(*texts))
+    near = [line for place, line in enumerate(lines) if any(it.kind for it in lines[max(place - 1, 0) : place + 2])]
+    return SidesRow(old, new, "alike", near)
