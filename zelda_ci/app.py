@@ -38,7 +38,6 @@ from zelda_ci.pipeline.linting import idle
 from zelda_ci.redact import Redactor
 from zelda_ci.storage import references
 
-NO_CHECK = "ZELDA_NO_CHECK"
 T = TypeVar("T")
 
 
@@ -209,7 +208,7 @@ class Invocation(Prepared):
 
     @property
     def _is_checked(self) -> bool:
-        return self.order.check and self.environ.get(NO_CHECK) != "1"
+        return self.order.check and self.environ.get("ZELDA_NO_CHECK") != "1"
 
     def _check_isolation(self, emit: Emit) -> None:
         """Refuse weak isolation that nobody accepted; only Zelda's own project goes on with it."""

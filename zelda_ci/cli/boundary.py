@@ -25,7 +25,6 @@ from zelda_ci.files import atomic, untrusted
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.report.text import inert
 
-MAX_LOG_BYTES = 5_000_000
 LOGGER = logging.getLogger("zelda_ci")
 # What writing means where the reader (head, less) has gone: nothing is wrong, and nothing more can be said.
 LEFT = {errno.EPIPE, errno.ECONNRESET}
@@ -95,7 +94,7 @@ def listen() -> None:
     state = Path(os.environ.get("XDG_STATE_HOME", ""))
     # Without a home nothing can be kept.
     folder = state if state.is_absolute() else Path(os.environ.get("HOME", os.devnull), ".local/state")
-    log = DebugLog(folder / "zelda/debug.log", maxBytes=MAX_LOG_BYTES, backupCount=1, delay=True)
+    log = DebugLog(folder / "zelda/debug.log", maxBytes=5_000_000, backupCount=1, delay=True)
     log.setFormatter(logging.Formatter("--- %(asctime)s %(name)s: %(message)s"))
     LOGGER.setLevel(logging.INFO)
     LOGGER.propagate = False

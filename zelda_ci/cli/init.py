@@ -27,8 +27,7 @@ from zelda_ci.files import untrusted
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.survey.folder import Survey, survey
 
-MAX_CHOICES = 9
-MAX_SHOWN = 400
+MAX_CHOICES, MAX_SHOWN = 9, 400
 
 
 @click.command(

@@ -41,7 +41,6 @@ from zelda_ci.storage import result_store
 from zelda_ci.storage.result_store import RUNS, ResultStore
 
 Found = TypeVar("Found", bound=Record)
-MAX_MEANING = 600
 FORMATS = {"json": "results.json", "junit": "results.xml"}
 HTML = "html"
 
@@ -118,7 +117,7 @@ def ask_about_isolation(invocation: Invocation, *, asks: bool = True) -> None:
     given, environ = invocation.order.overrides.get("acceptIsolation"), invocation.settings.environ
     level: str | None = given.value if given and given.kind == "option" else accepted_isolation(environ)
     if asks and os.isatty(0) and os.isatty(2) and (weak := invocation.weak_isolation()):
-        echo(sentence(weak, MAX_MEANING), err=True)
+        echo(sentence(weak), err=True)
         if click.confirm(f"Accept isolation level {WEAK} on this machine from now on?", err=True):
             level = WEAK
     if level and level != accepted_isolation(environ):

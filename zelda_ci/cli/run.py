@@ -44,10 +44,6 @@ from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.git import read_commit
 from zelda_ci.workspace.source import BaseOrder
 
-# What a project says that has none of the suites that are meant.
-NOT_HERE = {"UNKNOWN_SUITE", "NO_SUITE_SELECTED"}
-# Between two looks at the files.
-SECONDS = 1.0
 RECORDING = click.Path(path_type=Path, file_okay=False)
 
 
@@ -94,7 +90,7 @@ def _run_projects(folder: Path, run: Callable[[Path, float], tuple[int, BatchRes
             spent += batch.cost_usd
             is_over = code == EXIT_INTERRUPTED or bool(batch.ended)
         except ZeldaError as problem:
-            if problem.code in NOT_HERE:
+            if problem.code in {"UNKNOWN_SUITE", "NO_SUITE_SELECTED"}:  # it has none of those that are meant
                 not_here.append(problem)
                 continue
             echo(f"\nProject {name} could not be run.", err=True)
@@ -124,7 +120,7 @@ def _watch(folder: Path, run: Callable[[], int]) -> int:
         now = before = seen
         # Until one differs, and the editor has written all that it had to write.
         while now == seen or now != before:
-            time.sleep(SECONDS)
+            time.sleep(1)
             before, now = now, _state(root)
         names = sorted(name for name in seen.keys() | now.keys() if seen.get(name) != now.get(name))
         echo(f"Changed: {some_of(names, 3)}", err=True)

@@ -45,8 +45,7 @@ from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.workspaces import Workspaces
 
 NIGHTS, RESULTS = "history.json", "zelda-results.json"
-MAX_FILE_BYTES = 64 << 20
-MAX_RUNS, MAX_NAMED = 1_000, 5
+MAX_FILE_BYTES, MAX_RUNS, MAX_NAMED = 64 << 20, 1_000, 5
 
 
 @click.command("list", epilog="Examples: `zelda list --since 7d`; `zelda list --suite rest-endpoint --limit 5`.")

@@ -164,9 +164,6 @@ class ComparisonView:
     gate: Section
 
 
-# --- one word for each way in which a run ends ------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Words:
     """An outcome as a badge, a character, a word in a sentence, and what an exit code with it means."""

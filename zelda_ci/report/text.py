@@ -7,8 +7,6 @@ from zelda_ci.domain.base import Record
 from zelda_ci.domain.numbers import MINUTE
 from zelda_ci.judge.characters import acts, spelled
 
-TAB = 4
-
 
 def visible(text: str, limit: int = 200) -> str:
     """One line in which nothing acts and nothing hides; what is left out of the middle is marked."""
@@ -39,7 +37,7 @@ def inert(text: str) -> str:
 def text_lines(text: str) -> list[str]:
     """Lines as an editor would show them; only a line feed ends one, everything else that acts is spelled out."""
     lines = text.replace("\r\n", "\n").rstrip("\n").split("\n")
-    return [visible(expanded, len(expanded)) for line in lines for expanded in [line.expandtabs(TAB)]]
+    return [visible(expanded, len(expanded)) for line in lines for expanded in [line.expandtabs(4)]]
 
 
 def json_of(record: Record) -> str:
