@@ -163,10 +163,9 @@ def _without_session(case: CiContext, text: str) -> int:
     outputs = {"verdict": "failed" if refused else "skipped"}
     if case.settings.mode == "plan":
         outputs |= {"shards": "0", "matrix": "[]"}
-    measured = (
-        markdown.render("context.md.j2", line=context_line(size), details=context_details(size)) + "\n" if size else ""
-    )
-    text = f"{markdown.render_refused(title, map(gate_sentence, refused))}{measured}{text}"
+    if size:
+        text = f"{markdown.render('context.md.j2', line=context_line(size), details=context_details(size))}\n{text}"
+    text = f"{markdown.render_refused(title, map(gate_sentence, refused))}{text}"
     case.log.record(text, outputs)
     if case.decision.activity == "run":
         wanted = {"always": True, "changes": size is not None}.get(case.settings.comment, bool(refused))

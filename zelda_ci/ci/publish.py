@@ -234,8 +234,8 @@ def record(result: CiResult, *, quiet: bool = False) -> None:
 def step_outputs(result: CiResult) -> dict[str, str]:
     """The action's outputs; what is not known, or not there, is left out."""
     case, score, compared = result.case, mean_score(result.batch), result.comparison
-    paths = {"results-path": case.output / RESULTS, "comparison-path": case.output / COMPARISON}
-    paths["junit-path"] = case.junit
+    output, junit = case.output, case.junit
+    paths = {"results-path": output / RESULTS, "comparison-path": output / COMPARISON, "junit-path": junit}
     outputs = {
         "verdict": verdict(result),
         "regressions": str(compared.counts[Verdict.REGRESSED]) if compared else None,
