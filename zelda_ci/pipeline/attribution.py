@@ -18,7 +18,7 @@ from zelda_ci.domain.comparison import Comparison, Delta, SuiteComparison, Trial
 from zelda_ci.domain.measures import Measure
 from zelda_ci.domain.run import RunResult, StoredTrials
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.trials import SuiteArms, TrialPlan
+from zelda_ci.domain.trials import TrialPlan
 from zelda_ci.errors import ConfigError
 from zelda_ci.events import Emit
 from zelda_ci.overrides import Given, Overrides
@@ -195,10 +195,6 @@ class Investigation:
         if result:
             self._cost += result.whole_cost_usd
         self._seen.append((arm, outcome(result, self._worse.subject, self._worse.measure) if result else None))
-
-    def ends(self) -> tuple[SuiteArms, ...]:
-        """Nothing: the attribution says how far it came."""
-        return ()
 
     def _learn(self) -> bool:
         """Learn from the round; whether it said anything."""

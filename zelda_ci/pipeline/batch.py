@@ -258,7 +258,7 @@ class Batch:
             planned=sum(run.planned.side is Side.HEAD for run in self._runs),
             runs=tuple(run for run in finished if run.side is Side.HEAD),
             base_runs=tuple(run for run in finished if run.side is Side.BASE),
-            arms=self._rounds.ends(),
+            arms=self._rounds.ends() if isinstance(self._rounds, Rounds) else (),
             base=self._base,
             ended=self._budget.closed if self._budget.skipped else None,
             budget_usd=self._budget.limit_usd,

@@ -94,13 +94,9 @@ async def context_report(prepared: Prepared, proxy: ModelProxy, emit: Emit) -> C
         head, given = opened["head"], dict[str, SideContext]()
         different = {name: it for name, it in opened.items() if it is head or it.tree.lines != head.tree.lines}
         emit(Checking(f"what Claude Code gives a fresh session ({' and '.join(different)})"))
-
-        async def ask(name: str, side: Opened) -> None:
-            given[name] = await _given(side, prepared, proxy, name)
-
         async with anyio.create_task_group() as group:
             for name, side in different.items():
-                group.start_soon(ask, name, side)
+                group.start_soon(_ask, given, name, side, prepared, proxy)
         emit(Checking("sizes in tokens"))
         # All texts of all sides in one way: by the API, or where that does not answer each time, by an estimate.
         parts, firsts = [it for side in given.values() for it in side.parts], [side.first for side in given.values()]
@@ -149,7 +145,7 @@ async def _open(side: Workspaces, prepared: Prepared, proxy: ModelProxy, stack: 
     return Opened(workspace, offered, tree, findings)
 
 
-async def _given(side: Opened, prepared: Prepared, proxy: ModelProxy, name: str) -> SideContext:
+async def _ask(given: dict[str, SideContext], name: str, side: Opened, prepared: Prepared, proxy: ModelProxy) -> None:
     """Begin a session, whose model is not asked, and take down what it is given."""
     workspace, suite, redact, usage = side.workspace, prepared.suites[0], prepared.redact, dict[str, Any]()
     pins = await anyio.to_thread.run_sync(lambda: find_pins(workspace, redact, mods=suite.isolation.mods))
@@ -178,7 +174,8 @@ async def _given(side: Opened, prepared: Prepared, proxy: ModelProxy, name: str)
         )
         return [part for part in found if part.always or part.on_demand]
 
-    return SideContext(await anyio.to_thread.run_sync(parts), first, int(usage.get("rawMaxTokens") or 0))
+    texts, window = await anyio.to_thread.run_sync(parts), int(usage.get("rawMaxTokens") or 0)
+    given[name] = SideContext(texts, first, window)
 
 
 def _server(item: ManifestItem, tools: Mapping[str, str], loaded: Collection[str]) -> ItemTexts:

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Self
 
@@ -98,12 +98,12 @@ class Prepared:
         self._is_unsafe = order.unsafe or settings.unsafe
         self.store = ResultStore(loaded.results_dir)
         self.given = order.overrides.above(read("variable", settings.environ.get))
-        self.known_secrets: dict[frozenset[str], FoundSecrets] = {}
+        self.find_secrets = cache(partial(find_secrets, loaded.root, self.environ))
 
     def ordering(self, order: RunOrder) -> Self:
         """The same with another order."""
         other = type(self)(self.loaded, order, self.settings)
-        other.known_secrets = self.known_secrets
+        other.find_secrets = self.find_secrets
         return other
 
     @cached_property
@@ -166,10 +166,7 @@ class Prepared:
     @property
     def found_secrets(self) -> FoundSecrets:
         """What lies about in the project, and in the variables that sessions get."""
-        names = frozenset(name for suite in self.suites for name in suite.execution.passed_on)
-        if names not in self.known_secrets:
-            self.known_secrets[names] = find_secrets(self.loaded.root, self.environ, names)
-        return self.known_secrets[names]
+        return self.find_secrets(frozenset(name for suite in self.suites for name in suite.execution.passed_on))
 
     @cached_property
     def redact(self) -> Redactor:

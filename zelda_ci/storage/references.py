@@ -47,10 +47,9 @@ def read_side(history: ResultStore, reference: str, *, whole: bool = False) -> S
     match = LATEST_PATTERN.fullmatch(reference)
     run_ids = _latest(history, match, "batch_id", ("batch", "batches")) if match else _find(history, reference)
     runs = tuple(map(history.result, run_ids))
+    name = run_ids[0] if run_ids[0].startswith(reference) else reference
     if match:
         name = ", ".join([runs[0].batch_id, *([f"{match['suite']} only"] if match["suite"] else [])])
-    else:
-        name = run_ids[0] if run_ids[0].startswith(reference) else reference
     if not whole:
         # What ran beside them is no part of what an invocation tested.
         runs = tuple(run for run in runs if run.side is Side.HEAD) or runs
