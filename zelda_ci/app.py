@@ -13,8 +13,7 @@ import anyio
 
 from zelda_ci import metrics
 from zelda_ci.config import project
-from zelda_ci.config.environment import HOW, EnvironmentSettings
-from zelda_ci.config.project import LoadedProject
+from zelda_ci.config.environment import HOW
 from zelda_ci.domain.attribution import Attribution, CriterionWorth, WorthReport
 from zelda_ci.domain.check import CheckReport, ContextReport
 from zelda_ci.domain.comparison import Verdict
@@ -26,7 +25,6 @@ from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.events import Emit, Warned
 from zelda_ci.execution import claude_code
 from zelda_ci.model_proxy import proxy
-from zelda_ci.model_proxy.proxy import ModelProxy
 from zelda_ci.model_proxy.rate_limits import RateLimits, UpstreamPause
 from zelda_ci.model_proxy.upstream import API_URL, OAUTH_BETA, Bedrock, Upstream, Vertex, portkey
 from zelda_ci.overrides import apply
@@ -44,11 +42,8 @@ NO_CHECK = "ZELDA_NO_CHECK"
 T = TypeVar("T")
 
 
-def load(folder: Path, asked_for: Sequence[str] = ()) -> LoadedProject:
-    """The project that a folder belongs to, as it runs on a laptop. Where suites are asked for, others may be broken.
-
-    Raises `ConfigError` with every problem of every file, or where every suite is skipped.
-    """
+def load(folder: Path, asked_for: Sequence[str] = ()) -> project.LoadedProject:
+    """The project of a folder, as it runs on a laptop; where suites are asked for, others may be broken."""
     return project.active(project.load(folder, asked_for))
 
 
@@ -61,23 +56,19 @@ class Invocation(Prepared):
 
     def with_stored(self) -> Self:
         """With the trials of both sides that are stored here, where there is a base; both must not be the same."""
-        if self.order.against is None:
-            return self
-        return self.ordering(replace(self.order, stored=anyio.run(stored_of_both, self)))
+        order = self.order
+        return self.ordering(replace(order, stored=anyio.run(stored_of_both, self))) if order.against else self
 
     def forecast(self) -> Forecast:
         """What a run may cost, before anything is started."""
         order, suites, sides = self.order, self.suites, 2 if self.order.against else 0
         if self.replayed:
-            return planning.forecast(suites, {}, sides=sides).replace(budget_usd=None, replayed=True)
+            return planning.forecast(order, suites, {}, sides=sides).replace(budget_usd=None, replayed=True)
         known = planning.known_prices(self.store, order.stored)
-        return planning.forecast(suites, known, sides=sides, budget_usd=order.budget_usd, stored=order.stored)
+        return planning.forecast(order, suites, known, sides=sides)
 
     def why(self, worse: attribution.Regressed, emit: Emit, *, pays: bool = True) -> Attribution:
-        """Which part of what differs from the base made a suite worse; what is found is stored beside the runs.
-
-        No session runs where there is only one part, or nobody pays.
-        """
+        """Which part of the change made a suite worse; no session runs where there is only one, or nobody pays."""
         change = anyio.run(attribution.felt_change, self, worse.suite, (*worse.bases, *worse.heads))
         search = attribution.Investigation(worse, change, self.suites[0], self.redact, emit=emit)
         if len(change.units) > 1 and pays:
@@ -114,20 +105,12 @@ class Invocation(Prepared):
         return WorthReport(rows=tuple(rows), cost_usd=spent)
 
     def run(self, emit: Emit, search: attribution.Investigation | None = None) -> BatchResult:
-        """Run what was ordered, or what a search asks for; one `anyio.run` around the whole.
-
-        What cannot be used is an error before it costs.
-        """
+        """Run what was ordered, or what a search asks for; what cannot be used is an error before it costs."""
         self._warn(emit)
-        live, rate_limits = not self.replayed, _pauses(emit)
-        tools = evaluation.Tools(
-            prepared=self,
-            workspaces=self.workspaces,
-            proxy=self._proxy(self._of_sessions, rate_limits),
-            judge_proxy=self._proxy(self._of_judges, rate_limits),
-            emit=emit,
-        )
-        checker = Checker(self, tools.proxy, tools.judge_proxy, emit) if self._is_checked and live else None
+        live, limits, workspaces = not self.replayed, _pauses(emit), self.workspaces
+        sessions, judges = (self._proxy(upstream, limits) for upstream in (self._of_sessions, self._of_judges))
+        tools = evaluation.Tools(prepared=self, workspaces=workspaces, proxy=sessions, judge_proxy=judges, emit=emit)
+        checker = Checker(self, sessions, judges, emit) if self._is_checked and live else None
 
         def preload() -> None:
             """First what the main thread needs first."""
@@ -153,8 +136,8 @@ class Invocation(Prepared):
         runs, overrides = [self.store.run(run_id) for run_id in run_ids], self.order.overrides
         # Checks are decided without a key.
         is_asked = any(metrics.ask_judge(apply(run.result().config, overrides)) for run in runs)
-        upstream = of_judge(gateway, self.settings, self._origin_of_gateway) if is_asked else None
-        judges = ModelProxy(upstream, Redactor(self.settings.secrets), rate_limits=_pauses(emit))
+        upstream = self._of_judge(gateway) if is_asked else None
+        judges = proxy.ModelProxy(upstream, Redactor(self.settings.secrets), rate_limits=_pauses(emit))
         check = check_judges if self._is_checked else None
         return _in_event_loop(partial(evaluation.rejudge, runs, judges, overrides, emit, check=check))
 
@@ -162,7 +145,7 @@ class Invocation(Prepared):
         """Try everything that runs of what was ordered need, without a session; no models where commands are meant."""
         self._warn(emit)
 
-        def proxy_or_problem(upstream: Callable[[], Upstream]) -> ModelProxy | ZeldaError:
+        def proxy_or_problem(upstream: Callable[[], Upstream]) -> proxy.ModelProxy | ZeldaError:
             try:
                 return self._proxy(upstream)
             except ZeldaError as problem:
@@ -175,23 +158,57 @@ class Invocation(Prepared):
         """List what fresh sessions are given, of the tested files and of the base; no model is asked."""
         self._check_isolation(emit)
         api = self._of_sessions() if self.settings.credential() else None
-        return _in_event_loop(partial(context.context_report, self, ModelProxy(api, self.redact), emit))
+        return _in_event_loop(partial(context.context_report, self, proxy.ModelProxy(api, self.redact), emit))
 
-    def _proxy(self, upstream: Callable[[], Upstream], rate_limits: RateLimits | None = None) -> ModelProxy:
+    def _proxy(self, upstream: Callable[[], Upstream], rate_limits: RateLimits | None = None) -> proxy.ModelProxy:
         """The way to the models, or to the folder of a recording."""
         folder = self.order.replay or self.order.record
-        return ModelProxy(None if self.replayed else upstream(), self.redact, folder, rate_limits)
+        return proxy.ModelProxy(None if self.replayed else upstream(), self.redact, folder, rate_limits)
 
-    def _of_sessions(self) -> Upstream:
-        return direct(self.settings, "a session")
+    def _of_sessions(self, who: str = "a session") -> Upstream:
+        """The way to the models with the credential of the environment; raises `ConfigError` where it is not usable."""
+        credential, environ = self.settings.credential(), self.environ
+        if credential is None:
+            raise ConfigError(f"ANTHROPIC_API_KEY is not set, and {who} needs it.", hint=HOW, code="API_KEY_MISSING")
+        secret, address, headers = credential.secret, (credential.base_url or "").rstrip("/"), {}
+        if secret:
+            is_key = credential.variable == "ANTHROPIC_API_KEY"
+            headers = {"x-api-key": secret} if is_key else {"authorization": secret.as_bearer()}
+        match credential.platform:
+            case "bedrock":
+                return Bedrock(credential.region, headers, address, environ)
+            case "vertex":
+                return Vertex(credential.project, credential.region, headers, address, environ)
+            case "anthropic":
+                beta = OAUTH_BETA if credential.variable == "CLAUDE_CODE_OAUTH_TOKEN" else ""
+                return Upstream(headers, address or API_URL, environ, beta=beta)
 
     def _of_judges(self) -> Upstream:
         suite = next((suite for suite in self.suites if metrics.ask_judge(suite)), None)
-        return of_judge(suite.gateway_url, self.settings, self._origin_of_gateway) if suite else self._of_sessions()
+        return self._of_judge(suite.gateway_url) if suite else self._of_sessions()
 
-    @property
-    def _origin_of_gateway(self) -> object:
-        return self.given.get("gatewayUrl") or self.loaded.layer.origin("gatewayUrl")
+    def _of_judge(self, gateway: str | None) -> Upstream:
+        """The gateway where one is configured, with its own key; the credential of sessions never goes there.
+
+        Raises `ConfigError` where its host is not allowed to get a key, or there is none.
+        """
+        if gateway is None:
+            return self._of_sessions("the judge")
+        host, hosts = urlsplit(gateway).hostname or "", self.settings.gateway_hosts
+        if hosts is not None and host not in hosts:
+            origin = self.given.get("gatewayUrl") or self.loaded.layer.origin("gatewayUrl")
+            hint = "Nothing was run, and the key was sent nowhere. If you trust the host, allow it where the key is set"
+            raise ConfigError(
+                f"{origin}: gatewayUrl is at {host}, a host that your environment does not allow to get "
+                "PORTKEY_API_KEY.",
+                hint=f"{hint}: ZELDA_GATEWAY_HOSTS={host}.",
+                code="GATEWAY_REFUSED",
+            )
+        if self.settings.portkey_api_key is None:
+            hint = "Set it in the environment, or unset gatewayUrl and PORTKEY_GATEWAY_URL to ask the API directly."
+            message = "PORTKEY_API_KEY is not set, and the judge behind the gateway needs it."
+            raise ConfigError(message, hint=hint, code="JUDGE_KEY_MISSING")
+        return portkey(self.settings.portkey_api_key, gateway, self.settings.portkey_routing, self.environ)
 
     @property
     def _is_checked(self) -> bool:
@@ -216,48 +233,6 @@ class Invocation(Prepared):
                 emit(Warned(f"setup: {command} (found {origin}; `setupCommand: none` switches it off)"))
         if left_out := self.found_secrets.left_out:
             emit(Warned(f"{left_out} values of .env files or variables are too large to be masked in results"))
-
-
-def direct(settings: EnvironmentSettings, who: str) -> Upstream:
-    """The way to the models with the credential of the environment; raises `ConfigError` where it is not usable."""
-    credential = settings.credential()
-    if credential is None:
-        raise ConfigError(f"ANTHROPIC_API_KEY is not set, and {who} needs it.", hint=HOW, code="API_KEY_MISSING")
-    secret, address, headers = credential.secret, (credential.base_url or "").rstrip("/"), {}
-    if secret:
-        is_key = credential.variable == "ANTHROPIC_API_KEY"
-        headers = {"x-api-key": secret} if is_key else {"authorization": secret.as_bearer()}
-    match credential.platform:
-        case "bedrock":
-            return Bedrock(credential.region, headers, address, settings.environ)
-        case "vertex":
-            return Vertex(credential.project, credential.region, headers, address, settings.environ)
-        case "anthropic":
-            beta = OAUTH_BETA if credential.variable == "CLAUDE_CODE_OAUTH_TOKEN" else ""
-            return Upstream(headers, address or API_URL, settings.environ, beta=beta)
-
-
-def of_judge(gateway: str | None, settings: EnvironmentSettings, origin: object) -> Upstream:
-    """The gateway where one is configured, with its own key; the credential of sessions never goes there.
-
-    Raises `ConfigError` where its host is not allowed to get a key, or there is none. Where its address is given, the
-    `origin`, is for messages.
-    """
-    if gateway is None:
-        return direct(settings, "the judge")
-    host = urlsplit(gateway).hostname or ""
-    if settings.gateway_hosts is not None and host not in settings.gateway_hosts:
-        raise ConfigError(
-            f"{origin}: gatewayUrl is at {host}, a host that your environment does not allow to get PORTKEY_API_KEY.",
-            hint="Nothing was run, and the key was sent nowhere. If you trust the host, allow it where the key is set: "
-            f"ZELDA_GATEWAY_HOSTS={host}.",
-            code="GATEWAY_REFUSED",
-        )
-    if settings.portkey_api_key is None:
-        hint = "Set it in the environment, or unset gatewayUrl and PORTKEY_GATEWAY_URL to ask the API directly."
-        message = "PORTKEY_API_KEY is not set, and the judge behind the gateway needs it."
-        raise ConfigError(message, hint=hint, code="JUDGE_KEY_MISSING")
-    return portkey(settings.portkey_api_key, gateway, settings.portkey_routing, settings.environ)
 
 
 def _pauses(emit: Emit) -> RateLimits:

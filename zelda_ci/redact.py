@@ -149,10 +149,7 @@ class Redactor:
         return other
 
     def json(self, value: dict[str, Any]) -> SafeJson:
-        """Mask every string and number of a JSON object, keys included.
-
-        What no JSON file can hold becomes text: values nested too deeply, numbers beyond 64 bits, NaN, other types.
-        """
+        """Mask every string and number of a JSON object, keys included; what no JSON file can hold becomes text."""
         return SafeJson(self._tree(value, 1, ""))
 
     def _tree(self, value: Any, depth: int, name: str) -> Any:

@@ -10,7 +10,7 @@ import pytest
 from tests.support import needs
 from tests.support.command import zelda
 from tests.support.projects import ENVIRON, Project, folder
-from zelda_ci.cli.demo import CASSETTES, PROJECT
+from zelda_ci.cli.run import CASSETTES, PROJECT
 from zelda_ci.files import atomic
 
 OWNER = 61234

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.scenarios.stage import BAD, GOOD, GREETING, NO_KEY, Stage
 from tests.support import needs
-from zelda_ci.cli.demo import CASSETTES, PROJECT
+from zelda_ci.cli.run import CASSETTES, PROJECT
 
 
 def test_a_recording_is_replayed_without_a_key(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ from zelda_ci.report.builders.steering import context_line, too_large
 from zelda_ci.report.ci_report import PullRequestChanges, RuleChange
 from zelda_ci.report.comment.view import context_details
 from zelda_ci.report.model import plain
-from zelda_ci.report.text import escape_markdown, sentence
+from zelda_ci.report.text import sentence
 from zelda_ci.selection.choice import reasons
 from zelda_ci.workspace.source import BaseOrder
 
@@ -193,7 +193,7 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         log.report("notice", "There are no suites, so no session runs.", title="Zelda")
         return _without_session(_before_any_session(case, emit), markdown.render("no_suites.md.j2"))
     if decision.refusal:
-        text = f"### Zelda could not do its work\n\n{escape_markdown(decision.refusal.message)}\n"
+        text = publish.problem_text(publish.BROKEN, decision.refusal.message)
         _without_session(_before_any_session(case, emit), text)
         raise decision.refusal
     with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:

@@ -7,8 +7,9 @@ import base64
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import anyio
@@ -42,7 +43,6 @@ MAX_NAMED = 20
 # Of the base that are laid out: a repository has a few dozen.
 MAX_FILES = 10_000
 FETCH_SECONDS = 300.0
-
 _LIST = ("ls-tree", "-r", "-z", "--full-tree")
 # How git reaches the network; nothing else of the job's environment is passed on.
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy")
@@ -58,10 +58,7 @@ class BaseSource:
     """
 
     def __init__(self, case: CiContext, folder: Path, loaded: LoadedProject | None = None) -> None:
-        """Find out which commit it is; `folder` is an empty one, for what is fetched.
-
-        Raises `ConfigError` if the commit that names that of a submodule cannot be had, `WorkspaceError` without git.
-        """
+        """Find out which commit it is, or raise `ConfigError`; `folder` is an empty one, for what is fetched."""
         self.settings, self.environ, self._folder = case.settings, case.environ, folder.resolve()
         self.redact, self._found = Redactor(case.settings.credentials.values()), dict[str, Git]()
         self._suites, self._submodule = frozenset[str](), ""
@@ -234,8 +231,7 @@ def _is_steering(path: str) -> bool:
     return may_steer(path) or not {".claude-plugin", *PLUGIN_PARTS}.isdisjoint(path.split("/"))
 
 
-@dataclass(frozen=True)
-class ChosenSuites:
+class ChosenSuites(NamedTuple):
     """Whether the suites of a pull request run, the baseline that was looked at for that, and what of it steers."""
 
     choices: tuple[SuiteChoice, ...] = ()

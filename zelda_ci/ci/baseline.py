@@ -38,7 +38,6 @@ MAX_EARLIER = 3
 # Where the base of a pull request has nothing, as the branches of other pull requests, which store none that counts.
 NOTHING_USABLE = frozenset({BaselineState.NONE_YET, BaselineState.EXPIRED, BaselineState.INVALID})
 WRONG_TOKEN = 401
-
 ATTEMPTS_LOST = (
     "This run was run before, and the results of its earlier attempts do not count: they were deleted, have expired, "
     "or were never stored, as when a run is cancelled before its first trial is over."

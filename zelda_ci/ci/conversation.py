@@ -86,10 +86,7 @@ Command = RunAgain | RunCommit | AcceptCriteria | AskHelp
 
 
 def parse_command(body: str) -> Command:
-    """The command in the first line of a comment, which neither a quote nor a block of code begins with.
-
-    Whatever does not fit the grammar is answered with help, never guessed.
-    """
+    """The command that a comment begins with; what does not fit the grammar is answered with help, never guessed."""
     paragraph = _BLANK_LINE.split(body[: MAX_COMMAND_LENGTH + 1].replace("\r\n", "\n"), 1)[0]
     if len(paragraph) > MAX_COMMAND_LENGTH:
         return AskHelp(f"A command has at most {MAX_COMMAND_LENGTH:,} characters.")
@@ -344,8 +341,7 @@ def pinned(command: RunAgain | RunCommit, pull: PullRequest, repository_id: int)
 def requested(case: CiContext) -> ActionSettings | None:
     """What the comment of the event asks to run, if anything: settings with the pull request, whose head it names.
 
-    It is asked anew in the job that runs, whatever an earlier job has put out: hours may lie between, if somebody has
-    to approve the job. Raises `ConfigError` where it may not be run, or not any more.
+    Hours may lie between, if somebody has to approve this job: `ConfigError` where it may not be run, or not any more.
     """
     settings, event = case.settings, case.settings.event
     command = parse_command(event.comment.body if event.comment else "")

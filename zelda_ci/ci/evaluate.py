@@ -47,7 +47,6 @@ from zelda_ci.storage.references import SideReference
 MAX_JOBS = 10
 # Whoever could not read the history tonight may tomorrow: what it knows is not gone.
 NOT_READ = frozenset({BaselineState.UNREACHABLE, BaselineState.NOT_PERMITTED, BaselineState.INVALID})
-
 PLAN = "zelda-plan.json"
 
 T = TypeVar("T")
@@ -59,10 +58,7 @@ def evaluate(
     evidence: Evidence,
     explain: Callable[[CiResult], None] = lambda _: None,
 ) -> int:
-    """Run the suites, compare, store and report; returns the exit code. What got worse, `explain` looks into.
-
-    Raises `ZeldaError` where nothing could be run, or its results could not be written.
-    """
+    """Run, compare, store and report; returns the exit code, or raises `ZeldaError`. `explain` searches causes."""
     publish.clear_files(case)
     batch = emptying(case, run)
     for note in batch.notes:
@@ -141,9 +137,10 @@ def compare(result: CiResult) -> None:
     origin, bases = found.origin, result.bases
     if batch.base and batch.base.problem:
         result.notes.append(f"nothing ran side by side with the base: {batch.base.problem}")
-    if result.head and batch.is_planned_by_looks:
+    # Where the number of trials is fixed, only suites are listed for which the money did not suffice.
+    if result.head and batch.base and any(batch.base.commit or not suite.unpaid for suite in batch.arms):
         result.compared = compare_arms(batch, found.stored)
-        if batch.base and batch.base.commit:
+        if batch.base.commit:
             branch = case.decision.target.branch if case.decision.target else origin.branch
             origin = baseline.side_by_side(branch or "", batch.base.commit, len(result.head), len(bases))
         if pool := summarize_pool(run for each in found.stored.values() for run in each.stored):
@@ -378,17 +375,13 @@ def _earlier_trials(case: CiContext, shard: ShardOf, plan: ShardPlan) -> tuple[R
 
 
 def merge(case: CiContext, pinned: PinnedPlan) -> int:
-    """Put the parts of all shards together and report them as one run; returns its exit code.
-
-    An earlier comment says so where a part is missing, doubled or foreign.
-    """
+    """Put the parts of all shards together, none missing, doubled or foreign, and report them as one run."""
     with ExitStack() as opened:
         with _refusal_in_comment(case):
             stored = [read_part(opened.enter_context(_downloaded(case, it)), it.name) for it in _parts(case, pinned)]
             parts = shards.check_parts(stored, pinned.plan)
         for part in parts:
             case.log.say(f"{part.name}: {format_count(len(part.batch.runs), 'trial')}, on {part.said.platform}.")
-
         run = partial(shards.import_parts, parts, case.results_dir) if parts else partial(empty_batch, case.now())
         earlier = (run for part in parts for run in part.said.earlier)
         evidence = pinned.evidence.replace(earlier=(*pinned.evidence.earlier, *earlier))

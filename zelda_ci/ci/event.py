@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.config.files import top_of
@@ -26,17 +26,14 @@ _refused, _other_commit = (partial(ConfigError, code=code) for code in ("EVENT_R
 
 @dataclass(frozen=True)
 class Checkout:
-    """What lies in the workspace: the commit at HEAD and its parents; without a repository, neither.
-
-    The project may lie in another one: in a submodule, or in what an earlier step has made or checked out.
-    """
+    """What lies in the workspace: the commit at HEAD and its parents; without a repository, neither."""
 
     head: str | None = None
     parents: tuple[str, ...] = ()
     project: str | None = None
     """HEAD of the repository that the project lies in: a second checkout has one of its own."""
     nested: str | None = None
-    """Top, from the workspace, of another repository in which the project lies: the event is about the one around."""
+    """Top, from the workspace, of another repository that the project lies in: a submodule, or what a step has made."""
     nested_head: str | None = None
     named: str | None = None
     """The commit that the repository around names in its place: it is a submodule."""
@@ -76,8 +73,7 @@ async def origin_of(folder: Path, environ: Mapping[str, str]) -> str:
     return origin.decode("utf-8", "replace").strip()
 
 
-@dataclass(frozen=True)
-class BaselineTarget:
+class BaselineTarget(NamedTuple):
     """The baseline that fits best: a commit of a branch, or the last one that the branch has in common with a head."""
 
     branch: str

@@ -48,8 +48,7 @@ COMPARISON, REPORT, MAX_HISTORY_BYTES = "comparison.json", "report.html", 16 << 
 # At the end of the name of an artifact with transcripts: who looks for results does not list it.
 TRANSCRIPTS = ".transcripts"
 MAX_OUTPUTS, MAX_SUITE_BYTES = 20, 1_000_000
-
-NO_COMMENT = "The pull request got no comment"
+BROKEN, NO_COMMENT = "Zelda could not do its work", "The pull request got no comment"
 ONE_COMMENT = (
     "Another job of this run with the same id has written the comment, and it is not overwritten. Give each job of a "
     "matrix, each call of a reusable workflow and each step a `comment-id` of its own."
@@ -83,10 +82,7 @@ def store_results(result: CiResult) -> None:
 
 
 def store_pages(result: CiResult) -> None:
-    """Upload what people read: of every run its result, transcript, patch, logs and images; and the HTML report.
-
-    Where the workflow does not want the texts of sessions to be stored, the report alone, without them.
-    """
+    """Upload what people read: of runs their files, where the workflow wants texts of sessions; and the HTML report."""
     case, texts, page = result.case, result.case.settings.include_transcripts, result.case.output / REPORT
     if "artifact-id" not in result.outputs:
         return
@@ -152,10 +148,7 @@ def _provenance(result: CiResult) -> Provenance:
 
 
 def _trials(result: CiResult) -> dict[str, bytes]:
-    """What later runs read, by path within the artifact.
-
-    Of the base branch, all trusted trials and the states of all suites; of a pull request, its own earlier trials.
-    """
+    """What later runs read, by path within the artifact: of a pull request its own trials, else all trusted ones."""
     case, found, runs = result.case, result.evidence, result.batch.runs
     members = {PROVENANCE: json_of(_provenance(result)).encode(), RESULTS: json_of(result.batch).encode()}
     pool = Pool(trials=(*found.heads, *found.bases))
@@ -278,7 +271,7 @@ def mean_score(batch: BatchResult) -> float | None:
 
 def give_up(log: Log, why: str, verdict: str) -> None:
     """Say in summary and outputs, too, that there are no results."""
-    log.record(problem_text("Zelda could not do its work", why), {"verdict": verdict})
+    log.record(problem_text(BROKEN, why), {"verdict": verdict})
 
 
 def problem_text(title: str, why: str) -> str:

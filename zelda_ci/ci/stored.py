@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from typing import NamedTuple
 
 from pydantic import Field
 
@@ -37,7 +37,6 @@ PAGES_OF_RUNS = 3
 MAX_FILE_BYTES, MAX_MEMBERS = 64 << 20, 20_000
 # Suites that a sentence names.
 MAX_NAMED = 20
-
 # What an artifact tells of itself, which its author can choose, and what is said where it is not as expected.
 # A repository may be renamed: its id tells.
 CLAIMS = {
@@ -60,8 +59,7 @@ def distrust(provenance: Provenance, expected: Claims) -> str | None:
     return next((CLAIMS[it] for it in CLAIMS if it in expected and getattr(provenance, it) != expected[it]), None)
 
 
-@dataclass(frozen=True)
-class JobIdentity:
+class JobIdentity(NamedTuple):
     """A job whose runs are compared with each other, in whatever file its workflow is written."""
 
     artifact: str
@@ -128,8 +126,7 @@ def results_by_job(api: Api, run_id: int, artifact: str) -> dict[str, Artifact]:
     return {it.name.rpartition(".")[0]: it for it in reversed([*listed])}
 
 
-@dataclass(frozen=True)
-class StoredResults:
+class StoredResults(NamedTuple):
     """What one artifact holds."""
 
     artifact: Artifact
@@ -164,10 +161,7 @@ def read_members(api: Api, artifact: Artifact, names: Collection[str], max_bytes
 
 
 def read_stored(api: Api, artifact: Artifact, expected: Claims) -> StoredResults:
-    """The results in an artifact that tells of itself what is expected.
-
-    Raises `ArtifactError` where it does not, has expired, or holds none, `StorageError` where they cannot be read.
-    """
+    """The results in an artifact that tells of itself what is expected; else an `ArtifactError` or `StorageError`."""
     if artifact.expired:
         raise ArtifactError("The artifact has expired.", code="ARTIFACT_EXPIRED")
     members = read_members(api, artifact, (PROVENANCE, RESULTS, POOL, NIGHTS), MAX_FILE_BYTES)

@@ -1,7 +1,6 @@
-"""Where a command meets the world: what it prints, its debug log, and how it ends.
+"""Where a command meets the world: what it prints, and how it ends: failures become a sentence and an exit code.
 
-Failures become one sentence and an exit code. The log has tracebacks and remarks of Zelda's own modules, without the
-secrets of this environment.
+The debug log has tracebacks and remarks of Zelda's own modules, without the secrets of this environment.
 """
 
 import errno
@@ -130,8 +129,7 @@ class CommandOutput(io.FileIO):
 
     def __init__(self, number: int) -> None:
         super().__init__(number, "w", closefd=False)
-        self.failure: OSError | None = None
-        """Why nothing is written any more; absent also where it is only that nobody reads."""
+        self.failure: OSError | None = None  # why nothing is written any more, but for a reader who has gone
         self._silent = False
 
     def write(self, data: Any) -> int:

@@ -42,7 +42,7 @@ COMMANDS = {
 MODULES = {
     **dict.fromkeys(("new", "import"), "init"),
     **dict.fromkeys(("validate", "lint", "context"), "check"),
-    **dict.fromkeys(("merge", "why"), "run"),
+    **dict.fromkeys(("merge", "why", "demo"), "run"),
     **dict.fromkeys(("list", "show", "report", "history", "compare", "coverage", "rejudge", "prune"), "stored"),
     **dict.fromkeys(("explain", "completion"), "commands"),
 }

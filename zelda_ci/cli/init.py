@@ -149,7 +149,8 @@ def _try(
 
 def _config_text(found: Survey, commands: Sequence[CommandLine], *, is_tried: bool) -> str:
     how = "`zelda init` tried the commands." if is_tried else "Nobody tried the commands yet: `zelda check` does."
-    return scaffold.config_text([next(iter(found.sentences())), *([how] if commands else [])], commands, found.programs)
+    programs = found.kinds[0].programs if found.kinds else ()
+    return scaffold.config_text([next(iter(found.sentences())), *([how] if commands else [])], commands, programs)
 
 
 def _first_suite(found: Survey, *, asks: bool) -> FirstSuite:

@@ -237,7 +237,14 @@ class RunReport:
         if printed:
             print_gate(gate)
         else:
-            self._print(report, gate)
+            console, is_whole = terminal.open_console(sys.stdout), self.reporting.detail is Detail.FULL
+            self._suites.print_rest(console, batch.runs)
+            closing = gate if is_whole or not is_compared else None
+            pages.print_closing(console, batch, closing, self._files_of, self.reporting.detail)
+            if is_compared:
+                print_sides(report, whole=is_whole)
+            elif batch.base and batch.arms:
+                echo(f"\n{cut_short(batch)}")
         for kind, file in self._files:
             if kind == HTML:
                 write_report(file, report, ResultStore(self.results_dir))
@@ -247,17 +254,6 @@ class RunReport:
         if printed:
             echo_raw(_written(printed, report), nl=False)
         return report.outcome.exit_code if is_compared else max(batch_outcome(batch).exit_code, gate.exit_code)
-
-    def _print(self, report: CiReport, gate: GateResult) -> None:
-        batch, detail, is_compared = report.batch, self.reporting.detail, report.comparison is not None
-        console = terminal.open_console(sys.stdout)
-        self._suites.print_rest(console, batch.runs)
-        is_whole = detail is Detail.FULL
-        pages.print_closing(console, batch, gate if is_whole or not is_compared else None, self._files_of, detail)
-        if is_compared:
-            print_sides(report, whole=is_whole)
-        elif batch.base and batch.arms:
-            echo(f"\n{cut_short(batch)}")
 
 
 def _written(kind: str, report: CiReport) -> str:

@@ -1,6 +1,10 @@
-"""What runs suites: `zelda run`, its shards, whose parts `zelda merge` puts together, and the search of `zelda why`."""
+"""What runs suites: `zelda run`, its shards, whose parts `zelda merge` puts together, `zelda why` and `zelda demo`."""
 
 import os
+import shlex
+import shutil
+import sys
+import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -8,33 +12,32 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from textwrap import wrap
 
 import anyio
 import click
 
-from zelda_ci import app
-from zelda_ci.app import Invocation
+from zelda_ci import app, process
 from zelda_ci.cli import options, reporters
 from zelda_ci.cli.boundary import echo, explain, typed_path
-from zelda_ci.cli.options import of_order
-from zelda_ci.cli.reporters import Reporting, RunReport
-from zelda_ci.config import files
+from zelda_ci.cli.reporters import HTML, Reporting, RunReport
 from zelda_ci.config.environment import read_environment
-from zelda_ci.config.files import NEW_ONES, find_root, listed
+from zelda_ci.config.files import NEW_ONES, find_root, listed, projects
 from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.suites import containing, last_failed, select
 from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import BatchResult, RunResult, ShardOf, ShardPart, empty_batch, shard_of
-from zelda_ci.domain.trials import Side
+from zelda_ci.domain.trials import Side, TrialPlan
 from zelda_ci.errors import EXIT_INTERRUPTED, ConfigError, StorageError, ZeldaError
+from zelda_ci.overrides import Given, Overrides
 from zelda_ci.pipeline.attribution import asked_about
 from zelda_ci.pipeline.fingerprints import changed_since, system_name
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.pipeline.shards import check_parts, describe, import_parts, make_plan, order_of, parts_in, write_part
-from zelda_ci.redact import Redactor
+from zelda_ci.report import terminal
 from zelda_ci.report.builders.steering import attribution_details, attribution_line, subject_words, worth_table
-from zelda_ci.report.model import plain
+from zelda_ci.report.model import Detail, plain
 from zelda_ci.report.terminal.pages import print_forecast
 from zelda_ci.report.text import sentence
 from zelda_ci.selection.choice import reasons
@@ -47,10 +50,10 @@ from zelda_ci.workspace.source import BaseOrder
 NOT_HERE = {"UNKNOWN_SUITE", "NO_SUITE_SELECTED"}
 # Between two looks at the files.
 SECONDS = 1.0
-CASSETTES = click.Path(path_type=Path, file_okay=False)
+RECORDING = click.Path(path_type=Path, file_okay=False)
 
 
-def _chosen(folder: Path, order: RunOrder, grep: str | None, *, failed: bool) -> Invocation:
+def _chosen(folder: Path, order: RunOrder, grep: str | None, *, failed: bool) -> app.Invocation:
     """What is to run in the project of a folder: of the ordered suites those that match, or failed when last run."""
     loaded = app.load(folder, order.names)
     suites = select(loaded.suites, order.names, order.tags, loaded.notices)
@@ -63,25 +66,23 @@ def _chosen(folder: Path, order: RunOrder, grep: str | None, *, failed: bool) ->
         bad = {(run.suite, run.batch_id) for run in runs if run.outcome > Outcome.PASSED}
         suites = last_failed(suites, {run.suite: (run.suite, run.batch_id) not in bad for run in reversed(runs)})
     names = [suite.resolved.name for suite in suites]
-    return Invocation(loaded, replace(order, names=names, tags=()), read_environment(os.environ))
+    return app.Invocation(loaded, replace(order, names=names, tags=()), read_environment(os.environ))
 
 
-def _only_changed(invocation: Invocation, ref: str | None) -> Invocation | None:
+def _only_changed(invocation: app.Invocation, ref: str | None) -> app.Invocation | None:
     """The invocation without the suites that the change cannot concern, each of which is named; none if all are."""
     if ref is None:
         return invocation
-    settings, order = invocation.settings, invocation.order
-    wanted = (ref, invocation.loaded, invocation.chosen, settings.environ, Redactor(settings.secrets), order)
-    choices = anyio.run(changed_since, *wanted)
+    choices = anyio.run(changed_since, ref, invocation)
     for line in (*reasons(choices, runs=True), *reasons(choices, runs=False)):
         echo(sentence(line), err=True)
     kept = [choice.suite for choice in choices if choice.runs]
-    return invocation.ordering(replace(order, names=kept, tags=())) if kept else None
+    return invocation.ordering(replace(invocation.order, names=kept, tags=())) if kept else None
 
 
 def _run_projects(folder: Path, run: Callable[[Path, float], tuple[int, BatchResult]]) -> int:
     """Run every project in a folder and below; one that cannot be run does not keep the others from it."""
-    roots = [*files.projects(folder.resolve())]
+    roots = [*projects(folder.resolve())]
     if not roots:
         hint = "A project has a zelda.config.yaml, or suites in zelda/. `zelda init` makes one."
         raise ConfigError(f"There is no project in {folder} or below.", hint=hint, code="NO_SUITES")
@@ -173,7 +174,7 @@ def merge(*, folder: Path, project: Path, reporting: Reporting) -> int:
     return report.show(batch, {name: each for part in parts for name, each in part.said.counted.items()})
 
 
-def _run_shard(whole: Invocation, shard: ShardOf, report: RunReport, *, is_empty: bool) -> int:
+def _run_shard(whole: app.Invocation, shard: ShardOf, report: RunReport, *, is_empty: bool) -> int:
     """Run one shard's suites of the whole, if not all are left out, and leave its part.
 
     The exit code says only whether that could be done.
@@ -210,9 +211,14 @@ def _run_shard(whole: Invocation, shard: ShardOf, report: RunReport, *, is_empty
 @click.option("--all", "run_all", is_flag=True, help="All suites, whatever --changed-since says.")
 @click.option("--all-projects", is_flag=True, help="Run every project in the folder and below, one after the other.")
 @options.jobs(help="Sessions in parallel; ZELDA_JOBS is the same.")
-@of_order("--record", type=CASSETTES, metavar="DIR", help="Record the model's responses as cassettes in this folder.")
-@of_order(
-    "--replay", type=CASSETTES, metavar="DIR", help="Replay the model's responses from this folder: no key, no network."
+@options.of_order(
+    "--record", type=RECORDING, metavar="DIR", help="Record the model's responses as cassettes in this folder."
+)
+@options.of_order(
+    "--replay",
+    type=RECORDING,
+    metavar="DIR",
+    help="Replay the model's responses from this folder: no key, no network.",
 )
 @options.against(
     help="Compare with this commit, branch or tag, such as main or HEAD~1: a few trials of your files, and where they "
@@ -240,8 +246,8 @@ def _run_shard(whole: Invocation, shard: ShardOf, report: RunReport, *, is_empty
     is_flag=True,
     help="Only say what would run and what it may cost, from stored trials; needs no key. With --json for programs.",
 )
-@of_order("-x", "--fail-fast", "max_failures", flag_value=1, type=int, help="The same as --max-failures 1.")
-@of_order(
+@options.of_order("-x", "--fail-fast", "max_failures", flag_value=1, type=int, help="The same as --max-failures 1.")
+@options.of_order(
     "--max-failures",
     type=options.whole(1),
     help="Begin nothing more once so many runs did not pass; what is under way finishes, and the rest is named.",
@@ -253,7 +259,7 @@ def _run_shard(whole: Invocation, shard: ShardOf, report: RunReport, *, is_empty
     help="Run again after each save what it can concern, --against the last commit if nothing else is named. Each save "
     "spends money: see --budget-usd.",
 )
-@of_order(
+@options.of_order(
     "--yes", "despite_failing", is_flag=True, help="Also run suites whose build or tests fail before any session."
 )
 @options.no_check
@@ -403,12 +409,12 @@ def why(order: RunOrder, *, run: str, project: Path, criterion: int | None, as_j
     return 2 if found.verdict == "undecided" else 0
 
 
-def _invocation(loaded: LoadedProject, order: RunOrder, head: RunResult) -> Invocation:
+def _invocation(loaded: LoadedProject, order: RunOrder, head: RunResult) -> app.Invocation:
     """The same files as a run had, if they are still there."""
     source = head.source
     commit = source.commit if source and not (source.parent or source.dirty) else None
     order = replace(order, commit=BaseOrder(commit) if commit else None, working_tree=commit is None)
-    invocation = Invocation(loaded, order, read_environment(os.environ))
+    invocation = app.Invocation(loaded, order, read_environment(os.environ))
     now, then = invocation.fingerprints()[head.suite], head.fingerprint
     if then is None or (now.outcome, now.tree) != (then.outcome, then.tree):
         what = "The suite or its settings have" if commit else "The tested files, the suite or its settings have"
@@ -418,3 +424,80 @@ def _invocation(loaded: LoadedProject, order: RunOrder, head: RunResult) -> Invo
             code="HEAD_CHANGED",
         )
     return invocation
+
+
+# --- the demo ---------------------------------------------------------------------------------------------------
+
+HERE = Path(__file__).parent
+PROJECT, CASSETTES = HERE / "demo_project", HERE / "demo_cassettes"
+# What somebody might do to the project, and what sessions do then.
+RULE, CHANGED_SUITE, CHANGE_CASSETTES = ".claude/rules/money.md", "discount-code", HERE / "demo_change_cassettes"
+INTRODUCTION = """
+Two suites run on a small project, each in a real Claude Code session in a private copy of it. The model's words come
+from a recording, so no key is needed and nothing leaves this machine; all else is real: CLI, git, files, commands.
+"""
+CHANGE = f"""
+Now somebody removes {RULE}. Is that worse? `zelda run {CHANGED_SUITE} --against HEAD` runs the suite on the files as
+they are and on the last commit, side by side, until that is proven or refuted.
+"""
+# The fewest trials that can prove it: the demo shall be over in a minute.
+TRIALS = TrialPlan(first=2, looks=(5,))
+
+
+@click.command()
+def demo() -> int:
+    """Watch Zelda at work on a small project: no key, no network, a minute.
+
+    The project has a rule and a skill; one suite adds a feature that should follow them, the other fixes a bug. Then
+    the rule is removed, the first suite runs on both sides, and an HTML report shows what became worse. The project
+    stays in a temporary folder: you can look at the suites and at everything that was stored, and run them again
+    without a key.
+    """
+    _print_wrapped(INTRODUCTION)
+    folder = Path(tempfile.mkdtemp(prefix="zelda-demo-"))
+    project, recordings = folder / "corner-shop", folder / "recordings"
+    shutil.copytree(PROJECT, project, ignore=shutil.ignore_patterns("__pycache__"))
+    anyio.run(_commit_all, project)
+    shutil.copytree(CASSETTES, recordings)
+    for trial in range(1, TRIALS.looks[-1] + 1):
+        for side, cassettes in (("", CHANGE_CASSETTES), ("base-", CASSETTES)):
+            for end in (".json", "@judge.json"):
+                shutil.copy(cassettes / f"{CHANGED_SUITE}{end}", recordings / f"{CHANGED_SUITE}@{side}{trial}{end}")
+    order = RunOrder(jobs=options.JOBS, replay=recordings, unsafe=True, is_own_content=True)
+    code, _ = _run_demo(project, order, Reporting(Detail.FULL))
+    _print_wrapped(CHANGE)
+    (project / RULE).unlink()
+    plan = Overrides({"trials": Given(TRIALS, "option", "--trials")})
+    order = replace(order, names=(CHANGED_SUITE,), overrides=plan, working_tree=True, against=BaseOrder("HEAD"))
+    page = project / ".zelda" / "report.html"
+    _, batch = _run_demo(project, order, Reporting(Detail.LINES, files=((HTML, page),)))
+    if not batch.interrupted:
+        echo("\nOpen it in your browser: it shows both sides, and where they part.")
+    echo(f"The project and its results are in {project}")
+    again = shlex.quote(os.path.relpath(recordings, project))
+    echo(f"Run it again there, without a key: zelda run --replay {again}")
+    echo("\nNow yours: `zelda init` in your project.")
+    return code
+
+
+def _print_wrapped(text: str) -> None:
+    width = terminal.open_console(sys.stdout).width
+    echo("\n".join(wrap(text.strip(), width, break_long_words=False, break_on_hyphens=False)) + "\n")
+
+
+def _run_demo(project: Path, order: RunOrder, reporting: Reporting) -> tuple[int, BatchResult]:
+    """Run suites as `zelda run` does, and report them."""
+    loaded = app.load(project)
+    report = RunReport(reporting, loaded.results_dir, loaded.root.name)
+    with report.progress() as emit:
+        batch = app.Invocation(loaded, order, read_environment(os.environ)).with_stored().run(emit)
+    return report.show(batch, {}), batch
+
+
+async def _commit_all(project: Path) -> None:
+    """Make it a repository with one commit, whatever the user's git is configured to do."""
+    signature = {"NAME": "Zelda", "EMAIL": "zelda@example.com", "DATE": "2026-01-01T00:00:00Z"}
+    environ = {f"GIT_{role}_{key}": it for role in ("AUTHOR", "COMMITTER") for key, it in signature.items()}
+    environ |= {"PATH": os.environ.get("PATH", os.defpath), "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    for words in (["init", "--quiet", "--initial-branch=main"], ["add", "--all"], ["commit", "--quiet", "-m", "Open"]):
+        await process.capture(["git", *words], cwd=project, environment=environ)

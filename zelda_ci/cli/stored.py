@@ -115,10 +115,9 @@ def show(*, run: str | None, project: Path, as_json: bool, transcript: bool, pat
         made = kept_comparison(results_dir, batch.batch_id)
         reporting = Reporting(Detail.FULL, "json" if as_json else None)
         RunReport(reporting, results_dir).print(report_of(*made) if made else report_of(batch))
-    elif as_json:
-        reporters.print_json(history.result(run_id))
     else:
-        print_run(console, history.result(run_id), reporters.run_files(results_dir, run_id))
+        files = reporters.run_files(results_dir, run_id)
+        reporters.print_found(history.result(run_id), lambda _, run: print_run(console, run, files), as_json=as_json)
 
 
 @click.command(

@@ -23,13 +23,11 @@ LIKELY, CONFIRMED, BETWEEN = 0.80, 0.98, 0.90
 SIDE_BY_SIDE, CONFIRMING = 4, 6
 # What is not known by then, more sessions would hardly tell.
 MAX_SESSIONS = 48
-
 # How likely it is, of a comparison that found something, that it was wrong, that the cause lies elsewhere, that of
 # a measure it is the length, and of a criterion two units that act only together, or each by itself.
 CHANCE, ELSEWHERE, LENGTH, TOGETHER, EITHER = 0.25, 0.05, 0.2, 0.1, 0.03
 # Hypotheses that are less likely, as a share of an average unit, do not matter for what is next.
 NEGLIGIBLE = 0.01
-
 # Rates that sessions may pass at, all equally likely beforehand.
 _RATES = [(step + 0.5) / 20 for step in range(20)]
 _PAIRS = len(_RATES) * (len(_RATES) - 1) / 2
@@ -69,8 +67,7 @@ def _fit_counts(without: tuple[int, int], having: tuple[int, int], *, is_equal: 
     total = fsum(likely)
     rate = lower = fsum(map(mul, likely, _RATES)) / total
     if not is_equal:
-        lowered = accumulate(map(mul, broken[:-1], _RATES), initial=0.0)
-        lower = fsum(map(mul, healthy, lowered)) / total
+        lower = fsum(map(mul, healthy, accumulate(map(mul, broken[:-1], _RATES), initial=0.0))) / total
     return Fit(log(total if is_equal else total / _PAIRS), lambda felt: lower if felt else rate)
 
 

@@ -35,7 +35,6 @@ from zelda_ci.domain.session import Usage
 from zelda_ci.domain.trials import DoneReason
 
 GRAVITY = (Verdict.REGRESSED, Verdict.CHANGED, Verdict.IMPROVED, Verdict.INCONCLUSIVE)
-
 SINGLE_TRIAL = "1 trial: differences may be noise"
 ONE_TRIAL_PROVES_NOTHING = "one trial on a side proves no change: set `trials: adaptive`, or more trials"
 TOO_NOISY = "the change may be noise: it is not significant with these trials"
@@ -71,8 +70,7 @@ def compare(
     if is_one:
         (before, base), (after, head) = *old.items(), *new.items()
         both = {f"{before} -> {after}": (base, head)}
-    mixed = allow_mixed or is_one
-    pairs = [Pair(suite, base, head, head.tolerance, mixed) for suite, (base, head) in both.items()]
+    pairs = [Pair(suite, base, head, head.tolerance, allow_mixed or is_one) for suite, (base, head) in both.items()]
     return _comparison(pairs, schedule.overall_questions(pairs))
 
 
@@ -81,8 +79,7 @@ def compare_trials(suites: Iterable[SuiteTrials]) -> Comparison:
     shared = schedule.sharing(suites)
     pairs = [suite.whole for suite in sorted(shared, key=lambda suite: suite.suite) if suite.whole.sides]
     adding = {suite.suite: suite for suite in shared if suite.adds}
-    over_all = schedule.first_trials(shared) if adding else schedule.overall_questions(pairs)
-    return _comparison(pairs, over_all, adding)
+    return _comparison(pairs, schedule.first_trials(shared) if adding else schedule.overall_questions(pairs), adding)
 
 
 def _comparison(
@@ -129,7 +126,10 @@ def _compared(pair: Pair, answers: Answers, trials: SuiteTrials | None) -> Suite
     wants_more = trials and trials.done in {None, DoneReason.FAILED}
     shortage = (NOT_RUN,) if trials and not new.readings else (MORE_WANTED,) if wants_more else ()
     is_replayed = bool(pair.readings) and all(reading.run.replayed for reading in pair.readings)
-    found = SuiteComparison(
+    head, base, stored = trials.valid if trials else (0, 0, 0)
+    sources = TrialSources(head=head, base=base, stored=stored, ended=trials.done) if trials else None
+    are_both, comparable = old.readings and new.readings, pair.mixed or not pair.obstacles
+    return SuiteComparison(
         suite=pair.suite,
         file=[*pair.sides.values()][-1].newest.config.file,
         verdict=_verdict_on_all(pair, rows, shortage),
@@ -139,15 +139,10 @@ def _compared(pair: Pair, answers: Answers, trials: SuiteTrials | None) -> Suite
         notes=differences(NOTEWORTHY, pair.readings) + (REPLAYED,) * is_replayed,
         measures=tuple(row for row in rows if isinstance(row, MeasureDelta)),
         criteria=tuple(row for row in rows if isinstance(row, CriterionDelta)),
+        figures=figure_deltas(old.readings, new.readings, comparable=comparable) if are_both else (),
+        tools=_tools(old, new) if are_both else ToolDelta(),
+        sources=sources,
     )
-    if trials:
-        head, base, stored = trials.valid
-        found = found.replace(sources=TrialSources(head=head, base=base, stored=stored, ended=trials.done))
-    if not (old.readings and new.readings):
-        return found
-    comparable = pair.mixed or not pair.obstacles
-    figures = figure_deltas(old.readings, new.readings, comparable=comparable)
-    return found.replace(figures=figures, tools=_tools(old, new))
 
 
 def _verdict_on_all(pair: Pair, rows: Iterable[Delta], shortage: Sequence[str]) -> Verdict:
@@ -279,10 +274,8 @@ def _tools(old: SuiteSide, new: SuiteSide) -> ToolDelta:
     changes = {}
     for what in ("used", "missed"):
         before, now = (Counter(tool for it in side.readings for tool in _tools_of(it.run)[what]) for side in (old, new))
-        only = [
-            ToolChange(tool=tool, baseline_trials=before[tool], candidate_trials=now[tool])
-            for tool in sorted(before.keys() ^ now.keys())
-        ]
+        tools = sorted(before.keys() ^ now.keys())
+        only = [ToolChange(tool=it, baseline_trials=before[it], candidate_trials=now[it]) for it in tools]
         changes[f"newly_{what}"] = tuple(each for each in only if each.candidate_trials)
         changes[f"no_longer_{what}"] = tuple(each for each in only if each.baseline_trials)
     return ToolDelta(**changes)

@@ -84,9 +84,7 @@ NOTEWORTHY: Aspects = {
 }
 
 REPLAYED = "both sides replay recorded sessions: trials of one recording repeat it and are no evidence of their own"
-
 MODELS = "models"
-
 # What changes without anybody's commit, and with it the results.
 PLATFORM: Mapping[str, Callable[[RunResult], Iterable[str]]] = {
     "Claude Code": lambda run: (run.versions.cli or "",),

@@ -32,15 +32,11 @@ from zelda_ci.domain.trials import MAX_TRIALS
 MONTHLY_ALPHA = 0.04
 NIGHTS_PER_MONTH = 31
 NIGHTLY_ALPHA = MONTHLY_ALPHA / NIGHTS_PER_MONTH
-
 # A drift is over where so much of the fall is made good.
 RECOVERED = 0.75
-
 # Trials of every suite in every night. Those that a night adds because of what it shows would be further looks.
 TRIALS_A_NIGHT = 3
-
 MAX_NIGHTS = 120
-
 # The name of build and tests among the checks; criteria are sentences of the user's.
 COMMANDS = "build and tests"
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
-from zelda_ci.compare.inference import ALPHA, fisher_exact, of_pass_rates, significant
+from zelda_ci.compare.inference import ALPHA, of_pass_rates, pass_rate_test, significant
 from zelda_ci.compare.sides import LIMITS, RunMetrics, SuiteSide, mean, mostly, sides, summarize
 from zelda_ci.domain import comparison as findings
 from zelda_ci.domain.comparison import Acceptance, Comparison, GateReason, GateResult
@@ -144,8 +144,7 @@ def _excuse(
             tuple(100.0 * (trial.run.status is not reason.status) for trial in side.readings)
             for side in (beside, base, head)
         )
-        passed = (len(near) - near.count(0.0), len(near), len(new) - new.count(0.0), len(new))
-        if near and significant(fisher_exact(*passed).lower.p, alpha):
+        if near and significant(pass_rate_test(near, new).lower.p, alpha):
             return None
     if not old:
         return excuse(because=findings.Uncounted.NO_BASE)

@@ -52,9 +52,13 @@ def fisher_exact(passed_a: int, trials_a: int, passed_b: int, trials_b: int) -> 
     return _tails(sum(ways[: position + 1]), sum(ways[position:]), ways[0], ways[-1], comb(total, trials_b))
 
 
+def pass_rate_test(a: Sequence[float], b: Sequence[float]) -> Tails:
+    """Fisher's test of outcomes that are 0 or not."""
+    return fisher_exact(len(a) - a.count(0.0), len(a), len(b) - b.count(0.0), len(b))
+
+
 # Up to so many arrangements (6 against 6) each is looked at.
 ENUMERATED = 1000
-
 # Resolution when each arrangement is looked at: only to make equal sums equal in spite of floating point.
 FINE_STEPS = 10**12
 # Resolution of the counting, shared among the numbers. Scores, turns and the like lie on so few steps that they are
@@ -170,8 +174,7 @@ def _count_by_polynomial(pooled: Sequence[float], n_a: int) -> tuple[int, int]:
         # Sets that the numbers left over cannot complete any more are not counted.
         for size in range(n_b, max(0, n_b - remaining - 1), -1):
             by_size[size] += by_size[size - 1] << value * bits
-    at_least = _tail(by_size[n_b], observed, bits)
-    return arrangements - _tail(by_size[n_b], observed + 1, bits), at_least
+    return arrangements - _tail(by_size[n_b], observed + 1, bits), _tail(by_size[n_b], observed, bits)
 
 
 def _tail(polynomial: int, power: int, bits: int) -> int:

@@ -124,8 +124,7 @@ def is_beside(own: Fingerprint, head: Fingerprint) -> bool:
 
 def stored_trials(pool: TrialPool, suite: str, expected: Fingerprint) -> int:
     """How many trials a pool has of a suite as it would run now."""
-    trials = pool.of(suite, expected.outcome)
-    return sum(is_of_platform(run.fingerprint, expected) for run in trials if run.fingerprint)
+    return sum(is_of_platform(run.fingerprint, expected) for run in pool.of(suite, expected.outcome) if run.fingerprint)
 
 
 def summarize_pool(trials: Iterable[RunResult]) -> PoolSummary | None:

@@ -21,7 +21,6 @@ Values = tuple[float, ...]
 
 # The error of the overall rows, beside that of the suites: 5 % in all.
 OVERALL_ALPHA = 0.01
-
 OTHER_HOUR = "not tested: time also shows how busy machine and API were, so only trials of one job can be compared"
 TOLERATED = "not tested: with `gate.tolerance.requirementFulfillment` single criteria may fail, and the score is tested"
 ONCE = "differs between any two sessions: compared over all suites, on their first trials"
@@ -76,7 +75,7 @@ class Question:
     def tails(self) -> Tails:
         a, b = self.baseline, self.candidate
         if self.method == "fisherExact":
-            return inference.fisher_exact(len(a) - a.count(0.0), len(a), len(b) - b.count(0.0), len(b))
+            return inference.pass_rate_test(a, b)
         return inference.stratified_permutation_test(self.strata) if self.strata else inference.permutation_test(a, b)
 
     def tail(self, *, worse: bool) -> OneSided:
@@ -186,8 +185,7 @@ class Pair:
         # Commands pass on one side only, or tests are gone; all else may come out otherwise in the next trial.
         commands = [side.commands for side in self.sides.values()]
         differ = all(counted for _, counted in commands) and len({mostly(*each) for each in commands}) > 1
-        known = {Measure.TESTS: True, Measure.FUNCTIONAL_CORRECTNESS: differ}
-        is_fact = not self.adds and known.get(measure, False)
+        is_fact = not self.adds and {Measure.TESTS: True, Measure.FUNCTIONAL_CORRECTNESS: differ}.get(measure, False)
         asked = replace(question, obstacles=obstacles, doubts=self.doubts, is_fact=is_fact, not_tested=not_tested)
         return asked.by("permutation")
 

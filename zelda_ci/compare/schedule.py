@@ -13,7 +13,7 @@ from itertools import count, islice, takewhile, zip_longest
 from typing import NamedTuple
 
 from zelda_ci.compare.compatibility import SESSION, differences
-from zelda_ci.compare.inference import ALPHA, adjust, fisher_exact, permutation_test, significant
+from zelda_ci.compare.inference import ALPHA, adjust, pass_rate_test, permutation_test, significant
 from zelda_ci.compare.questions import Pair, Question, QuestionKey, Values, ask_overall
 from zelda_ci.compare.sides import RunMetrics, SuiteSide, mean
 from zelda_ci.domain.measures import MEASURES, Measure
@@ -30,13 +30,11 @@ FEW = 10
 EXPECTED_SCORE = 0.05
 # The chance by itself below which a number over all suites that is worse than stored ones is tested beside the base.
 SUSPICION = 0.1
-
 # Shares of the error that the tests of a number may use, relative to those of a criterion. Resources vary in every
 # session and quality does not: with equal shares, five resource tests per suite would use up the error that criteria
 # need. At one look of several the score of the criteria, which is their mean, costs them little.
 AT_ONCE: Mapping[str, float] = {measure: 0.1 for measure, spec in MEASURES.items() if spec.scale.varies}
 AT_LOOKS: Mapping[str, float] = {Measure.REQUIREMENT_FULFILLMENT: 0.05, Measure.TOOL_USAGE: 0.1, Measure.TESTS: 0.1}
-
 # The first look and two at which something is tested: only then is the last one made on a condition.
 MANY_LOOKS = 3
 # Trials of a side that may fail before nothing more is tried.
@@ -173,8 +171,7 @@ class SuiteTrials:
         """The smallest p-values of all completed looks: a call that was made at one of them stands."""
         found: Answers = {}
         for pair, look in zip(self.pairs, self.looks, strict=False):
-            questions = pair.questions if look.weight else {}
-            answers = answered(questions, look.weight * self.share, weights=AT_LOOKS)
+            answers = answered(pair.questions if look.weight else {}, look.weight * self.share, weights=AT_LOOKS)
             for key, answer in answers.items():
                 if self.whole.questions[key].is_tested:
                     known = found.get(key, answer)
@@ -231,11 +228,8 @@ def _is_expected(old: Values, new: Values, *, first: bool) -> bool:
     if not old or (knows_little and min(old) >= 100):
         return min(new) >= 100
     known = EXPECTED_OF_FEW if len(old) < FEW else EXPECTED
-    if {*old, *new} <= {0.0, 100.0}:
-        tails = fisher_exact(len(old) - old.count(0.0), len(old), len(new) - new.count(0.0), len(new))
-    else:
-        tails = permutation_test(old, new)
-    return tails.lower.p > (EXPECTED_AT_FIRST if first else known)
+    test = pass_rate_test if {*old, *new} <= {0.0, 100.0} else permutation_test
+    return test(old, new).lower.p > (EXPECTED_AT_FIRST if first else known)
 
 
 def sharing(suites: Iterable[SuiteTrials]) -> list[SuiteTrials]:

@@ -71,8 +71,7 @@ def budget_of(plan: ShardPlan, shard: int) -> float | None:
 
 
 def digest_of(record: Record) -> str:
-    text = record.model_dump_json(by_alias=True, exclude_none=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(record.model_dump_json(by_alias=True, exclude_none=True).encode()).hexdigest()
 
 
 def digest_of_trials(runs: Iterable[RunResult]) -> str:

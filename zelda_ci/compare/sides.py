@@ -17,7 +17,6 @@ from zelda_ci.domain.suite import ScoreLimits
 
 # Statuses of sessions that ended at a limit of their suite.
 LIMITS = frozenset({SessionStatus.MAX_TURNS, SessionStatus.BUDGET_EXCEEDED, SessionStatus.TIMED_OUT})
-
 WORTH = {CriterionVerdict.PASS: 100.0, CriterionVerdict.FAIL: 0.0}
 
 
@@ -130,15 +129,7 @@ class SuiteSide:
 
     def outcomes(self, criterion: str) -> tuple[float, ...]:
         """100 or 0 per trial in which the criterion was judged and counts."""
-        return tuple(self._outcomes.get(criterion, ()))
-
-    @cached_property
-    def _outcomes(self) -> dict[str, list[float]]:
-        found: dict[str, list[float]] = {}
-        for reading in self.readings:
-            for name, outcome in reading.outcomes.items():
-                found.setdefault(name, []).append(outcome)
-        return found
+        return tuple([reading.outcomes[criterion] for reading in self.readings if criterion in reading.outcomes])
 
     @cached_property
     def commands(self) -> tuple[int, int]:

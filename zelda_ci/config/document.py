@@ -36,34 +36,21 @@ MAX_FILE_BYTES = 1_000_000
 # Another way to write an empty list.
 NO_COMMAND = "none"
 Model = TypeVar("Model", bound=Config)
-
 # What YAML itself does not allow in a file; nobody types these.
 _UNPRINTABLE = re.compile("[^\t\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 _BASE64_RUN = re.compile(r"[A-Za-z0-9+/=]{32}")
-
 KEPT_ELSEWHERE = (
     "which does not belong in a file: keep it in an environment variable (Zelda itself reads ANTHROPIC_API_KEY, and "
     "PORTKEY_API_KEY for the gateway)"
 )
-
 # pydantic's kinds of errors in our words; what is in braces is the error's context.
 _WANTED = {
-    "int_type": "a whole number",
-    "float_type": "a number",
-    "finite_number": "a number",
-    "bool_type": "true or false",
-    "string_type": "text",
-    "tuple_type": "a list",
-    "model_type": "a group of keys",
-    "dict_type": "a group of keys",
-    "literal_error": "{expected}",
-    "greater_than": "above {gt:g}",
-    "greater_than_equal": "at least {ge:g}",
-    "less_than_equal": "at most {le:g}",
-    "too_short": "a list of at least {min_length}",
-    "too_long": "a list of at most {max_length}",
-    "string_pattern_mismatch": "{pattern}",
-}
+    "int_type": "a whole number", "float_type": "a number", "finite_number": "a number", "bool_type": "true or false",
+    "string_type": "text", "tuple_type": "a list", "model_type": "a group of keys", "dict_type": "a group of keys",
+    "literal_error": "{expected}", "greater_than": "above {gt:g}", "greater_than_equal": "at least {ge:g}",
+    "less_than_equal": "at most {le:g}", "too_short": "a list of at least {min_length}",
+    "too_long": "a list of at most {max_length}", "string_pattern_mismatch": "{pattern}",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -173,7 +160,8 @@ def parse_document(text: str, file: str, model: type[Model]) -> Layer[Model]:
         message = f"the file holds {what}; it must hold keys, each followed by a colon and its value"
         raise Rejected(*leaked, *source.problems, config_problem(file, source.at[()], message))
     config, problems = check(model, source)
-    return Layer(file, config, source, source.key_places(), (*leaked, *source.problems, *problems))
+    places = {".".join(map(str, path)): it for path, it in source.keys.items() if source.value(path) is not None}
+    return Layer(file, config, source, places, (*leaked, *source.problems, *problems))
 
 
 def is_sound(text: str, model: type[Model]) -> bool:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -15,7 +16,6 @@ from zelda_ci.named_secrets import is_secret_name
 from zelda_ci.redact import MIN_SECRET_LENGTH, Secret
 
 Platform = Literal["anthropic", "bedrock", "vertex"]
-
 BEDROCK, VERTEX = "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX"
 # In the order in which Claude Code takes them.
 API_TOKENS = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN")
@@ -24,7 +24,6 @@ AWS_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 GOOGLE_TOKENS = ("CLOUDSDK_AUTH_ACCESS_TOKEN", "GOOGLE_OAUTH_ACCESS_TOKEN")
 ADDRESSES = ("ANTHROPIC_BASE_URL", "ANTHROPIC_BEDROCK_BASE_URL", "ANTHROPIC_VERTEX_BASE_URL")
 OTHER_PLATFORMS = ("CLAUDE_CODE_USE_FOUNDRY", "CLAUDE_CODE_USE_ANTHROPIC_AWS", "CLAUDE_CODE_USE_MANTLE")
-
 HOW = (
     "Set one of ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN, CLAUDE_CODE_OAUTH_TOKEN (a subscription: `claude "
     "setup-token`), or CLAUDE_CODE_USE_BEDROCK=1 or CLAUDE_CODE_USE_VERTEX=1 with the variables of that cloud. "
@@ -48,13 +47,8 @@ class ModelCredential:
     @property
     def variables(self) -> frozenset[str]:
         """Variables that pay, as far as they are known."""
-        return frozenset(
-            [self.variable]
-            if self.secret
-            else AWS_KEYS
-            if self.platform == "bedrock"
-            else ["GOOGLE_APPLICATION_CREDENTIALS"]
-        )
+        of_cloud = AWS_KEYS if self.platform == "bedrock" else ("GOOGLE_APPLICATION_CREDENTIALS",)
+        return frozenset([self.variable] if self.secret else of_cloud)
 
 
 def find_credential(environ: Mapping[str, str], passed: Mapping[str, Secret]) -> ModelCredential | None:
@@ -148,29 +142,32 @@ def read_environment(
     )
 
 
-def _check(fits: Callable[[str], object], otherwise: str) -> Callable[[str], str | None]:
-    """A function that says what makes a text unfit; None where nothing does."""
+def key_problem(
+    value: str,
+    fits: Callable[[str], object] = re.compile(r"[\x21-\x7e]+").fullmatch,
+    otherwise: str = "holds blanks or characters that no key has",
+) -> str | None:
+    """What makes a text unfit, which is a key unless it says otherwise; None where nothing does."""
+    if value != value.strip():
+        return "begins or ends with blanks or a line break, as after a careless paste"
+    if value[0] == value[-1] and value[0] in "'\"":
+        return "is in quotes, which have become part of it"
+    return None if fits(value) else otherwise
 
-    def check(value: str) -> str | None:
-        if value != value.strip():
-            return "begins or ends with blanks or a line break, as after a careless paste"
-        if value[0] == value[-1] and value[0] in "'\"":
-            return "is in quotes, which have become part of it"
-        return None if fits(value) else otherwise
 
-    return check
-
-
-key_problem = _check(re.compile(r"[\x21-\x7e]+").fullmatch, "holds blanks or characters that no key has")
-_address_problem = _check(
-    lambda value: re.fullmatch(WEB_ADDRESS, value) and has_port(value),
-    "is not an http:// or https:// address without user name, query and fragment",
+_address_problem = partial(
+    key_problem,
+    fits=lambda value: re.fullmatch(WEB_ADDRESS, value) and has_port(value),
+    otherwise="is not an http:// or https:// address without user name, query and fragment",
+)
+_folder_problem = partial(
+    key_problem, fits=lambda value: value.isprintable() and value[0] == "/", otherwise="is not an absolute path"
 )
 _KEYS = (*API_TOKENS, BEDROCK_TOKEN, *AWS_KEYS, *GOOGLE_TOKENS, "PORTKEY_API_KEY", *_ROUTING)
 _CHECKS: Mapping[str, Callable[[str], str | None]] = {
     **dict.fromkeys(_KEYS, key_problem),
     **dict.fromkeys((*ADDRESSES, "PORTKEY_GATEWAY_URL"), _address_problem),
-    "ZELDA_WORKSPACES": _check(lambda value: value.isprintable() and value[0] == "/", "is not an absolute path"),
+    "ZELDA_WORKSPACES": _folder_problem,
 }
 # Of an address, as databases and package registries use it.
 _PASSWORD = re.compile(r"://[^\s/?#@:]*:([^\s/?#]+)@")

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from functools import cached_property
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from posixpath import basename, dirname, join, normpath
+from posixpath import basename, dirname, join, normpath, split
 from typing import Any
 
 from zelda_ci import process
@@ -93,14 +94,12 @@ def lookalikes(root: Path, test_dir: str) -> tuple[str, ...]:
 
 def is_project(folder: Path) -> bool:
     """Whether a folder holds a configuration, or suites where they lie without one."""
-    has_config = os.path.lexists(folder / CONFIG_FILE)
-    return has_config or any(is_suite(path.name) for path in _files(folder / DEFAULTS.test_dir))
+    return os.path.lexists(folder / CONFIG_FILE) or any(is_suite(it.name) for it in _files(folder / DEFAULTS.test_dir))
 
 
 def projects(start: Path) -> Iterator[Path]:
     for folder, below, _ in islice(walk(start), MAX_FOLDERS):
-        is_one = is_project(folder)
-        if is_one:
+        if is_one := is_project(folder):
             yield folder
         # Below a folder of suites are suites.
         below[:] = [name for name in below if name not in SKIPPED and not (is_one and name == DEFAULTS.test_dir)]
@@ -148,8 +147,7 @@ def listed(folder: Path, *options: str) -> list[str] | None:
         found = process.answer(words, timeout_seconds=60.0) if git else None
     except OSError:
         return None
-    names = found.stdout.split(b"\0") if found and found.exit_code == 0 else None
-    return None if names is None else [os.fsdecode(name) for name in names if name]
+    return [os.fsdecode(it) for it in found.stdout.split(b"\0") if it] if found and found.exit_code == 0 else None
 
 
 def tracked(root: Path) -> frozenset[Path] | None:
@@ -230,19 +228,16 @@ class _Tree:
 
     def projects(self, tested: str, settings: tuple[str, ...]) -> dict[str, set[tuple[str, ...]]]:
         """Folder → where its suites and results lie, for every version of its configuration."""
-        projects = {tested: {settings}}
-        default = (DEFAULTS.test_dir, DEFAULTS.results_dir)
+        found, default = defaultdict(set, {tested: {settings}}), (DEFAULTS.test_dir, DEFAULTS.results_dir)
         for file in self._listing.files:
-            folder, name = dirname(file), basename(file)
+            folder, name = split(file)
             if name == CONFIG_FILE:
                 texts = self._listing.texts.get(file, ())
-                found = (_texts(text, testDir=default[0], resultsDir=default[1]) for text in texts)
-                projects.setdefault(folder, set()).update(found)
+                found[folder] |= {_texts(text, testDir=default[0], resultsDir=default[1]) for text in texts}
             elif is_suite(name):
-                for above in upwards(dirname(file)):
-                    if basename(above) == DEFAULTS.test_dir:
-                        projects.setdefault(dirname(above), set()).add(default)
-        return projects
+                for above in (it for it in upwards(folder) if basename(it) == DEFAULTS.test_dir):
+                    found[dirname(above)].add(default)
+        return found
 
     def suites(self, project: str, test_dir: str) -> tuple[set[str], set[str]]:
         """What of a project's folder of suites is withheld, and which files of it are neither suites nor prompts."""

@@ -182,8 +182,6 @@ class Importer:
             self._left(node, f"{suite.name} has neither a criterion nor a check: say what must be true")
         self.suites.append(suite)
 
-    # --- evals.json of skills ------------------------------------------------------------------------------------
-
     def _skill_evals(self, whole: Node, path: Path) -> None:
         skill = whole.get("skill_name", "skill").text or path.parent.parent.name
         known = (
@@ -204,8 +202,6 @@ class Importer:
             self._unknown(case, known, suite.name)
             self._add(suite, case)
         self._unknown(whole, "skill_name skill evals version description", "evals.json")
-
-    # --- claude plugin eval --------------------------------------------------------------------------------------
 
     def _plugin_case(self, folder: Path) -> None:
         case = self._node(folder / "case.yaml") if (folder / "case.yaml").is_file() else Node()
@@ -286,8 +282,6 @@ class Importer:
             return f"{tool}(*{words}*)"
         self._left(grader or call, f"{suite.name}: no rule can say a call of {tool} with /{wanted}/")
         return None
-
-    # --- promptfoo -----------------------------------------------------------------------------------------------
 
     def _promptfoo(self, whole: Node, path: Path) -> None:
         self._unknown(whole, "description prompts tests defaultTest $schema", "promptfoo")

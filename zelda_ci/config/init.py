@@ -34,11 +34,8 @@ EXAMPLE = "example"
 MAX_QUOTE = 240
 MAX_TEXT = 20_000
 WORDS = {
-    ItemKind.SKILL: "the skill",
-    ItemKind.RULE: "the rule",
-    ItemKind.MEMORY: "the file",
-    ItemKind.AGENT: "the sub-agent",
-}
+    ItemKind.SKILL: "the skill", ItemKind.RULE: "the rule", ItemKind.MEMORY: "the file", ItemKind.AGENT: "the sub-agent"
+}  # fmt: skip
 
 
 def printed(text: str) -> str:
@@ -81,8 +78,6 @@ def seen_from(folder: str, path: str) -> str:
     """A path from the top of the tree, as it is called in one of its folders."""
     return relpath(path, folder) if folder and path else path
 
-
-# --- the first suite ---------------------------------------------------------------------------------------------
 
 _NO_TEXT = re.compile(
     r"^(```|~~~).*?(^\1|\Z)|<!--.*?(-->|\Z)|^\s*([#|>@]|---|\*\*\*|===).*?$", re.DOTALL | re.MULTILINE
@@ -196,9 +191,6 @@ def _place(item: ManifestItem, files: Sequence[str], folder: str) -> str:
     return next((f"in {name}" for name in named if _PLAIN_FILE.fullmatch(name)), "in this project")
 
 
-# --- the configuration -------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class CommandLine:
     """A command as it is to stand in the configuration."""
@@ -232,8 +224,6 @@ def _row(name: str) -> str:
     return f"{key.name}: {value if isinstance(value, str) else json.dumps(value)}  # {meaning}{end}"
 
 
-# --- the files ---------------------------------------------------------------------------------------------------
-
 # What tools of a language write beside the code, which a session's patch and a reader of `git status` need not see.
 WRITTEN: Mapping[str, tuple[str, ...]] = {
     "Python": ("__pycache__", ".venv"), "PHP": ("vendor",), "Ruby": ("vendor/bundle",), "Elixir": ("_build", "deps"),
@@ -266,9 +256,8 @@ def draft(root: Path, file: str, text: str | bytes) -> FileDraft:
     with storage_errors(Path(file)):
         exists = os.path.lexists(path)
         if exists and not untrusted.is_regular(path.lstat()):
-            raise ConfigError(
-                f"{file} is there already, but it is not a regular file.", hint="Move it away.", code="INIT_FAILED"
-            )
+            message = f"{file} is there already, but it is not a regular file."
+            raise ConfigError(message, hint="Move it away.", code="INIT_FAILED")
     return FileDraft(path, file, text if isinstance(text, bytes) else text.encode(), exists)
 
 

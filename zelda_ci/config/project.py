@@ -8,22 +8,12 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from zelda_ci.config import files
+from zelda_ci.config import files, suites
 from zelda_ci.config.document import DEFAULT, Layer, Model, Origin, across, load_document
 from zelda_ci.config.files import OwnFiles, find_root, lies_in, suite_files
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig, SuiteConfig, keys
 from zelda_ci.config.source import ConfigProblem, Rejected, Source, config_problem, ordered, shown
-from zelda_ci.config.suites import (
-    LoadedSuite,
-    SuiteFile,
-    combinations,
-    is_meant,
-    load_suite,
-    resolve,
-    usual_name,
-    with_usual,
-    with_value,
-)
+from zelda_ci.config.suites import LoadedSuite, SuiteFile
 from zelda_ci.domain.base import HEAD, Decider, KeyDecision
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.errors import ConfigError
@@ -80,7 +70,7 @@ def without_suites(folder: Path) -> LoadedProject:
     if problems := config.problems if folder.is_dir() else (config_problem(str(folder), None, "is not a folder"),):
         raise InvalidConfigError(problems)
     nothing = SuiteFile("context", "Hi", Origin(CONFIG_FILE), Layer(CONFIG_FILE, SuiteConfig.model_construct()))
-    suite = resolve(nothing, config)
+    suite = suites.resolve(nothing, config)
     return LoadedProject(root, config, (replace(suite, resolved=suite.resolved.replace(setup_command=None)),))
 
 
@@ -118,30 +108,30 @@ def load(folder: Path, asked_for: Sequence[str] = ()) -> LoadedProject:
         raise InvalidConfigError([config_problem(str(folder), None, "is not a folder")])
     root = find_root(folder)
     config = _read_config(root)
-    tracked, suites, problems = cache(lambda: files.tracked(root)), list[SuiteFile](), list[ConfigProblem]()
+    tracked, read, problems = cache(lambda: files.tracked(root)), list[SuiteFile](), list[ConfigProblem]()
     for path in files.suite_files(root, config.config.test_dir):
         try:
-            suites.append(load_suite(path, root, tracked))
-            problems += suites[-1].layer.problems
+            read.append(suites.load_suite(path, root, tracked))
+            problems += read[-1].layer.problems
         except Rejected as exc:
             problems += exc.problems
-    problems += _shared_names(suites)
+    problems += _shared_names(read)
     left_out: tuple[ConfigProblem, ...] = ()
     if problems and asked_for and not config.problems:
-        called = {suite.layer.file: suite.name for suite in suites}
+        called = {suite.layer.file: suite.name for suite in read}
         broken = {problem.file for problem in problems}
-        names = {file: called.get(file) or usual_name(file) for file in broken}
-        wanted = {file for file in broken if any(is_meant(name, names[file], file) for name in asked_for)}
-        suites = [suite for suite in suites if suite.layer.file not in broken - wanted]
+        names = {file: called.get(file) or suites.usual_name(file) for file in broken}
+        wanted = {file for file in broken if any(suites.is_meant(name, names[file], file) for name in asked_for)}
+        read = [suite for suite in read if suite.layer.file not in broken - wanted]
         left_out = ordered(problem for problem in problems if problem.file not in wanted)
         problems = [problem for problem in problems if problem.file in wanted]
     problems += config.problems
-    problems += across(config, [suite.layer for suite in suites], complete=not (problems or left_out))
+    problems += across(config, [suite.layer for suite in read], complete=not (problems or left_out))
     if problems:
         raise InvalidConfigError(problems)
-    if not suites:
+    if not read:
         raise InvalidConfigError([files.no_suites(root, config.config.test_dir)], NO_SUITES)
-    resolved = tuple(resolve(each, config) for suite in suites for each in combinations(suite))
+    resolved = tuple(suites.resolve(each, config) for suite in read for each in suites.combinations(suite))
     notices = [f"left out, since it is broken: {problem}" for problem in left_out]
     notices += files.lookalikes(root, config.config.test_dir)
     return LoadedProject(root, config, resolved, tuple(notices))
@@ -172,11 +162,11 @@ def folder_problems(layer: Layer[ProjectConfig], root: Path) -> Iterator[ConfigP
         yield layer.problem("resultsDir", f"leads through {place}, a symbolic link, and Zelda writes through none")
 
 
-def _shared_names(suites: Sequence[SuiteFile]) -> Iterator[ConfigProblem]:
+def _shared_names(read: Sequence[SuiteFile]) -> Iterator[ConfigProblem]:
     """Names become folder names, and some file systems do not tell upper from lower case."""
     taken: dict[str, str] = {}
-    for suite in suites:
-        for made in (suite,) if suite.layer.problems else combinations(suite):
+    for suite in read:
+        for made in (suite,) if suite.layer.problems else suites.combinations(suite):
             first = taken.setdefault(made.name.casefold(), made.layer.file)
             if first != made.layer.file:
                 message = f"the name {shown(made.name)} is that of {first} already: every suite needs its own"
@@ -239,12 +229,12 @@ def settle(head: LoadedProject, top: Path, base: Path, folder: Path, commit: str
     layer = _base_layer(root / CONFIG_FILE, CONFIG_FILE, ProjectConfig)
     own = {it: _base_layer(base / it, it, SuiteConfig) for it in {*paths.values()} if (base / it).exists()}
     if problems := (*layer.problems, *(problem for suite in own.values() for problem in suite.problems)):
-        message = (
-            f"On a pull request, security settings are taken from the base commit {commit[:7]}. Its configuration "
-        )
-        lines = "\n".join(["is invalid:", *map(str, ordered(problems))])
+        lines = "\n".join(map(str, ordered(problems)))
+        message = f"On a pull request, security settings are taken from the base commit {commit[:7]}."
         hint = "Nothing was run. Correct it on the base branch first."
-        raise ConfigError(message + lines, hint=hint, code="BASE_CONFIGURATION_INVALID")
+        raise ConfigError(
+            f"{message} Its configuration is invalid:\n{lines}", hint=hint, code="BASE_CONFIGURATION_INVALID"
+        )
     changes, results_dir = list[KeyChange](), layer.config.results_dir
     if results_dir != head.config.results_dir:
         place = head.layer.origin("resultsDir") or layer.origin("resultsDir") or DEFAULT
@@ -276,7 +266,7 @@ def _settled(
     """One suite of the pull request with the base's settings, to which that suite's `own` belong; notes the changes."""
     suite = head.resolved
     layer = own or Layer(suite.file, SuiteConfig())
-    trusted = resolve(SuiteFile(suite.name, suite.prompt, DEFAULT, with_usual(layer)), base)
+    trusted = suites.resolve(SuiteFile(suite.name, suite.prompt, DEFAULT, suites.with_usual(layer)), base)
     origins = dict(head.provenance)
     for key in keys(ResolvedSuite):
         decision = HEAD if key.group else DECISIONS.get(key.dotted, HEAD)
@@ -290,7 +280,7 @@ def _settled(
         if decision.by is Decider.LOWER:
             counting = min((value for value in (wanted, counting) if value is not None), default=None)
         if counting != wanted:
-            suite = with_value(suite, key.attributes, counting)
+            suite = suites.with_value(suite, key.attributes, counting)
             loosens = is_judging and lets_more_pass(key.dotted, wanted, counting)
             given = [side.provenance.get(key.dotted, DEFAULT) for side in (head, trusted)]
             place = next((each for each in given if each != DEFAULT), DEFAULT)

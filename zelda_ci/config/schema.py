@@ -16,21 +16,8 @@ from pydantic.fields import FieldInfo
 
 from zelda_ci import __version__
 from zelda_ci.config.source import folded, is_alike, nearest, shown
+from zelda_ci.domain import suite
 from zelda_ci.domain.base import HEAD, UNDECIDED, KeyDecision, KeySources, Record, Setting, base
-from zelda_ci.domain.suite import (
-    Effort,
-    ModelId,
-    Name,
-    ProjectPath,
-    RequestKey,
-    RoutedPrompt,
-    SharedSettings,
-    SourcePath,
-    SuiteCheck,
-    SuiteKind,
-    Text,
-    WebAddress,
-)
 
 CONFIG_FILE = "zelda.config.yaml"
 MAX_PROMPTS = 500
@@ -39,12 +26,12 @@ MAX_PROMPTS = 500
 class ProjectKeys(Setting):
     """Keys that only the project's configuration has."""
 
-    test_dir: Annotated[SourcePath, HEAD] = "zelda"
+    test_dir: Annotated[suite.SourcePath, HEAD] = "zelda"
     """Folder of the suites: every file test-*.yaml in it or below is a suite."""
-    results_dir: Annotated[ProjectPath, base("would have said where Zelda writes")] = ".zelda"
+    results_dir: Annotated[suite.ProjectPath, base("would have said where Zelda writes")] = ".zelda"
     """Folder for results and running workspaces; git must ignore it."""
     gateway_url: Annotated[
-        WebAddress | None,
+        suite.WebAddress | None,
         base("would have sent the gateway's key and all that is judged to another address"),
         KeySources(input="gateway-url", variable="PORTKEY_GATEWAY_URL"),
     ] = Field(None, examples=["https://api.portkey.ai"])
@@ -60,18 +47,18 @@ class UserKeys(Setting):
     """Accept this isolation level, at which runs are your own user's, where there is no better."""
 
 
-class ProjectConfig(SharedSettings, ProjectKeys):
+class ProjectConfig(suite.SharedSettings, ProjectKeys):
     """Zelda CI: settings of a project, which each suite may override."""
 
 
 class Matrix(Setting):
     """What a suite is made of several times with."""
 
-    model: Annotated[tuple[ModelId, ...], HEAD] = ()
+    model: Annotated[tuple[suite.ModelId, ...], HEAD] = ()
     """Models, each in place of execution.model."""
-    effort: Annotated[tuple[Effort, ...], HEAD] = ()
+    effort: Annotated[tuple[suite.Effort, ...], HEAD] = ()
     """Levels, each in place of execution.effort."""
-    variables: Annotated[dict[RequestKey, tuple[Text, ...]], HEAD] = Field(
+    variables: Annotated[dict[suite.RequestKey, tuple[suite.Text, ...]], HEAD] = Field(
         {}, examples=[{"greeting": ["hello", "good evening"]}]
     )
     """Texts by name: each takes the place of {{name}} in prompt and criteria."""
@@ -80,36 +67,36 @@ class Matrix(Setting):
 class SuiteKeys(Setting):
     """Keys that only a suite has."""
 
-    name: Annotated[Name | None, HEAD] = Field(None, examples=["rest-endpoint"])
+    name: Annotated[suite.Name | None, HEAD] = Field(None, examples=["rest-endpoint"])
     """Name of the suite, unique in the project. The default is the file's name without test- and its ending."""
-    kind: Annotated[SuiteKind, HEAD] = "task"
+    kind: Annotated[suite.SuiteKind, HEAD] = "task"
     """A task with criteria; or routing: many prompts, and what Claude Code calls first for each."""
-    prompts: Annotated[tuple[RoutedPrompt, ...], Field(max_length=MAX_PROMPTS), HEAD] = Field(
+    prompts: Annotated[tuple[suite.RoutedPrompt, ...], Field(max_length=MAX_PROMPTS), HEAD] = Field(
         (), examples=[[{"prompt": "What changed in 1.4?", "expect": "skill changelog"}]]
     )
     """Of a routing suite, the prompts: a session each, which ends with its first call of a skill, sub-agent or
     command."""
-    description: Annotated[Text | None, HEAD] = Field(None, examples=["Adding an endpoint follows our rules."])
+    description: Annotated[suite.Text | None, HEAD] = Field(None, examples=["Adding an endpoint follows our rules."])
     """What the suite is about, for people."""
-    prompt: Annotated[Text | None, HEAD] = Field(None, examples=["Add a GET /health endpoint."])
+    prompt: Annotated[suite.Text | None, HEAD] = Field(None, examples=["Add a GET /health endpoint."])
     """The task that Claude Code gets."""
-    prompt_file: Annotated[Text | None, HEAD] = Field(None, examples=["prompts/health-endpoint.md"])
+    prompt_file: Annotated[suite.Text | None, HEAD] = Field(None, examples=["prompts/health-endpoint.md"])
     """File that holds the prompt, relative to the suite's file, in the project; instead of prompt."""
-    acceptance_criteria: Annotated[tuple[Text, ...], HEAD] = Field((), examples=[["GET /health answers 200."]])
+    acceptance_criteria: Annotated[tuple[suite.Text, ...], HEAD] = Field((), examples=[["GET /health answers 200."]])
     """What must be true of the result: one checkable sentence each."""
-    must_pass: Annotated[tuple[Text, ...], HEAD] = Field((), examples=[["All tests pass."]])
+    must_pass: Annotated[tuple[suite.Text, ...], HEAD] = Field((), examples=[["All tests pass."]])
     """Criteria like acceptanceCriteria, and the check is red where one fails, whatever the base does."""
-    answer_criteria: Annotated[tuple[Text, ...], HEAD] = Field((), examples=[["It says what is left."]])
+    answer_criteria: Annotated[tuple[suite.Text, ...], HEAD] = Field((), examples=[["It says what is left."]])
     """What must be true of what the session says. Only for these are its own words evidence."""
-    checks: Annotated[tuple[SuiteCheck, ...], HEAD] = Field(
+    checks: Annotated[tuple[suite.SuiteCheck, ...], HEAD] = Field(
         (), examples=[[{"called": "Skill(changelog)"}, {"changedOnly": ["src/**"]}]]
     )
     """Criteria that need no judge: calls, hooks, changes and words of the session, and commands."""
-    tags: Annotated[tuple[Text, ...], HEAD] = Field((), examples=[["backend"]])
+    tags: Annotated[tuple[suite.Text, ...], HEAD] = Field((), examples=[["backend"]])
     """Words by which suites can be chosen."""
     matrix: Matrix = Matrix()
     """Makes a suite of each combination: their names have the values behind the suite's own."""
-    skip: Annotated[Text | None, base("would have kept a suite from being run")] = Field(
+    skip: Annotated[suite.Text | None, base("would have kept a suite from being run")] = Field(
         None, examples=["Waits for the new API."]
     )
     """Why the suite is not run for now. On a pull request that of the base counts."""
@@ -120,7 +107,7 @@ class SuiteKeys(Setting):
 PROMPT_KEYS = ("prompt", "promptFile", "prompts")
 
 
-class SuiteConfig(SharedSettings, SuiteKeys):
+class SuiteConfig(suite.SharedSettings, SuiteKeys):
     """Zelda CI: one suite. Keys that the project's configuration has too override it, key by key.
 
     Only keys in `model_fields_set`, at every level, were given: the defaults here mean nothing.
@@ -129,8 +116,7 @@ class SuiteConfig(SharedSettings, SuiteKeys):
     model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": [key]} for key in PROMPT_KEYS]})
 
 
-Config = SharedSettings  # either of the two
-
+Config = suite.SharedSettings  # either of the two
 FILES: dict[str, type[Config]] = {"zelda.config.schema.json": ProjectConfig, "zelda.suite.schema.json": SuiteConfig}
 REPOSITORY = "zelda-ci/zelda-ci"
 
@@ -231,8 +217,7 @@ def choices(annotation: Any) -> list[Any]:
 def group_of(annotation: Any) -> type[BaseModel] | None:
     """The model of a group of keys that a value, or an item of a list, may be."""
     every = [inner for kind in kinds(annotation) for inner in (kind, *get_args(kind))]
-    models = (kind for kind in every if isinstance(kind, type) and issubclass(kind, BaseModel))
-    return next(models, None)
+    return next((kind for kind in every if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
 
 
 def unknown(name: str, level: tuple[str, ...], model: type[BaseModel]) -> str:

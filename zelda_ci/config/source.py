@@ -40,8 +40,7 @@ class ConfigProblem:
     message: str
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
-        return f"{place}: {self.message}"
+        return f"{self.file}{f':{self.line}:{self.column}' if self.line else ''}: {self.message}"
 
 
 _redactor = cache(Redactor)
@@ -111,7 +110,6 @@ MAX_DEPTH = 32
 TOP = Position(1, 1)
 # Lists of sentences. One such as `Password: at least 8 characters` is a key and its value to YAML.
 SENTENCES = ("acceptanceCriteria", "mustPass", "answerCriteria")
-
 # Eighteen digits fit into 64 bits.
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})")
 _FLOAT = re.compile(r"[-+]?([0-9]{1,18}\.[0-9]{0,18}|\.[0-9]{1,18})")
@@ -120,7 +118,6 @@ _SOME_READERS = re.compile(r"[yn]|[-+]?(0o[0-7_]+|([0-9][0-9_]*(\.[0-9_]*)?|\.[0
 _UNFIT = re.compile("[\x00\ud800-\udfff]")
 _TOO_DEEP = f"this is nested more than {MAX_DEPTH} levels deep"
 _TOO_MANY = f"the file holds more than {MAX_VALUES} values, repeated ones included"
-
 Steps = tuple[str | int, ...]
 
 
@@ -165,9 +162,6 @@ class Source:
         for step in path:
             value = value[step]
         return value
-
-    def key_places(self) -> dict[str, Position]:
-        return {".".join(map(str, path)): place for path, place in self.keys.items() if self.value(path) is not None}
 
     def add(self, node: Any, path: Steps) -> Any:
         """Note where a node and all in it stand, and return its value; raise where it is larger or deeper than any."""
@@ -254,7 +248,6 @@ def _position(mark: Any) -> Position:
 _UNCLOSED = "is opened here and never closed"
 _NO_ESCAPE = "inside double quotes a backslash begins an escape sequence, and this is none: "
 _INDENTATION = "the indentation does not fit the lines above"
-
 # What the parser says, whether the construct's beginning is the place to show, and what it means.
 _MEANINGS = (
     (r"another document", False, "a second document begins here: a file holds one"),

@@ -26,9 +26,7 @@ MAX_COMBINATIONS = 50
 MAX_NAME = 60
 # What a session needs that ends with its first call: keys and groups, where the file does not say otherwise.
 ROUTING: Mapping[str, Any] = {
-    "setupCommand": NO_COMMAND,
-    "buildCommand": NO_COMMAND,
-    "testCommand": NO_COMMAND,
+    **dict.fromkeys(("setupCommand", "buildCommand", "testCommand"), NO_COMMAND),
     "execution": {"maxTurns": 2},
     "metrics": {"efficiency": False, "functionalCorrectness": False},
 }
@@ -68,17 +66,12 @@ def resolve(suite: SuiteFile, project: Layer[Any]) -> LoadedSuite:
             settled[key] = value
     names = [key.dotted for key in keys(ResolvedSuite) if key.group is None and key.name != "file"]
     given = {name: next(filter(None, (layer.origin(name) for layer in layers)), DEFAULT) for name in names}
-    provenance = {**given, **origins}
-    return LoadedSuite(ResolvedSuite.model_validate(settled), provenance, own.config.skip, own.config.only)
+    return LoadedSuite(ResolvedSuite.model_validate(settled), {**given, **origins}, own.config.skip, own.config.only)
 
 
 def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    both = {
-        key: _merged(below[key], value)
-        for key, value in above.items()
-        if isinstance(value, dict) and isinstance(below.get(key), dict)
-    }
-    return {**below, **above, **both}
+    groups = (key for key, value in above.items() if isinstance(value, dict) and isinstance(below.get(key), dict))
+    return {**below, **above, **{key: _merged(below[key], above[key]) for key in groups}}
 
 
 R = TypeVar("R", bound=Record)
@@ -123,8 +116,9 @@ def _routing_problems(suite: Layer[SuiteConfig], name: str) -> Iterator[ConfigPr
     if suite.config.kind == "routing":
         for key in ("prompt", "promptFile", "acceptanceCriteria", "mustPass", "answerCriteria"):
             if key in suite.places:
-                advice = "put each prompt and what it is for in prompts"
-                yield suite.problem(key, f"does not go with kind: routing: {advice}")
+                yield suite.problem(
+                    key, "does not go with kind: routing: put each prompt and what it is for in prompts"
+                )
         if not suite.source.values.get("prompts"):
             place = suite.places.get("prompts") or suite.places["kind"]
             yield config_problem(suite.file, place, "a routing suite needs prompts: a list of prompt and expect")
@@ -200,8 +194,9 @@ def load_suite(path: Path, root: Path, tracked: Tracked) -> SuiteFile:
         problems += exc.problems
     name = suite.config.name or path.stem.removeprefix("test-")
     if not file.isprintable():
-        message = "the file's name holds characters that cannot be printed: rename it"
-        problems.append(config_problem(file, None, message))
+        problems.append(
+            config_problem(file, None, "the file's name holds characters that cannot be printed: rename it")
+        )
     if "name" not in suite.places and not re.fullmatch(NAME, name):
         message = f"the suite's name, taken from the file's, must be {PATTERNS[NAME]}: set name, or rename the file"
         problems.append(config_problem(file, None, message))
@@ -219,12 +214,11 @@ def _prompt(suite: Layer[SuiteConfig], path: Path, root: Path, tracked: Tracked)
             message = f"prompt (line {places['prompt'].line}) and promptFile are both given: keep one"
             raise Rejected(config_problem(file, places["promptFile"], message))
         return suite.config.prompt or "", Origin(file, places["prompt"].line)
-    if "prompts" in places or suite.config.kind == "routing":
-        return "", Origin(file)
-    if "promptFile" not in places:
+    is_routing = "prompts" in places or suite.config.kind == "routing"
+    if not (is_routing or "promptFile" in places):
         raise Rejected(config_problem(file, TOP, f"the suite has no prompt: {_NEEDS}"))
-    if not given:
-        return "", Origin(file)  # which is told already
+    if is_routing or not given:
+        return "", Origin(file)  # what is wrong is told already
     target = Path(os.path.normpath(path.parent / given))
     if not (given.isprintable() and target.is_relative_to(root) and lies_in(target.parent, root)):
         raise Rejected(suite.problem("promptFile", "must be a file inside the project"))
@@ -291,12 +285,9 @@ def containing(suites: Sequence[LoadedSuite], pattern: str) -> tuple[LoadedSuite
     except re2.error as problem:
         message, hint = f"--grep {shown(pattern)} is no regular expression: {problem}.", "Put a backslash before signs"
         raise ConfigError(message, hint=f"{hint} that are meant as they are.", code="USAGE") from None
-    chosen = tuple(
-        suite
-        for suite in suites
-        for it in (suite.resolved,)
-        if any(map(expression.search, (it.name, it.description or "", *it.tags, it.prompt, *it.criteria)))
-    )
+    pairs = ((suite, suite.resolved) for suite in suites)
+    texts = ((suite, (it.name, it.description or "", *it.tags, it.prompt, *it.criteria)) for suite, it in pairs)
+    chosen = tuple(suite for suite, searched in texts if any(map(expression.search, searched)))
     if not chosen:
         message = f"No suite contains {shown(pattern)}: names, descriptions, tags, prompts and criteria were searched."
         raise ConfigError(message, code="NO_SUITE_SELECTED")
@@ -344,5 +335,4 @@ def _unknown_suite(name: str, suites: Sequence[LoadedSuite]) -> str:
     if _GLOB.search(name):
         return f'No suite matches "{printable(shown(name))}".'
     near = nearest(name, [suite.resolved.name for suite in suites] + [suite.resolved.file for suite in suites])
-    guess = f" (did you mean {near}?)" if near else ""
-    return f'No suite is called "{printable(shown(name))}"{guess}.'
+    return f'No suite is called "{printable(shown(name))}"{f" (did you mean {near}?)" if near else ""}.'

@@ -295,7 +295,6 @@ class ContextTooLarge(Record):
 
 # What no session is needed for.
 Refusal = NotLoaded | ContextTooLarge
-
 # What the trials of the head fail in by themselves.
 Evaluation = EndedAtLimit | BelowMinimum | CriterionFailed | CommandsFailed
 

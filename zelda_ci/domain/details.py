@@ -12,7 +12,6 @@ from zelda_ci.redact import EMPTY, Redactor, SafeText
 
 # A report file; a machine-readable stream in the output; the closing summary that a runner prints.
 Source = Literal["report", "stream", "summary"]
-
 # What was counted: `go test` without `-v` tells packages only.
 Unit = Literal["tests", "packages"]
 LAST_LINES = 20
@@ -32,8 +31,7 @@ class CommandResult(Record):
 
     def in_brief(self, redact: Redactor) -> "CommandResult":
         """The result with the last lines of its output only, as it is stored."""
-        lines = self.output[-4_000:].splitlines()[-LAST_LINES:]
-        return self.replace(output=redact("\n".join(lines)))
+        return self.replace(output=redact("\n".join(self.output[-4_000:].splitlines()[-LAST_LINES:])))
 
 
 class RunnerCounts(Record):

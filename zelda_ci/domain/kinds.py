@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Literal
 
 
@@ -54,7 +55,6 @@ class Kind:
 
 SKILL_FILE = "SKILL.md"
 MEMORY_FILES, MEMORY_FALLBACKS, MEMORY_LOCAL = ("CLAUDE.md",), ("AGENTS.md",), ("CLAUDE.local.md",)
-
 KINDS: Mapping[ItemKind, Kind] = {
     ItemKind.SKILL: Kind(
         "skill", (SKILL_FILE,), "called", "callers",
@@ -78,13 +78,10 @@ KINDS: Mapping[ItemKind, Kind] = {
     ItemKind.PLUGIN: Kind("plugin", ("plugin.json", "marketplace.json"), "in force", listed=("plugins",)),
     ItemKind.MOD: Kind("mod", ("hooks.json",), "in force"),
 }  # fmt: skip
-
 # What a session uses by calling it, and what it follows or breaks; the rest works without a call.
 CALLED, FOLLOWED = (frozenset(kind for kind, row in KINDS.items() if row.used == use) for use in ("called", "followed"))
-
 # The tools with which the model turns to a skill, command or sub-agent; `Task` is what `Agent` was called before.
 TURNS_TO = frozenset({"Skill", "Agent", "Task"})
-
 CLAUDE = ".claude"
 PLUGIN_MANIFEST = ".claude-plugin/plugin.json"
 # What of a plugin Claude Code reads: files and folders at its top.
@@ -115,10 +112,6 @@ def skill(name: object) -> str:
     return _named("Skill", name.removeprefix("/") if isinstance(name, str) else None)
 
 
-def agent(name: object) -> str:
-    return _named("Agent", name)
-
-
 def server(*names: str) -> str:
     """Begin of the names of an MCP server's tools, without the last two underscores; with a tool's name, the tool."""
     return "__".join(("mcp", *(re.sub(r"[^a-zA-Z0-9_-]", "_", name) for name in names)))
@@ -126,3 +119,6 @@ def server(*names: str) -> str:
 
 def _named(kind: str, name: object) -> str:
     return f"{kind}({name[:MAX_TOOL_NAME_LENGTH]})" if isinstance(name, str) and name else kind
+
+
+agent = partial(_named, "Agent")

@@ -89,8 +89,7 @@ class RefusedSetting(Record):
     @property
     def effect(self) -> str:
         """Sentence on what became of it, without the name of the file."""
-        entry = f", {self.key}" if self.key else ""
-        return f"not loaded{entry}: {self.problem}"
+        return f"not loaded{f', {self.key}' if self.key else ''}: {self.problem}"
 
 
 class ToolsManifest(Document):

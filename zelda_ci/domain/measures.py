@@ -1,6 +1,4 @@
-"""The registry of metrics: everything that is known of a metric stands in its row.
-
-The switch in the configuration, the limits of the gate, the evaluator, and what is compared, listed and shown follow.
+"""The registry of metrics: switch, limits, evaluator, and what is compared, listed and shown follow from their rows.
 
 A row has one or several measures: the numbers that runs are compared by. The first carries the metric's own key.
 """
@@ -188,74 +186,50 @@ class NumberDetails(Record):
 
 
 # In the order of the configuration's keys and of the columns of lists.
+# fmt: off
 METRICS: Mapping[Metric, MetricSpec] = {
     Metric.EFFICIENCY: MetricSpec(
-        switch="Tokens, cost, turns and time.",
-        judged=False,
-        details=EfficiencyDetails,
-        measures={
-            # Cost, turns and time go into it, so it moves as they do.
-            Measure.EFFICIENCY: MeasureSpec(
-                "efficiency", "Efficiency", Scale("higher", 10.0, varies=True, of_the_hour=True), limit=(50, 10)
-            ),
-            # Two sessions with the same task differ by a fifth easily; below a cent nobody cares.
-            Measure.COST: MeasureSpec(
-                "session cost", "Session cost", Scale("lower", 0.01, 0.2, varies=True), USD, lambda it: it.cost_usd
-            ),
-            Measure.TOKENS: MeasureSpec(
-                "tokens", "Tokens", Scale("lower", 1000.0, 0.2, varies=True), COUNT, lambda it: it.usage.total
-            ),
-            Measure.TURNS: MeasureSpec(
-                "turns", "Turns", Scale("lower", 1.0, 0.2, varies=True), TURNS, lambda it: it.turns
-            ),
-            Measure.DURATION: MeasureSpec(
-                "session time",
-                "Session time",
-                Scale("lower", 10.0, 0.3, varies=True, of_the_hour=True),
-                SECONDS,
-                lambda it: it.wall_seconds,
-            ),
-        },
-    ),
+        switch="Tokens, cost, turns and time.", judged=False, details=EfficiencyDetails, measures={
+        # Cost, turns and time go into it, so it moves as they do.
+        Measure.EFFICIENCY: MeasureSpec(
+            "efficiency", "Efficiency", Scale("higher", 10.0, varies=True, of_the_hour=True), limit=(50, 10)),
+        # Two sessions with the same task differ by a fifth easily; below a cent nobody cares.
+        Measure.COST: MeasureSpec(
+            "session cost", "Session cost", Scale("lower", 0.01, 0.2, varies=True), USD, lambda it: it.cost_usd),
+        Measure.TOKENS: MeasureSpec(
+            "tokens", "Tokens", Scale("lower", 1000.0, 0.2, varies=True), COUNT, lambda it: it.usage.total),
+        Measure.TURNS: MeasureSpec("turns", "Turns", Scale("lower", 1.0, 0.2, varies=True), TURNS, lambda it: it.turns),
+        Measure.DURATION: MeasureSpec(
+            "session time", "Session time", Scale("lower", 10.0, 0.3, varies=True, of_the_hour=True),
+            SECONDS, lambda it: it.wall_seconds),
+    }),
     Metric.REQUIREMENT_FULFILLMENT: MetricSpec(
-        switch="A judge rates each acceptance criterion.",
-        judged=True,
-        details=FulfillmentDetails,
-        measures={
-            # Less than one criterion of the twenty that a large suite has.
-            Measure.REQUIREMENT_FULFILLMENT: MeasureSpec(
-                "requirement fulfillment", "Fulfillment", Scale("higher", 5.0), listed="Fulfil %", limit=(80, 5)
-            ),
-        },
-    ),
+        switch="A judge rates each acceptance criterion.", judged=True, details=FulfillmentDetails, measures={
+        # Less than one criterion of the twenty that a large suite has.
+        Measure.REQUIREMENT_FULFILLMENT: MeasureSpec(
+            "requirement fulfillment", "Fulfillment", Scale("higher", 5.0), listed="Fulfil %", limit=(80, 5)),
+    }),
     Metric.TOOL_USAGE: MetricSpec(
         switch="Which skills, rules, agents and MCP tools were used well, missed, misused or ignored.",
-        judged=True,
-        details=ToolUsageDetails,
-        measures={
-            # One finding of the ten that a project with some rules and skills has.
-            Measure.TOOL_USAGE: MeasureSpec(
-                "tool usage", "Tool usage", Scale("higher", 10.0), listed="Tools %", limit=(60, 10)
-            ),
-        },
-    ),
+        judged=True, details=ToolUsageDetails, measures={
+        # One finding of the ten that a project with some rules and skills has.
+        Measure.TOOL_USAGE: MeasureSpec(
+            "tool usage", "Tool usage", Scale("higher", 10.0), listed="Tools %", limit=(60, 10)),
+    }),
     Metric.FUNCTIONAL_CORRECTNESS: MetricSpec(
         switch="The suite's own build, test and coverage commands.",
-        judged=False,
-        details=CorrectnessDetails,
-        measures={
-            # Tests of one change share a cause; one flaky test in twenty is not a regression of the steering files.
-            Measure.FUNCTIONAL_CORRECTNESS: MeasureSpec(
-                "functional correctness", "Correctness", Scale("higher", 5.0), listed="Correct %", limit=(100, 0)
-            ),
-            # A session that writes tests writes more or fewer each time; that half of all are gone has a cause, and
-            # tests that are no longer there cannot fail.
-            Measure.TESTS: MeasureSpec(
-                "tests run", "", Scale("higher", 3.0, 0.5), TESTS, lambda it: it.tests.ran if it.tests.runners else None
-            ),
-        },
-    ),
+        judged=False, details=CorrectnessDetails, measures={
+        # Tests of one change share a cause; one flaky test in twenty is not a regression of the steering files.
+        Measure.FUNCTIONAL_CORRECTNESS: MeasureSpec(
+            "functional correctness", "Correctness", Scale("higher", 5.0), listed="Correct %", limit=(100, 0)),
+        # A session that writes tests writes more or fewer each time; that half of all are gone has a cause, and
+        # tests that are no longer there cannot fail.
+        Measure.TESTS: MeasureSpec(
+            "tests run", "", Scale("higher", 3.0, 0.5), TESTS,
+            lambda it: it.tests.ran if it.tests and it.tests.recognised else None),
+    }),
 }
+# fmt: on
 MEASURES: Mapping[Measure, MeasureSpec] = {
     measure: spec.measures[measure] for measure in Measure for spec in METRICS.values() if measure in spec.measures
 }

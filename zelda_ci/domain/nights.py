@@ -13,7 +13,6 @@ from zelda_ci.domain.trials import MAX_TRIALS
 # More than any history of ours has: whoever writes more means to keep the reader busy.
 MAX_ROWS = 1000
 LARGEST_NUMBER = 2**63 - 1
-
 Count = Annotated[int, Field(ge=0, le=MAX_TRIALS)]
 
 
@@ -113,14 +112,10 @@ class NightlyHistory(Document):
     """Login of the issue's author, as GitHub answered: not every token may ask who it is."""
 
 
-# Nights that are looked at together where the platform is what it was.
-WINDOW = 5
-# The same for a fall that shows only in the longer run.
-LONG_WINDOW = 10
-# After a change of the platform, all nights since then are, for so long.
-SETTLING = 14
-# Nights before that are compared with.
-REFERENCE = 60
+# Nights that are looked at together where the platform is what it was; more for a fall that shows in the longer run.
+WINDOW, LONG_WINDOW = 5, 10
+# After a change of the platform all nights since then are, for so long; and nights before that are compared with.
+SETTLING, REFERENCE = 14, 60
 # Nights of one state in which a fall can be seen at the earliest: the newest five against seven.
 MIN_NIGHTS = 12
 

@@ -23,7 +23,6 @@ from zelda_ci.redact import SafeText
 STEERING, SUITE_FILES, EVALUATORS, REPLAYED = "steeringFiles", "suiteFiles", "evaluators", "replayed"
 NAMED_FILES = "namedFiles"
 PLATFORM = ("cli", "agentSdk", "models", "system", "isolationLevel")
-
 # How a file steers: by its own name or place, or as one of the project's own that a file which steers imports or runs.
 Steers = Literal["itself", "drawn"]
 
@@ -209,12 +208,6 @@ class BatchResult(Document):
         return sum(run.whole_cost_usd for run in (*self.runs, *self.base_runs))
 
     @property
-    def is_planned_by_looks(self) -> bool:
-        """True where trials were added as they were needed, until each suite was decided."""
-        # Where the number of trials is fixed, only suites are listed for which the money did not suffice.
-        return self.base is not None and any(self.base.commit or not suite.unpaid for suite in self.arms)
-
-    @property
     def unpaid(self) -> tuple[SuiteArms, ...]:
         return tuple(suite for suite in self.arms if suite.unpaid)
 
@@ -277,7 +270,6 @@ def batch_of(runs: Sequence[RunResult]) -> BatchResult:
 
 # More than any repository has jobs to spare: GitHub starts 256 of a matrix at most.
 MAX_SHARDS = 256
-
 ShardNumber = Annotated[int, Field(ge=1, le=MAX_SHARDS)]
 
 

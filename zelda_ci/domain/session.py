@@ -18,7 +18,6 @@ _BEGINNINGS: dict[bytes, MediaType] = {
 }  # fmt: skip
 # The name under which Claude Code speaks itself, mostly to tell of an error.
 SYNTHETIC_MODEL = "<synthetic>"
-
 # Of one image: the API takes 5 MB of base64.
 MAX_IMAGE_BYTES = 3_700_000
 

@@ -49,10 +49,8 @@ PATTERNS = {
     TIMES: "a range such as 1.., ..3 or 2..4",
     WEB_ADDRESS: "an http:// or https:// address without user name, query and fragment",
 }
-
 # Variables that never reach a session: the model proxy holds the key in its stead.
 MODEL_CREDENTIALS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "PORTKEY_API_KEY")
-
 JUDGE_CHOICE = base("would have chosen who judges, and through a gateway at which provider")
 DEFAULT_MODEL = "claude-sonnet-5-5"
 A_WEEK = 604_800

@@ -12,7 +12,6 @@ from zelda_ci.domain.manifest import SteeringChange
 from zelda_ci.redact import SafeText
 
 MAX_TRIALS = 1000
-
 TrialCount = Annotated[int, Field(ge=1, le=MAX_TRIALS)]
 
 
@@ -53,7 +52,6 @@ class TrialPlan(Setting):
 
 # A number stands for as many trials on each side, whatever they show.
 Plan = TrialPlan | int
-
 # What the key `trials` may say.
 TrialSetting = TrialCount | Literal["adaptive"] | TrialPlan
 

@@ -11,7 +11,6 @@ from zelda_ci.redact import SafeText
 
 # What a process is started for; "zelda" is Zelda's own reading of what a session left.
 CommandPhase = Literal["setup", "session", "build", "test", "zelda"]
-
 PHASES: tuple[CommandPhase, ...] = get_args(CommandPhase)
 
 
@@ -242,30 +241,25 @@ class IsolationReport(Record):
 
 # Holds the run's own folder, which no two runs share.
 MARKER = "ZELDA_RUN"
-
 # Zelda's own business: a session never holds the key, and has folders of its own.
 REFUSED = frozenset({
     *MODEL_CREDENTIALS, "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CONFIG_DIR", "GITHUB_WORKSPACE",
     "BASH_ENV", "GLIBC_TUNABLES", "HOME", "PATH", "PWD", "SSH_AUTH_SOCK", "TMPDIR", "XDG_CONFIG_HOME",
     "XDG_RUNTIME_DIR", MARKER,
 })  # fmt: skip
-
 REFUSED_STARTS = (
     "GIT_", "LD_", "DYLD_", "ACTIONS_", "ANTHROPIC_UNIX_SOCKET",
     "CLAUDE_CODE_API_", "CLAUDE_CODE_EXTRA_BODY",
     "CLAUDE_CODE_PROVIDER_", "CLAUDE_CODE_SHELL", "CLAUDE_CODE_SUBPROCESS_ENV_SCRUB", "CLAUDE_CODE_TMPDIR",
 )  # fmt: skip
-
 # With these the CLI would go to another provider, past the proxy that holds the key and counts the cost.
 OTHER_PROVIDERS = (
     "ANTHROPIC_BEDROCK_", "ANTHROPIC_FOUNDRY_", "ANTHROPIC_VERTEX_", "AWS_BEARER_TOKEN_BEDROCK", "CLAUDE_CODE_SKIP_",
     "CLAUDE_CODE_USE_",
 )  # fmt: skip
-
 # A value of the suite's own may not be what Claude Code, its runtime or Zelda read of themselves.
 OWNED_STARTS = ("ANTHROPIC_", "API_TIMEOUT_MS", "BUN_", "CCR_", "CLAUDE_", "OTEL_", "ZELDA_", "BASH_FUNC_")
 OWNED = frozenset({"ALL_PROXY", "CI", "ENV", "HTTPS_PROXY", "HTTP_PROXY", "IS_SANDBOX", "NO_PROXY", "SHELL"})
-
 INSTEAD = {
     "PATH": "list folders in execution.path instead",
     "HOME": "every run has a HOME of its own",

@@ -236,10 +236,7 @@ def _unanswered(problem: Exception, request: HttpRequest, attempts: int) -> tupl
 
 
 def refused(answer: Answer, attempts: int, now: float) -> tuple[GitHubError, float | None]:
-    """What an answer that is not taken means, and seconds until the next attempt; absent where there should be none.
-
-    The server says how long to wait, or else it is longer after each attempt. `now` is Unix time.
-    """
+    """What an answer that is not taken means, and seconds until the next attempt, if any; `now` is Unix time."""
     request, status, headers, detail = answer.request, answer.status, answer.headers, answer.said
     if status in PASSING and (lost := request.lost(f"HTTP {status}", status)):
         return lost, None
@@ -347,8 +344,7 @@ class Api:
     def download(self, artifact_id: int, *, digest: str | None, max_bytes: int) -> Iterator[IO[bytes]]:
         """The archive of an artifact, whose digest the API tells (`sha256:...`), but on Enterprise Server.
 
-        Raises:
-            ArtifactError: `ARTIFACT_EXPIRED`, `ARTIFACT_TOO_LARGE` or `ARTIFACT_INVALID` (other than its digest).
+        Raises `ArtifactError`: `ARTIFACT_EXPIRED`, `ARTIFACT_TOO_LARGE` or `ARTIFACT_INVALID` (other than its digest).
         """
         with TemporaryFile(prefix="zelda-artifact-") as file:
             try:

@@ -33,8 +33,7 @@ DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, Runt
 class MemberReader:
     """An archive whose table of contents is checked once; nothing is written anywhere.
 
-    No archive, a damaged one, one beyond the limits, or one that readers could understand differently raises
-    `ArtifactError` (`ARTIFACT_INVALID`).
+    One that is damaged, too large, or that readers could understand differently is an `ArtifactError`.
     """
 
     def __init__(self, file: IO[bytes], *, max_members: int) -> None:
@@ -107,10 +106,7 @@ def artifact_name(text: str) -> str:
 
 @contextmanager
 def packed(files: Mapping[str, Path | bytes]) -> Iterator[IO[bytes]]:
-    """The archive as an open file that vanishes afterwards; only a little of it is ever in memory.
-
-    Raises `ArtifactError` (`ARTIFACT_FAILED`) where a file cannot be read or the archive cannot be written.
-    """
+    """The archive as an open file that vanishes; raises `ArtifactError` where it, or a file, cannot be made or read."""
     try:
         with tempfile.TemporaryFile(prefix="zelda-artifact-") as archive:
             with zipfile.ZipFile(archive, "w") as target:

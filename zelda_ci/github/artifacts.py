@@ -72,9 +72,8 @@ class ArtifactService:
 
         No other artifact of the run has its name, which for a file ends in `.html`.
 
-        Raises:
-            ArtifactError: `ARTIFACT_EXISTS`, `ARTIFACT_REFUSED`, or `ARTIFACT_FAILED`.
-            GitHubError: As `Http.send`; with status 400 where the service takes archives only.
+        Raises `ArtifactError` (`ARTIFACT_EXISTS`, `_REFUSED`, `_FAILED`), or `GitHubError` with status 400 where the
+        service takes archives only.
         """
         mime_type = "text/html" if isinstance(content, Path) else "application/zip"
         request: dict[str, str | int] = {"name": name, "version": VERSION, "mime_type": mime_type}

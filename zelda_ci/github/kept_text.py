@@ -18,7 +18,6 @@ from zelda_ci.github.repository import Described, User, artifacts_of_run, read_r
 MAX_BODY_LENGTH, MAX_TITLE_LENGTH = 65_536, 256
 # Of 100 issues each, of those that one author has open.
 MAX_PAGES = 100
-
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9._]([A-Za-z0-9._]|-(?!-)){0,79}")
 _ORDER = re.compile(
     r"<!-- zelda-ci:order run=([0-9]{1,18}) attempt=([0-9]{1,9}) head=([0-9a-f]{0,64}) at=([0-9]{1,12}) -->"
@@ -129,8 +128,7 @@ class _ThreadPage(Described):
     end: str | None = Field(None, validation_alias=AliasPath(*_PULL, "comments", "pageInfo", "endCursor"))
 
 
-@dataclass(frozen=True)
-class Thread:
+class Thread(NamedTuple):
     """A pull request's head and its comments, the oldest first."""
 
     head_sha: str
@@ -145,10 +143,7 @@ class Thread:
 
 
 def read_thread(api: Api, number: int) -> Thread:
-    """The thread of a pull request, by GraphQL: it tells whether the token's owner wrote a comment, whoever that is.
-
-    One that could not be read must not look like one without our comment.
-    """
+    """The thread of a pull request, by GraphQL: it tells whether the token's owner wrote a comment, whoever that is."""
     owner, _, name = api.repository.partition("/")
     found, cursor = list[ListedComment](), None
     while True:
@@ -247,10 +242,7 @@ def keep_comment(
 
 
 def _is_real(api: Api, claim: CommentOrder, head_sha: str, job: CommentedJob) -> bool:
-    """Whether GitHub knows a run as one whose results the comment tells.
-
-    People can write any into it, and so can a fork, where another workflow posts its text in our name.
-    """
+    """Whether GitHub knows a run as one whose results the comment tells: people, and forks, can write any into it."""
     try:
         run = read_run(api, claim.run_id)
         is_ours = run.head_sha == head_sha and job.workflow in {"", run.workflow}
@@ -276,10 +268,7 @@ class Issue(KeptText):
 
 
 def find_issues(api: Api, key: str, author: str | None) -> list[Issue]:
-    """The open issues that have the mark of `key` and were written by us, the oldest first; usually one.
-
-    We are the author that an earlier run has noted, otherwise the owner of the token.
-    """
+    """The open issues with the mark of a key by an author, by default the token's owner, the oldest first."""
     # A workflow's token may not ask who it is, and is refused: this is who it is to the REST API.
     me = author or "github-actions[bot]"
     try:

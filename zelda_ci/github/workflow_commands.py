@@ -17,7 +17,6 @@ from zelda_ci.redact import MIN_SECRET_LENGTH, Secret
 Severity = Literal["error", "warning", "notice"]
 # The runner keeps ten of each level per step; the tenth says how many more there are.
 MAX_PER_LEVEL = 9
-
 MAX_MESSAGE_LENGTH = 4000
 # Bytes; from 1 MiB on the runner takes nothing at all.
 MAX_SUMMARY_BYTES = 1_000_000
@@ -53,10 +52,7 @@ def neutralise(line: str) -> str:
 
 
 class Log(io.TextIOBase):
-    """The log of a step: whatever is printed stays text, in whole lines, and commands are made here and nowhere else.
-
-    `environ` says where the files are in which the step speaks to the runner, and whether a runner listens.
-    """
+    """The log of a step: what is printed stays text, in whole lines, and commands are made here and nowhere else."""
 
     def __init__(self, stream: TextIO, environ: Mapping[str, str]) -> None:
         self._stream, self._masking = stream, environ.get("GITHUB_ACTIONS") == "true"
@@ -88,10 +84,7 @@ class Log(io.TextIOBase):
         self.flush()
 
     def mask(self, secrets: Iterable[Secret]) -> None:
-        """Have the runner hide values. Short ones stay: they would wreck the log, and are nobody's key.
-
-        Where no runner listens, nothing is said: to ask for a mask is to print the value.
-        """
+        """Have the runner hide values; short ones would wreck the log. Where none listens, asking only prints them."""
         for secret in secrets if self._masking else ():
             value = secret.reveal()
             if len(value.strip()) >= MIN_SECRET_LENGTH:
@@ -157,10 +150,7 @@ def write_outputs(path: Path, outputs: Mapping[str, str]) -> None:
 
 
 def write_summary(path: Path, markdown: str, *, anew: bool = False, limit: int = MAX_SUMMARY_BYTES) -> None:
-    """Add Markdown to GITHUB_STEP_SUMMARY, cut between two lines where it is too much: that would be taken as nothing.
-
-    `anew` takes the place of what is there; at no time is there nothing.
-    """
+    """Add Markdown to GITHUB_STEP_SUMMARY, or replace it, cut between two lines where the runner would take nothing."""
     with _opened(path, os.O_CREAT | (0 if anew else os.O_APPEND)) as file:
         room = limit - (0 if anew else os.fstat(file.fileno()).st_size)
         data = (markdown.rstrip("\n") + "\n").encode("utf-8", "replace")

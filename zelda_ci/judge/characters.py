@@ -6,18 +6,13 @@ from collections.abc import Iterator
 
 # Categories of characters that act or hide: controls, escapes, bidi overrides, joiners, line separators.
 ACTING = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
-
 INVISIBLE = {"\u034f", "\u115f", "\u1160", "\u17b4", "\u17b5", "\u2800", "\u3164", "\uffa0"}
-
 # Variation selectors beyond those of emoji carry hidden text.
 SELECTORS = range(0xE0100, 0xE01F0)
-
 # Scripts with letters that look like Latin ones; by the first word of the names of their characters.
 ALIKE = frozenset({"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU", "FULLWIDTH", "MATHEMATICAL"})
-
 # Combining marks upon one letter in any living script; a pile of them paints over the neighbouring lines.
 MAX_MARKS = 3
-
 # What is read as one name: identifiers, paths, domains, addresses.
 _NAME = re.compile(r"[^\W_](?:[\w./@:-]*[^\W_])?")
 _LATIN = re.compile(r"[A-Za-z]")

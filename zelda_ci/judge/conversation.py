@@ -14,8 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from zelda_ci.domain.suite import JudgeSettings
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import A, JudgeQuestion, PromptTooLongError
-from zelda_ci.judge.images import text_block
+from zelda_ci.judge.base import A, JudgeQuestion, PromptTooLongError, text_block
 from zelda_ci.judge.rendering import problems_of, render
 from zelda_ci.redact import Redactor, SafeText
 
@@ -32,13 +31,11 @@ OPTIONAL = {
 
 
 MAX_QUOTE_LENGTH = 300
-
 LATER = "Try again later."
 ADDRESS = "Check gatewayUrl or ANTHROPIC_BASE_URL."
 KEY = "Check ANTHROPIC_API_KEY, or PORTKEY_API_KEY where a gateway is configured."
 FEWER = "Raise judge.maxTokens, or write fewer acceptance criteria."
 MODEL = "Check judgeModel, and gatewayUrl where it is set."
-
 # Code, sentence and hint by HTTP status; the full hundreds stand for the others.
 _BY_STATUS = {
     300: ("JUDGE_NOT_AN_API", "The judge's address redirects elsewhere, and Zelda does not follow", ADDRESS),
@@ -73,7 +70,6 @@ _TOO_LONG = (
 
 # By which the API says in a 400 that nothing is left to pay with.
 NO_CREDIT = "credit balance is too low"
-
 # By the reason why an answer stopped.
 BY_STOP = {
     "refusal": ("JUDGE_REFUSED", "The judge refused to answer.", "Choose another judgeModel."),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import re2
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -35,7 +35,6 @@ MAX_LISTED = 500
 MAX_MATCHES = 60
 # Of a line in a list of matches.
 MAX_EXCERPT_LENGTH = 300
-
 GONE = "The final workspace is gone, because this run is judged again: only the transcript can be looked up."
 
 Number = Annotated[int, Field(ge=1)]
@@ -103,7 +102,6 @@ class Request(BaseModel, ABC):
     """What a judge asks for. The docstring of each kind is what a judge is told of it."""
 
     model_config = ConfigDict(extra="forbid")
-    tool: ClassVar[str]
 
     @abstractmethod
     def answer(self, session: "SessionLookups") -> Found:
@@ -113,7 +111,6 @@ class Request(BaseModel, ABC):
 class ListFiles(Request):
     """Lists files of the final workspace, as the session left it, also those that it did not change."""
 
-    tool = "list_files"
     glob: Glob = "*"
 
     def answer(self, session: "SessionLookups") -> Found:
@@ -132,15 +129,13 @@ class _Lines(Request):
         if self.first_line > max(1, len(all_lines)):
             raise LookupFailedError(f"it has {len(all_lines)} lines")
         last = min(self.first_line - 1 + self.lines, len(all_lines))
-        numbers = range(self.first_line, last + 1)
-        shown = (line.format(number=number, text=all_lines[number - 1]) for number in numbers)
+        shown = (line.format(number=number, text=all_lines[number - 1]) for number in range(self.first_line, last + 1))
         return f"Lines {self.first_line} to {last} of {len(all_lines)}.", "\n".join(shown)
 
 
 class ReadFile(_Lines):
     """Reads lines of any file of the final workspace. Cite them by the kind file."""
 
-    tool = "read_file"
     path: str = Field(description="From the top of the repository.")
 
     def answer(self, session: "SessionLookups") -> Found:
@@ -176,7 +171,6 @@ class _Search(Request):
 class SearchFiles(_Search):
     """Finds lines in the files of the final workspace."""
 
-    tool = "search_files"
     glob: Glob = "*"
 
     def answer(self, session: "SessionLookups") -> Found:
@@ -198,8 +192,6 @@ class SearchFiles(_Search):
 class ListTurns(_Lines):
     """Lists turns of the session and their tool calls, one line each, with the size of what they returned."""
 
-    tool = "list_turns"
-
     def answer(self, session: "SessionLookups") -> Found:
         return self._of("\n".join(outline(session.transcript.turns)), "{text}")
 
@@ -207,7 +199,6 @@ class ListTurns(_Lines):
 class ReadTurn(_Lines):
     """Reads what was said in a turn, or one of its tool calls with its whole output. Cite it by the kind transcript."""
 
-    tool = "read_turn"
     turn: Number
     call: int = Field(0, ge=0, description="Number of the call; 0 for the turn with all its calls.")
 
@@ -226,16 +217,14 @@ class ReadTurn(_Lines):
 class SearchTranscript(_Search):
     """Finds lines anywhere in the session: in what was said, in the input of tools, in what they returned."""
 
-    tool = "search_transcript"
-
     def answer(self, session: "SessionLookups") -> Found:
-        lines = (line for piece in session.pieces for line in self._in(piece.place, piece.text))
-        return self._listed(lines)
+        return self._listed(line for piece in session.pieces for line in self._in(piece.place, piece.text))
 
 
-OF_FILES: tuple[type[Request], ...] = (ListFiles, ReadFile, SearchFiles)
-OF_THE_TRANSCRIPT: tuple[type[Request], ...] = (ListTurns, ReadTurn, SearchTranscript)
-BY_TOOL = {kind.tool: kind for kind in (*OF_FILES, *OF_THE_TRANSCRIPT)}
+OF_FILES: Mapping[str, type[Request]] = {"list_files": ListFiles, "read_file": ReadFile, "search_files": SearchFiles}
+BY_TOOL: Mapping[str, type[Request]] = {
+    **OF_FILES, "list_turns": ListTurns, "read_turn": ReadTurn, "search_transcript": SearchTranscript,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -256,8 +245,9 @@ class SessionLookups:
     @cached_property
     def tools(self) -> tuple[Mapping[str, Any], ...]:
         """Those for files are offered only where there are any."""
-        offered = (kind for kind in BY_TOOL.values() if self.root or kind not in OF_FILES)
-        return tuple({"name": k.tool, "description": k.__doc__, "input_schema": k.model_json_schema()} for k in offered)
+        offered = (name for name in BY_TOOL if self.root or name not in OF_FILES)
+        kinds = ((name, BY_TOOL[name]) for name in offered)
+        return tuple({"name": it, "description": k.__doc__, "input_schema": k.model_json_schema()} for it, k in kinds)
 
     def run(self, name: str, values: Mapping[str, Any]) -> SafeText:
         """One look-up; what is wrong with it is said in the answer."""

@@ -32,7 +32,6 @@ LEFT_OUT = "[... {} characters are left out here: this was too long to be shown 
 MAX_MARKER = 160
 # Of what was said, and of what a call was given, in an outline.
 MAX_BRIEF = 120
-
 # How many times as much is shown of what a session most likely hangs on.
 TELLING_FACTOR = 4
 # The part that is shown of what went from and to files: it stands in the patch and in the final files, too.

@@ -61,8 +61,7 @@ def decide(context: EvalContext, redact: Redactor) -> list[CriterionJudgement]:
             is_met, why, evidence = checks.decide(check)
             found.append(judgement(check, redact, PASS if is_met else FAIL, why, evidence))
         else:
-            known = context.commands.get(redact(check.text))
-            found.append(known or judgement(check, redact, NOT_JUDGED, NOT_RUN))
+            found.append(context.commands.get(redact(check.text)) or judgement(check, redact, NOT_JUDGED, NOT_RUN))
     return found
 
 
@@ -164,8 +163,7 @@ class Checks:
 
     def _changed(self, check: SuiteCheck) -> Finding:
         inside = [(path, short) for path, short in self._files.items() if short is not None]
-        patterns = check.changed or ()
-        found = {it: [path for path, short in inside if globs.matches([it], short)] for it in patterns}
+        found = {it: [path for path, short in inside if globs.matches([it], short)] for it in check.changed or ()}
         if lacking := [pattern for pattern, paths in found.items() if not paths]:
             return False, f"No changed file matches {some_of(lacking, MAX_NAMED)}.", ()
         paths = list(dict.fromkeys(paths[0] for paths in found.values()))

@@ -28,7 +28,6 @@ LONG_QUOTE = 30
 MAX_OCCURRENCES = 200
 # Thai is the first of the scripts that write without spaces; most of what follows is written so.
 FIRST_WITHOUT_SPACES = 0x0E00
-
 # What changes when a text is copied and means the same.
 _SAME = str.maketrans(
     {"‘": "'", "’": "'", "“": '"', "”": '"', "‐": "-", "‑": "-", "–": "-", "—": "-", "…": "..."}  # noqa: RUF001
@@ -44,10 +43,8 @@ _SIGN = re.compile(r"^([+-])", re.MULTILINE)
 _ADDED = re.compile(r"^\+", re.MULTILINE)
 # What models put around a quote.
 _AROUND = " \t\n`\"'“”….…"
-
 _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _HEADINGS = ("diff --git ", "index ", "--- ", "+++ ", "similarity index ", "dissimilarity index ", "GIT binary patch")
-
 # Tools whose input and output are words: lists, plans, messages.
 TALKING = {"TodoWrite", "TodoRead", "ExitPlanMode", "EnterPlanMode", "SendMessage", "StructuredOutput"}
 TALKING |= {"TaskCreate", "TaskUpdate", "TaskList", "TaskGet"}

@@ -71,8 +71,7 @@ def _spent(
     ended = transcript.ended
     went_on = ended is not None and any(turn.at > ended.at for turn in transcript.turns)
     if ended and ended.model_usage and not (went_on and api.models):
-        by_model = sum(used.cost_usd for used in ended.model_usage.values())
-        cost = by_model if ended.cost_usd is None else ended.cost_usd
+        cost = sum(used.cost_usd for used in ended.model_usage.values()) if ended.cost_usd is None else ended.cost_usd
         return "claudeCode", ended.model_usage, cost, ended.api_seconds
     if api.models:
         return "proxy", api.models, api.cost_usd, api.api_seconds

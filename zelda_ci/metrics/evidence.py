@@ -20,9 +20,8 @@ from pydantic import BeforeValidator, ConfigDict, Field, field_validator
 from zelda_ci.domain.details import CHECKS, TASK, Citation
 from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import SessionImage, SessionTranscript, ToolCall, Turn
-from zelda_ci.judge.base import CHARS_PER_TOKEN
+from zelda_ci.judge.base import CHARS_PER_TOKEN, SessionImages
 from zelda_ci.judge.characters import spelled
-from zelda_ci.judge.images import SessionImages
 from zelda_ci.judge.lookups import MAX_SEARCHED_BYTES, FinalTree, LookupFailedError, expression
 from zelda_ci.judge.rendering import fence, mark_of, windowed
 from zelda_ci.metrics import citable
@@ -41,25 +40,20 @@ CHECKS_SHARE = 0.05
 LEAST_SHOWN = 2000
 NO_CHANGES = "(the session changed no file)"
 UNKNOWN = "(what the session changed is not known)"
-
 # How far a quote may lie outside the cited lines: a person finds it all the same.
 SLACK_LINES = 2
 MAX_NAME_LENGTH = 100
 MIN_PATTERN_LENGTH = 2
-
 # What stands for everything, besides `**`.
 EVERYWHERE = {"", ".", "./", "*", "/", "**/*"}
 # Instead of paths. A file of that name is written as a path: ./patch
 PATCH, CALLS = ("patch",), ("calls",)
-
 # A text that was probably meant as an expression: it would be absent everywhere.
 _LIKE_AN_EXPRESSION = re.compile(r"\\[a-zA-Z().\[\]{}*+?|^$/]|\.[*+?]|\||^\^|\$$|\[[^\]]+\][*+?]?")
 # What a criterion names.
 _NAMED = re.compile(r"""`([^`]+)`|"([^"]+)"|“([^”]+)”""")
 _BINARY = re.compile(r"^(?:GIT binary patch$|Binary files .* differ$)", re.MULTILINE)
-
 NOT_NAMED = "the criterion does not name in backticks or quotation marks {}, so it needs a fact beside it"
-
 # What a citation of each kind needs beside a quote.
 NEEDS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("patch", "transcript", "checks", "task"), ("quote",)),
@@ -268,8 +262,7 @@ def objection_to_absence(
     """Why something is not absent from the final tree, the calls or the patch, which is None where not known whole."""
     try:
         finds = _finder(place) if place.pattern.strip() else None
-        contents = _contents(tree, patch, calls, place)
-        return next((why for why, data in contents if finds is None or finds(data)), None)
+        return next((why for why, data in _contents(tree, patch, calls, place) if finds is None or finds(data)), None)
     except LookupFailedError as problem:
         return str(problem)
 
@@ -428,18 +421,9 @@ def gather(context: EvalContext, redact: Redactor, *, nonce: str, context_tokens
     images = SessionImages(context.transcript, folder, mark_of(nonce), context_tokens)
     is_whole = context.changes is not None and not context.changes.truncated and len(patch) < MAX_PATCH_BYTES
     known = patch if is_whole and patch != UNKNOWN else None
-    sources = Sources(
-        texts,
-        patch,
-        context.transcript,
-        checks,
-        task,
-        _reader(context, tree, redact),
-        mark_of(nonce),
-        functools.cache(functools.partial(objection_to_absence, tree, known, context.transcript.tool_calls)),
-        images.objection,
-    )
-    return JudgeEvidence(blocks, sources, images, tuple(notes))
+    absent = functools.cache(functools.partial(objection_to_absence, tree, known, context.transcript.tool_calls))
+    told, reader = (texts, patch, context.transcript, checks, task), _reader(context, tree, redact)
+    return JudgeEvidence(blocks, Sources(*told, reader, mark_of(nonce), absent, images.objection), images, tuple(notes))
 
 
 def read_patch(context: EvalContext) -> str:

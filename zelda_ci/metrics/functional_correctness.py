@@ -134,7 +134,6 @@ def ending(suite: ResolvedSuite, command: CommandResult | None) -> str:
 
 # What shells and launchers mean by an exit code. Other programs hardly use these.
 UNUSABLE = {126: "not executable", 127: "not found"}
-
 ABANDONED = {
     SessionStatus.FAILED: "The session failed, so build and tests were not run.",
     SessionStatus.INTERRUPTED: "The run was interrupted, so build and tests were not run to their end.",

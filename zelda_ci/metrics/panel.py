@@ -70,11 +70,9 @@ MAX_PLACES = 10
 # Of what was not judged, in the reason why there is no score.
 MAX_NAMED = 5
 MAX_NAME_LENGTH = 100
-
 # Of what a judge says, as it is stored and told to others: asked for is less.
 MAX_REASONING_LENGTH = 1000
 MAX_QUOTE_LENGTH = 600
-
 NOT_JUDGED = CriterionVerdict.NOT_JUDGED.value
 # What a part of a long transcript says of an item that it does not decide.
 NO_EVIDENCE = "NO_EVIDENCE"

@@ -191,8 +191,7 @@ class ToolPanel(Panel[Subject, Use]):
 
 
 def _named(number: int, subject: Subject) -> str:
-    name = spelled(subject.name)[:MAX_NAME_LENGTH]
-    return f"{number}. {'rules in' if subject.item.is_followed else 'tool'} {name}"
+    return f"{number}. {'rules in' if subject.item.is_followed else 'tool'} {spelled(subject.name)[:MAX_NAME_LENGTH]}"
 
 
 def _tool(number: int, subject: Subject) -> str:

@@ -118,7 +118,7 @@ class Meter:
         for exchange in self._exchanges:
             if exchange.usage:
                 models[exchange.model] = models.get(exchange.model, ModelUsage()).with_more(exchange.model_usage())
-        sizes = (exchange.input_tokens for exchange in self._exchanges if exchange.has_tools and exchange.usage)
+        first = next((it.model_usage() for it in self._exchanges if it.has_tools and it.usage), None)
         return ApiUsage(
             requests=len(self._exchanges),
             retries=sum(exchange.is_retry for exchange in self._exchanges),
@@ -126,7 +126,7 @@ class Meter:
             models=dict(sorted(models.items())),
             api_seconds=sum(exchange.seconds for exchange in self._exchanges),
             wait_seconds=self.wait.seconds,
-            first_tokens=next(sizes, None),
+            first_tokens=first.total - first.output_tokens if first else None,
             throttled=self.wait.throttled,
         )
 
@@ -194,12 +194,6 @@ class MeteredExchange:
     def seconds(self) -> float:
         """Wall time of the exchange so far."""
         return (self._ended_at or time.monotonic()) - self._started_at
-
-    @property
-    def input_tokens(self) -> int:
-        """Return the size of the request, whatever of it came from a cache."""
-        usage = self.model_usage()
-        return usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
 
     def model_usage(self) -> ModelUsage:
         """Tokens and cost of what was seen of the answer."""

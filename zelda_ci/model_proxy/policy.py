@@ -1,7 +1,4 @@
-"""What a request may be: its keys and headers, the models and the addresses that it names.
-
-What was judged is what is sent: the body is read once and written anew.
-"""
+"""What a request may be: its keys, headers, models and addresses. What was judged is sent: the body is written anew."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -31,7 +28,6 @@ HEADERS = frozenset({
 })  # fmt: skip
 HEADER_PREFIX = b"x-stainless-"
 QUERY = "beta=true"
-
 API_TOOLS = ("web_", "mcp_", "code_execution")
 # How the kinds of blocks end that tell what such a tool did earlier.
 TOLD = ("_tool_use", "_result", "_error", "_location", "_output")

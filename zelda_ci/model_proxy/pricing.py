@@ -40,10 +40,7 @@ US_ONLY = 1.1
 
 @dataclass(frozen=True)
 class Price:
-    """US dollars per million tokens.
-
-    `fast` multiplies everything in fast mode, `long` when a prompt (cached or not) is above `long_above` tokens.
-    """
+    """US dollars per million tokens; all times `fast` in fast mode, and `long` for a prompt above `long_above`."""
 
     input: float
     output: float

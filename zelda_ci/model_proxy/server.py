@@ -34,10 +34,7 @@ FAILED = RefusedHereError(500, "api_error", "Zelda's model proxy failed; see its
 
 @asynccontextmanager
 async def serving(runs: Runs) -> AsyncIterator[tuple[str, Path]]:
-    """Serve the runs that are open at any time, by token: at a base URL on 127.0.0.1, and at a short path as a socket.
-
-    The end waits for nobody: what is under way ends with its run, and connections end with the event loop.
-    """
+    """Serve the runs that are open at any time, by token: at a base URL on 127.0.0.1 and, as a socket, at a path."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -62,6 +59,7 @@ async def serving(runs: Runs) -> AsyncIterator[tuple[str, Path]]:
         try:
             yield f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}", socket
         finally:
+            # This waits for nobody: what is under way ends with its run, and connections end with the event loop.
             listener.close()
             local.close()
 

@@ -28,8 +28,8 @@ class TranscriptCheck:
         self.calls, self.tools = set[str](), set[str]()
         """Calls that the API has begun, and their tools: one may run before the rest of the answer has come."""
         self._repeated, self._differences = set[str](), list[str]()
-        self._unconfirmed: list[tuple[str, str, bytes, str]] = []
-        """Description, message, digest and call of what had not passed when the transcript had it."""
+        self._claims: list[tuple[str, str, bytes, str]] = []
+        """Description, message, digest and call of what the transcript has."""
 
     def request(self, body: Mapping[str, Any]) -> None:
         """Note the calls that a request repeats, from the last message back to one that is known."""
@@ -47,12 +47,12 @@ class TranscriptCheck:
     def said(self, message: str, text: str, *, thinking: bool) -> None:
         """Check a text of a model's message."""
         kind = "thinking" if thinking else "text"
-        self._check(f"the {kind} of message {message}", message, _digest_of_text(message, kind, text))
+        self._claims.append((f"the {kind} of message {message}", message, _digest_of_text(message, kind, text), ""))
 
     def called(self, message: str, call: str, name: str, arguments: object) -> None:
         """Check a tool call in a model's message."""
         description = f"the call {call} of {name} in message {message}"
-        self._check(description, message, _digest_of_call(call, name, arguments), call)
+        self._claims.append((description, message, _digest_of_call(call, name, arguments), call))
 
     def returned(self, call: str) -> None:
         """Check that a tool's result is one of a call that the API made."""
@@ -62,7 +62,7 @@ class TranscriptCheck:
     def differences(self) -> tuple[str, ...]:
         """Return what the transcript says and did not pass, the first of it, once the session is over."""
         found = list(self._differences)
-        for description, message, digest, call in self._unconfirmed:
+        for description, message, digest, call in self._claims:
             # Of an answer that broke off the session may have got less than a block.
             is_cut = not self.is_complete.get(message, True)
             # Claude Code completes the input of some calls; the next request says how.
@@ -70,10 +70,6 @@ class TranscriptCheck:
             if message not in self.is_complete or not (digest in self.passed or is_cut or is_open):
                 found.append(description)
         return tuple(dict.fromkeys(it[:MAX_DESCRIPTION] for it in found))[:MAX_DIFFERENCES]
-
-    def _check(self, description: str, message: str, digest: bytes, call: str = "") -> None:
-        if message not in self.is_complete or digest not in self.passed:
-            self._unconfirmed.append((description, message, digest, call))
 
 
 class PassedAnswer:

@@ -198,7 +198,7 @@ class Batch:
         # Who replays spends nothing, whatever the recorded sessions did cost.
         if not order.replay:
             prices = known_prices(self._prepared.store, stored)
-            self._forecast = forecast(suites, prices, sides=sides, budget_usd=order.budget_usd, stored=stored)
+            self._forecast = forecast(order, suites, prices, sides=sides)
             self._budget = Budget(self._forecast.budget_usd, prices)
         # One at a time until a price is known: together they could cost any multiple of the budget.
         self._slots = anyio.CapacityLimiter(1 if self._budget.price_is_unknown else order.jobs)

@@ -8,12 +8,12 @@ import shlex
 import shutil
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 from pydantic import ValidationError
@@ -163,7 +163,8 @@ class Checker:
     def _levels(self) -> None:
         """Check how runs are confined, and whether they find the programs that they certainly need."""
         prepared, isolation, root = self._prepared, self._prepared.isolation, self._prepared.loaded.root
-        for level, suites in grouped(prepared.chosen, lambda suite: isolation.of(suite.resolved)).items():
+        for level in dict.fromkeys(map(isolation.of, prepared.suites)):
+            suites = [suite for suite in prepared.chosen if isolation.of(suite.resolved) == level]
             message, names = levels.remark(level, isolation.offered), tuple(suite.resolved.name for suite in suites)
             self._add("isolation", "warning" if message else "passed", f"level {level}", message, suites=names)
             reaches = [partial(is_within_reach, base=prepared.workspaces.location)] if level == "uid" else []
@@ -232,7 +233,10 @@ class Checker:
             own = suite.model_dump(mode="json", include=SURROUNDINGS)
             return json.dumps([own, self._prepared.isolation.of(suite), variables])
 
-        for key, suites in grouped(self._prepared.chosen, surroundings).items():
+        by_key = defaultdict[str, list[LoadedSuite]](list)
+        for each in self._prepared.chosen:
+            by_key[surroundings(each)].append(each)
+        for key, suites in by_key.items():
             planned, found = planned_commands(suites, self._redact), dict[Name, Check]()
             # Without a commit nobody knows whether the files are the same.
             known_of = [name for name in planned if source.commit]
@@ -336,17 +340,6 @@ class Checker:
         """The file of a check, named by a digest of all that the check depends on."""
         key = json.dumps([__version__, *parts]).encode("utf-8", "surrogateescape")
         return self._remembered / f"{sha256(key).hexdigest()[:32]}.json"
-
-
-T = TypeVar("T")
-
-
-def grouped(suites: Iterable[LoadedSuite], key: Callable[[LoadedSuite], T]) -> dict[T, list[LoadedSuite]]:
-    """Suites by their key, in their order."""
-    found: dict[T, list[LoadedSuite]] = defaultdict(list)
-    for suite in suites:
-        found[key(suite)].append(suite)
-    return found
 
 
 def made(
@@ -463,10 +456,8 @@ def about_contents(contents: NamedContents) -> Iterator[str]:
         yield f"{_lacking(absent, 'file', ' of Git LFS, so sessions find pointers')} {LFS}"
     if contents.changed:
         count, listing = format_count(len(contents.changed), "submodule"), some_of(sorted(contents.changed), MAX_NAMED)
-        yield (
-            f"What is changed in {count} will not be tested, but the commit that the project names: {listing}. "
-            "Commit what matters there and in the project."
-        )
+        what = f"What is changed in {count} will not be tested, but the commit that the project names"
+        yield f"{what}: {listing}. Commit what matters there and in the project."
 
 
 def check_fair(base: NamedContents, head: NamedContents) -> None:
@@ -493,20 +484,16 @@ ANSWER_SECONDS = 10
 LAST_LINES = 4
 NAME = r"\W?(?P<name>[\w./+@-]+)\W?"
 # How shells, `make` and Python say that a program is missing, where another ends with a code of its own.
-MISSING = tuple(
-    re.compile(pattern)
-    for pattern in (
-        rf"^(?:\S+: )?(?:line )?(?:\d+: )?{NAME}: (?:command )?not found$",
-        rf"command not found: {NAME}$",
-        rf"^(?:make(?:\[\d+\])?|env): {NAME}: No such file or directory$",
-        # What make says of a bare name where PATH leads into a folder that is closed to the run.
-        r"^make(?:\[\d+\])?: (?P<name>[\w.+@-]+): Permission denied$",
-        rf"^\S*python\S*: No module named {NAME}$",
-    )
+MISSING = (
+    re.compile(rf"^(?:\S+: )?(?:line )?(?:\d+: )?{NAME}: (?:command )?not found$"),
+    re.compile(rf"command not found: {NAME}$"),
+    re.compile(rf"^(?:make(?:\[\d+\])?|env): {NAME}: No such file or directory$"),
+    # What make says of a bare name where PATH leads into a folder that is closed to the run.
+    re.compile(r"^make(?:\[\d+\])?: (?P<name>[\w.+@-]+): Permission denied$"),
+    re.compile(rf"^\S*python\S*: No module named {NAME}$"),
 )
 # Nothing but words, of which the first may be a program: no path, assignment, variable, quote or operator.
 PLAIN = re.compile(r"\s*\w[\w.+-]*([ \t]+[\w./:,=@%+-]+)*\s*")
-
 # What sets a program up in a workflow; the others are on GitHub's runners already, or have no action that is known.
 ACTIONS: Mapping[str, str] = {
     **dict.fromkeys(("node", "npm", "npx", "corepack", "yarn", "pnpm"), "actions/setup-node"),
@@ -555,10 +542,8 @@ def how_to_get(program: str, environ: Mapping[str, str], inside: str) -> str:
     in_workflow = environ.get("GITHUB_ACTIONS") == "true"
     if environ.get(IMAGE) and in_workflow:
         after = f"after {action}" if action else "where the runner has it or an earlier step installs it"
-        return (
-            f"The container action has no {program}: use zelda-ci/zelda-ci/runner in its place, {after}; make an "
-            f"image of your own from ours (docs/action.md#toolchains), {ways}."
-        )
+        how = f"use zelda-ci/zelda-ci/runner in its place, {after}; make an image of your own from ours"
+        return f"The container action has no {program}: {how} (docs/action.md#toolchains), {ways}."
     if environ.get(IMAGE):
         return f"The image has no {program}: make one of your own from it (examples/image/Dockerfile), {ways}."
     if in_workflow:

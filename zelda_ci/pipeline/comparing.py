@@ -64,9 +64,9 @@ def compare_sides(
 
 def _is_same(suite: str, *sides: Iterable[RunResult]) -> bool:
     """Whether nothing that a trial's outcome depends on differs within the sides or between them."""
-    states = [run.fingerprint for side in sides for run in side if run.suite == suite and is_valid(run)]
-    found = {(state.outcome, state.tree, state.platform) for state in states if state}
-    return len(found) == 1 and all(any(run.suite == suite and is_valid(run) for run in side) for side in sides)
+    valid = [[run.fingerprint for run in side if run.suite == suite and is_valid(run)] for side in sides]
+    found = {(state.outcome, state.tree, state.platform) for states in valid for state in states if state}
+    return len(found) == 1 and all(valid)
 
 
 def compare_arms(batch: BatchResult, stored: Mapping[str, StoredTrials]) -> Compared:

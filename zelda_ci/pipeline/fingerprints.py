@@ -34,13 +34,12 @@ from zelda_ci.execution.manifest.scan import scan
 from zelda_ci.execution.manifest.tree import MAX_FILE_BYTES
 from zelda_ci.files import globs
 from zelda_ci.pipeline.comparing import newest_results, stored_pool
-from zelda_ci.pipeline.invocation import Prepared, RunOrder
+from zelda_ci.pipeline.invocation import Prepared
 from zelda_ci.redact import Redactor
 from zelda_ci.selection import effects
 from zelda_ci.selection.choice import SuiteChoice, SuiteEvidence, choose, line_changes
 from zelda_ci.selection.effects import ChangeSet, FileChange, FileText, ProjectFiles
 from zelda_ci.selection.reach import RECIPES, Graph, RepositoryFiles, described
-from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.git import LINK, SUBMODULE, Git, TreeFile, for_status, prepare, read_commit, tree_files
 from zelda_ci.workspace.objects import Objects
 from zelda_ci.workspace.store import TestedFiles
@@ -61,7 +60,6 @@ MAX_FILES = 20_000
 MAX_TRIALS = 30
 # Commits that stored trials were run on; those of others are not looked at.
 MAX_COMMITS = 20
-Lines = Mapping[str, Sequence[str]]
 # The variable that names the image in which Zelda runs: ours sets it, and so may somebody.
 IMAGE = "ZELDA_IMAGE"
 
@@ -81,7 +79,9 @@ def system_name(environ: Mapping[str, str]) -> str:
 class TreeDigests:
     """What a trial finds, in digests: of what steers, of code, and of suites where build and test commands see them."""
 
-    def __init__(self, tested: TestedFiles, steers: Mapping[str, Steers] | None, lines: Lines) -> None:
+    def __init__(
+        self, tested: TestedFiles, steers: Mapping[str, Steers] | None, lines: Mapping[str, Sequence[str]]
+    ) -> None:
         """Without a word on how files steer, every file counts as such; `lines` are digests, by file that steers."""
         self.files, self.folder, self.lines = tested.files, tested.folder, lines
         paths = {file.path for file in self.files}
@@ -359,21 +359,14 @@ def evidence(
     return known
 
 
-async def changed_since(
-    ref: str,
-    loaded: LoadedProject,
-    suites: Sequence[LoadedSuite],
-    environ: Mapping[str, str],
-    redact: Redactor,
-    order: RunOrder,
-) -> tuple[SuiteChoice, ...]:
-    """Which suites the change since a commit can concern, by the trials that are stored here.
+async def changed_since(ref: str, prepared: Prepared) -> tuple[SuiteChoice, ...]:
+    """Which suites a change can concern, by the trials that are stored here.
 
-    What counts is where the line of the tested commit left the branch, tag or commit `ref`. Raises `ConfigError` where
-    there is no repository or no such commit, and `WorkspaceError` where git fails.
+    What counts is where the line of the tested commit left the branch, tag or commit `ref`.
     """
+    loaded, environ, order, suites = prepared.loaded, prepared.environ, prepared.order, prepared.chosen
     with TemporaryDirectory(prefix="zelda-changes-") as name:
-        git = prepare(Path(name), environ, redact).within(loaded.root)
+        git = prepare(Path(name), environ, Redactor(prepared.settings.secrets)).within(loaded.root)
         where = await git.attempt("rev-parse", "--show-prefix", "--show-toplevel")
         if where.exit_code != 0:
             message = f"{loaded.root} is in no git repository, so nobody knows what changed since {ascii(ref)[1:-1]}."
@@ -398,7 +391,7 @@ async def changed_since(
         changes = await read_changes(git, before, head, project.folder, dirty)
         trials = list[RunResult]()
         with suppress(StorageError):
-            trials = newest_results(ResultStore(loaded.results_dir), {it.resolved.name: MAX_TRIALS for it in suites})
+            trials = newest_results(prepared.store, {it.resolved.name: MAX_TRIALS for it in suites})
         known = evidence(suites, project.folder, trials, environ)
         # Trials tell of the commit that is compared with, if none of what they felt has changed up to it. What was not
         # committed, nobody knows later.

@@ -1,7 +1,7 @@
 """Which trials run next, a fixed number or side by side, and what they cost by those that are stored."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -17,11 +17,14 @@ from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import DoneReason, Side, TrialPlan, plan_of, trials_alone
 from zelda_ci.errors import StorageError
 from zelda_ci.events import Emit
+from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.units import Variant
 
 # Newest trials of a suite that say what one costs; older ones may be of another prompt or model.
 MAX_PRICED = 20
+Suites = Sequence[ResolvedSuite]
+Stored = Mapping[str, StoredTrials]
 
 
 def label_of(suite: str, trial: int, side: Side = Side.HEAD) -> str:
@@ -38,7 +41,6 @@ class PlannedRun:
     label: str
     side: Side = Side.HEAD
     look: int | None = None
-    """Of an adaptive plan."""
     variant: Variant | None = None
     """What is changed of the tested files for this run alone."""
 
@@ -69,7 +71,6 @@ class Budget:
     known: Mapping[str, records.TrialPrice] = field(default_factory=dict)
     spent_usd: float = 0.0
     skipped: Counter[str] = field(default_factory=Counter)
-    """By suite, trials that were not started."""
     closed: str | None = None
     """Why nothing is started any more, whatever is left."""
     _under_way: Counter[str] = field(default_factory=Counter)
@@ -118,32 +119,27 @@ class Budget:
 
 
 def forecast(
-    suites: Sequence[ResolvedSuite],
-    known: Mapping[str, records.TrialPrice],
-    *,
-    sides: int,
-    budget_usd: float | None = None,
-    stored: Mapping[str, StoredTrials] | None = None,
+    order: RunOrder, suites: Suites, known: Mapping[str, records.TrialPrice], *, sides: int
 ) -> records.Forecast:
     """Of each suite the fewest and the most sessions beside stored ones; as many `sides` as run until they compare."""
     rows = {suite.name: (trials_alone(suite.trials),) * 2 for suite in suites}
-    rows |= schedule.trials_to_come(states(suites, stored or {}, has_base=sides > 1)) if sides else {}
+    rows |= schedule.trials_to_come(states(suites, order.stored, has_base=sides > 1)) if sides else {}
     limits = {suite.name: suite.execution.max_cost_usd for suite in suites}
     found = (
         records.SuiteForecast(suite=name, fewest=fewest, most=most, price=known.get(name), limit_usd=limits[name])
         for name, (fewest, most) in rows.items()
     )
-    return records.Forecast(suites=tuple(found), budget_usd=budget(suites, budget_usd))
+    return records.Forecast(suites=tuple(found), budget_usd=budget(suites, None if order.replay else order.budget_usd))
 
 
-def budget(suites: Iterable[ResolvedSuite], given: float | None = None) -> float | None:
+def budget(suites: Suites, given: float | None) -> float | None:
     """Of the whole invocation: what was asked for, which may be nothing at all; else the smallest of the suites."""
     plans = (plan_of(suite.trials) for suite in suites)
     named = [plan.budget_usd for plan in plans if isinstance(plan, TrialPlan) and plan.budget_usd is not None]
     return min(named, default=None) if given is None else given
 
 
-def states(suites: Iterable[ResolvedSuite], stored: Mapping[str, StoredTrials], *, has_base: bool) -> list[SuiteTrials]:
+def states(suites: Suites, stored: Stored, *, has_base: bool) -> list[SuiteTrials]:
     """What is known of suites before any trial of this invocation."""
     known = ((suite, stored.get(suite.name, StoredTrials())) for suite in suites)
     return [schedule.of_stored(suite.name, suite.trials, trials, has_base=has_base) for suite, trials in known]
@@ -187,14 +183,7 @@ class Rounds:
     """
 
     def __init__(
-        self,
-        suites: Sequence[ResolvedSuite],
-        emit: Emit,
-        budget: Budget,
-        stored: Mapping[str, StoredTrials],
-        elsewhere: Sequence[ResolvedSuite] = (),
-        *,
-        sides: int,
+        self, suites: Suites, emit: Emit, budget: Budget, stored: Stored, elsewhere: Suites = (), *, sides: int
     ) -> None:
         own, self._elsewhere = (states(each, stored, has_base=sides > 1) for each in (suites, elsewhere))
         self._arms = {suite.name: _Arms(suite, state) for suite, state in zip(suites, own, strict=True)}

@@ -54,8 +54,7 @@ def make_plan(
     The suites are all that run, as results hold them; the seconds those of a trial of each, as far as known. `shards`
     may be the most of them, so that none has nothing to do.
     """
-    sides, budget = 2 if order.compares(suites) else 0, None if order.replay else order.budget_usd
-    forecast = planning.forecast(suites, {}, sides=sides, budget_usd=budget, stored=order.stored)
+    forecast = planning.forecast(order, suites, {}, sides=2 if order.compares(suites) else 0)
     trials = dict.fromkeys((suite.name for suite in suites), 0) | {row.suite: row.fewest for row in forecast.suites}
     expected = dealing.expected_to_take(seconds, trials)
     shards = min(shards, max(1, sum(count > 0 for count in trials.values()))) if at_most else shards
@@ -79,19 +78,14 @@ def describe(plan: ShardPlan) -> list[str]:
     """The plan for people: a sentence for each shard, and a warning where one suite bounds the whole."""
     loads, lines = dealing.loads_of(plan), []
     for number, load in enumerate(loads, start=1):
-        budget, what = dealing.budget_of(plan, number), f"{_names(plan, number)}, about {load:.0f} s of sessions"
+        budget, names = dealing.budget_of(plan, number), some_of(plan.names_of(number), MAX_NAMED) or "no suite"
         at_most = "" if budget is None else f", at most ${budget:.2f}"
-        lines.append(f"Shard {number} of {plan.shards}: {what}{at_most}.")
+        lines.append(f"Shard {number} of {plan.shards}: {names}, about {load:.0f} s of sessions{at_most}.")
     if longest := dealing.longest_suite(plan):
-        lines.append(
-            f"{longest.name} alone takes about {longest.seconds:.0f} s of {sum(loads):.0f} s, and a suite is never "
-            "split: more shards make the run no shorter. Give that shard more jobs, or split the suite."
-        )
+        share = f"{longest.seconds:.0f} s of {sum(loads):.0f} s, and a suite is never split"
+        advice = "more shards make the run no shorter. Give that shard more jobs, or split the suite."
+        lines.append(f"{longest.name} alone takes about {share}: {advice}")
     return lines
-
-
-def _names(plan: ShardPlan, shard: int) -> str:
-    return some_of(plan.names_of(shard), MAX_NAMED) or "no suite"
 
 
 def order_of(order: RunOrder, plan: ShardPlan, shard: int) -> RunOrder:
@@ -200,7 +194,8 @@ def check_parts(parts: Sequence[PartFile], pinned: ShardPlan | None = None) -> t
             names = " and ".join(part.name for part in found)
             problems.append(f"{shard} is there twice: {names}. Remove the one that is wrong.")
         elif not found:
-            problems.append(f"{shard} is missing ({_names(plan, number)}): it failed, or was cancelled.")
+            names = some_of(plan.names_of(number), MAX_NAMED) or "no suite"
+            problems.append(f"{shard} is missing ({names}): it failed, or was cancelled.")
         else:
             problems += [f"{found[0].name}: {why}" for why in _objections(found[0], plan)]
             chosen += found

@@ -48,14 +48,6 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Section:
-    """Rows under a title."""
-
-    title: str
-    rows: tuple[Row, ...]
-
-
-@dataclass(frozen=True)
 class Problem:
     """What a person needs first: why, what to do, where to look, and the last lines of what was printed."""
 
@@ -108,8 +100,8 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Details:
-    """Something to open: rows, a table, or both."""
+class Section:
+    """Rows under a title, a table, or both; in Markdown something to open."""
 
     title: str
     rows: tuple[Row, ...] = ()
@@ -136,7 +128,7 @@ class CiView:
     more_causes: str  # how many there are beyond these; empty where there are none
     table: Table  # what moved: a line per suite; suites as before share one
     basis: tuple[Line, ...]  # what was compared with what, and what it cost
-    details: tuple[Details, ...]
+    details: tuple[Section, ...]
     footer: Line  # the commit that a reviewer knows, and where everything is
     changed: bool  # whether anything differs from the baseline, or nothing is known to be equal to it
     failed: bool  # whether the check is red
@@ -190,11 +182,6 @@ class Words:
     def verdict(self) -> Cell:
         """The badge in its colour."""
         return Cell(self.badge, self.tone)
-
-    @property
-    def cell(self) -> Cell:
-        """The word in its colour."""
-        return Cell(self.word, self.tone)
 
 
 # The gravest first.

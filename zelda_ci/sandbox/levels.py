@@ -193,10 +193,7 @@ def _remedy(refused: str) -> str | None:
 
 
 def remedy(refused: str, settings: Mapping[str, str], options: Sequence[str], *, is_root: bool) -> str | None:
-    """The one command that lets namespaces be made, by the step that the kernel refused, as far as it can be known.
-
-    `options` are a container's that stand in the way: a filter of system calls, a profile of AppArmor, hidden /proc.
-    """
+    """The one command that lets namespaces be made, as far as it can be known; a container's `options` hinder it."""
     forbidding = [name for name, (bad, _) in FORBIDDING.items() if settings.get(name) == bad]
     if "No space left" in refused:
         forbidding, options = [name for name in forbidding if name.startswith("user.")], []

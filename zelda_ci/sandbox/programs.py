@@ -35,10 +35,7 @@ TEMPORARY = tuple(PRIVATE.values())
 
 
 def python(*, anybody: bool = False) -> list[str]:
-    """The interpreter itself, not a virtual environment's link to it, without anything but the standard library.
-
-    For `anybody` it is another one where this one lies in a closed folder, such as root's home.
-    """
+    """The interpreter itself, not a link to it, with nothing but the standard library; for `anybody`, an open one."""
     base = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
     # A copy of it runs where the original lies in a folder that is closed to this user, too.
     base = base if os.access(base, os.X_OK) else os.path.realpath(sys.executable)
@@ -48,10 +45,7 @@ def python(*, anybody: bool = False) -> list[str]:
 
 
 def inside(policy: Mapping[str, Any], *, anybody: bool = False, world: Sequence[str] = ()) -> list[str]:
-    """What starts a program that first gives up the rights of a policy; `anybody` as in `python`.
-
-    `world` are options for namespaces of its own, where bubblewrap does not make them.
-    """
+    """What starts a program that first gives up rights, in a `world` of its own where bubblewrap does not make it."""
     # As one argument, which may not be longer than 128 KiB, and in a form that is read fast.
     packed = binascii.b2a_base64(marshal.dumps(dict(policy), 2), newline=False).decode()
     return [*python(anybody=anybody), str(START), "inside", packed, *world, "--"]
@@ -70,23 +64,17 @@ def supervisor(parent: int) -> list[str]:
 
 @dataclass(frozen=True)
 class SandboxMounts:
-    """What a run sees of the machine's files.
-
-    `private` holds what becomes /tmp, /var/tmp and /dev/shm: on disk, where it counts as the run's. The model proxy's
-    `socket` becomes `INNER_SOCKET`.
-    """
+    """What a run sees of the machine's files; the model proxy's `socket` becomes `INNER_SOCKET`."""
 
     readable: Sequence[Path]
     writable: Sequence[Path]
     private: Path
+    """Holds what becomes /tmp, /var/tmp and /dev/shm: on disk, where it counts as the run's."""
     socket: Path | None = None
 
 
 def bubblewrap_options(mounts: SandboxMounts, *, internet: bool) -> list[str]:
-    """Options for a program that runs behind these mounts, with no capability and no way to the terminal.
-
-    `launcher/inside.py` understands these, and no others. Without `internet` it loses the machine's network.
-    """
+    """Options, all known to `launcher/inside.py`, for a program behind these mounts; `internet` is the machine's."""
     options = [*NAMESPACES, *(() if internet else ("--unshare-net",)), *SYSTEM, "--dir", "/run", "--dir", "/var"]
     # Later mounts lie on top of earlier ones.
     for name, place in PRIVATE.items():

@@ -1,7 +1,4 @@
-"""What a run may read beside its own folders: system and toolchains, by an allow-list; never a home as a whole.
-
-A run's own user reaches nothing below folders that other users may not enter, such as root's home.
-"""
+"""What a run may read beside its own folders: system and toolchains, by an allow-list; never a home as a whole."""
 
 import os
 import pwd
@@ -76,7 +73,7 @@ _RESOLVING = threading.Lock()
 
 
 def barrier(path: Path) -> Path | None:
-    """The first folder on the way to a path, links followed, that other users may not enter."""
+    """The first folder on the way to a path, links followed, that other users may not enter, such as root's home."""
     real = _real(path)
     for folder in (*reversed(path.parents), path, *reversed(real.parents), real):
         with suppress(OSError):
@@ -192,10 +189,7 @@ def refusal(path: Path, private: PrivateFolders) -> str | None:
 def readable(
     environment: Mapping[str, str], private: PrivateFolders, ours: Iterable[Path], extra: Iterable[str] = ()
 ) -> list[Path]:
-    """Everything that a run with this environment may read and that exists, as the paths are written.
-
-    `ours` are Zelda's own files and folders that it needs, and `extra` is what the suite asks for, checked.
-    """
+    """Everything that exists and a run may read, as written: also `ours` that it needs, and what the suite asks for."""
     etc = Path("/etc")
     found = [
         *(part for name in SYSTEM for part in without(Path(name), private)),

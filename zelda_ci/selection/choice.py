@@ -16,17 +16,8 @@ from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.files import globs
-from zelda_ci.selection.effects import (
-    BESIDE,
-    CONFIGURATION,
-    ChangeSet,
-    Effect,
-    ProjectFiles,
-    effects_of,
-    first_difference,
-    is_code,
-    is_meant,
-)
+from zelda_ci.selection import effects as of_files
+from zelda_ci.selection.effects import ChangeSet, Effect, ProjectFiles, effects_of, is_code
 
 # Of a suite, below which nobody says what it never does: as many as an adaptive plan begins with.
 MIN_TRIALS = 3
@@ -92,9 +83,8 @@ class SuiteBehaviour:
         touched = [frozenset(run.touched or ()) for run in known]
         changed = [frozenset(run.changes.files if run.changes else ()) for run in known]
         self.trials, self.excluded, self.with_files = len(counted), len(suite.trials) - len(counted), len(known)
-        self.with_unit: Counter[str] = Counter(
-            path for run in counted for path in {use.unit.path for use in run.steering or ()}
-        )
+        paths = ({use.unit.path for use in run.steering or ()} for run in counted)
+        self.with_unit: Counter[str] = Counter(path for each in paths for path in each)
         self.used = {use.unit.path for use in uses if use.used or use.broken}
         self.used_or_missed = self.used | {use.unit.path for use in uses if use.missed}
         self.touched = frozenset[str]().union(*touched)
@@ -122,7 +112,7 @@ def _choice(
     it: SuiteEvidence, paths: Sequence[str], effects: Sequence[Effect], project: ProjectFiles, min_trials: int
 ) -> SuiteChoice:
     name, behaviour = it.suite.name, SuiteBehaviour(it)
-    own = {path: "gate.paths" for path in paths if is_meant(path, it.suite, project.folder)}
+    own = {path: "gate.paths" for path in paths if of_files.is_meant(path, it.suite, project.folder)}
     own |= {effect.path: effect.why for effect in effects if effect.scope == "all"}
     own |= {path: "the suite itself" for path in paths if not it.files.isdisjoint(globs.upwards(path))}
     if path := next((path for path in paths if path in own), None):
@@ -184,13 +174,14 @@ def reasons(choices: Iterable[SuiteChoice], *, runs: bool) -> tuple[str, ...]:
 def steering_changes(
     changes: ChangeSet, suites: Sequence[SuiteEvidence], project: ProjectFiles
 ) -> tuple[SteeringChange, ...]:
-    """Of what changed, the files that steer, with the suites that may be affected by each: where a cause is sought."""
+    """Of what changed, the files that steer, with the suites that may be affected by each."""
     behaviours = {it.suite.name: SuiteBehaviour(it) for it in suites}
     found: list[SteeringChange] = []
     for change in changes.files:
         effects = list(effects_of(change, changes, project))
         # A file that steers runs or imports one of the project's own, or a skill or sub-agent names it.
-        is_led_to = any(effect.scope != "read" and effect.why not in (CONFIGURATION, BESIDE) for effect in effects)
+        known = {of_files.CONFIGURATION, of_files.BESIDE}
+        is_led_to = any(effect.scope != "read" and effect.why not in known for effect in effects)
         if len(found) == MAX_STEERING or not (is_led_to or may_steer(change.path)):
             continue
         names = None
@@ -206,6 +197,6 @@ def line_changes(before: Mapping[str, Sequence[str]], after: Mapping[str, Sequen
     found = []
     for path in sorted(path for path in {*before, *after} if before.get(path) != after.get(path))[:MAX_STEERING]:
         now = after.get(path)
-        line = None if now is None else first_difference(before.get(path, ()), now)
+        line = None if now is None else of_files.first_difference(before.get(path, ()), now)
         found.append(SteeringChange(path=path, line=line, is_gone=now is None))
     return tuple(found)

@@ -120,15 +120,12 @@ def _effect_by_place(change: FileChange, felt: Mapping[str, str], project: Proje
 
 
 def own_places(suite: ResolvedSuite, folder: str, files: Iterable[str] = ()) -> frozenset[str]:
-    """Files that a suite names, and words of its commands that may be files or folders of the project, from the top.
-
-    What checks the result is part of a suite, and what setup copies may have any name. Neither the project as a whole
-    nor what lies outside is its own.
-    """
-    names = [*files, *_words(suite.setup_command)]
-    for command in suite.deciding_commands:
-        names += (word for word in _words(command) if "." in word or "/" in word)
+    """Files that a suite names, and words of its commands that may be files or folders of the project, from the top."""
+    # What checks the result is part of a suite, and what setup copies may have any name.
+    words = (word for command in suite.deciding_commands for word in _words(command) if "." in word or "/" in word)
+    names = (*files, *_words(suite.setup_command), *words)
     places = {posixpath.normpath(posixpath.join(folder, name)) for name in names if not name.startswith("/")}
+    # Neither the project as a whole nor what lies outside is its own.
     return frozenset(place for place in places if place not in (".", "..") and not _is_above(place, folder))
 
 

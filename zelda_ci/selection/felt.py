@@ -27,19 +27,18 @@ from zelda_ci.redact import Redactor
 MAX_TOUCHED = 2_000
 MAX_COMMAND_LENGTH = 20_000
 MAX_PATH_LENGTH = 300
-
 _SLASHED = re.compile(r"(?:^|\s|<command-name>)/([\w:.-]{1,100})")
 # How grep and diff name the file whose lines they print.
-_PRINTED = re.compile(
-    r"^(?:[-+]{3} [ab]/(\S{0,290}\.claude/\S{1,200})|([^\s:]{0,290}\.claude/[^\s:]{1,200}):)", re.MULTILINE
-)
+_PRINTED = re.compile(r"(?m)^(?:[-+]{3} [ab]/(\S{0,290}\.claude/\S{1,200})|([^\s:]{0,290}\.claude/[^\s:]{1,200}):)")
+# The words before a name of a skill in a folder further down, or of a plugin.
+_LONG = re.compile(r"\((?:[^()]*:)")
+FIELDS = ("loaded", "used", "missed", "broken")
 
 
 def with_felt(
     run: RunResult, manifest: ToolsManifest | None, transcript: SessionTranscript, redact: Redactor
 ) -> RunResult:
-    """A run with what its session felt of the files that steer it, unless that is not known, or it broke off."""
-    # It is seen by what the session had, did and changed, and by the judge's remarks.
+    """A run with what its session felt of the files that steer it: what it had, did and changed, and the judge said."""
     if manifest is None or not run.status.is_valid:
         return run
     judged = run.details(ToolUsageDetails) or ToolUsageDetails()
@@ -56,10 +55,9 @@ def with_felt(
     def use(item: ManifestItem) -> UnitUse:
         is_called = item.kind in CALLED
         verdict = None if is_called else verdicts.get(item.name)
+        is_used = (is_called and _is_among(item, calls)) or _was_read(item, files)
         if item.kind is ItemKind.HOOK:
             is_used = not events.isdisjoint({item.name, item.name.partition(":")[0]})
-        else:
-            is_used = (is_called and _is_among(item, calls)) or _was_read(item, files)
         faults = (it.tool for it in (*judged.misused, *judged.instructions_ignored))
         return UnitUse(
             unit=Unit(kind=item.kind, path=item.file, name=item.name),
@@ -82,13 +80,10 @@ def _was_read(item: ManifestItem, files: Iterable[str]) -> bool:
 
 
 def _is_among(item: ManifestItem, calls: Iterable[str]) -> bool:
-    """Whether one of the calls is of it; skills of folders further down and of plugins have a word before the name."""
+    """Whether one of the calls is of it."""
     names = {item.tool, *([skill(item.label)] if item.label else [])}
     begins = tuple(f"{name}__" for name in names)
     return any(call.startswith(begins) or not names.isdisjoint({call, _LONG.sub("(", call)}) for call in calls)
-
-
-_LONG = re.compile(r"\((?:[^()]*:)")
 
 
 def _named(manifest: ToolsManifest, transcript: SessionTranscript) -> Iterator[str]:
@@ -125,9 +120,6 @@ def coverage(runs: Sequence[RunResult]) -> SteeringCoverage:
         suites=tuple(SuiteCoverage(suite=it, trials=trials[it], touches=it in touching) for it in sorted(trials)),
         unknown=tuple(sorted({run.suite for run in runs} - trials.keys())),
     )
-
-
-FIELDS = ("loaded", "used", "missed", "broken")
 
 
 def _is_touched(use: SuiteUse | UnitUse) -> bool:

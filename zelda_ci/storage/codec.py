@@ -19,6 +19,7 @@ from zelda_ci.redact import UNKNOWN, SafeText, joined
 _RECORD: Final = TypeAdapter[session.SessionRecord](session.SessionRecord)
 Stored = TypeVar("Stored", bound=Record)
 MAX_PLACE_LENGTH = 200
+_Servers = dict[SafeText, session.McpServerState]
 
 
 class UnreadableError(StorageError):
@@ -93,7 +94,7 @@ def transcript_of(
     """
     started: session.Started | None = None
     ended: session.Ended | None = None
-    servers: dict[SafeText, session.McpServerState] = {}
+    servers: _Servers = {}
     turns: dict[tuple[SafeText, SafeText | None], _OpenTurn] = {}
     # By id of a call, those of the last response that made it.
     calls: dict[SafeText, dict[str, session.ToolCall]] = {}
@@ -142,11 +143,7 @@ def transcript_of(
 
 
 def _update_servers(
-    known: dict[SafeText, session.McpServerState],
-    servers: Iterable[session.McpServer],
-    seconds: float,
-    *,
-    has_started: bool,
+    known: _Servers, servers: Iterable[session.McpServer], seconds: float, *, has_started: bool
 ) -> None:
     """Note the servers' states; the init message before says which of them the session had begun without."""
     for server in servers:

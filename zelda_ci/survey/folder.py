@@ -308,17 +308,14 @@ COUNTED = (
 
 @dataclass(frozen=True)
 class Survey:
-    """What was found; paths without a place are from the top."""
+    """What was found; paths are from the top of the repository, or of the folder itself, as the project's is."""
 
     root: Path
     top: Path
-    """Of the repository; the folder itself where there is none."""
     folder: str
-    """The project's, from the top."""
     above: Path | None
     """The nearest folder above that is a project of Zelda's already."""
     files: tuple[str, ...]
-    """Tracked or new."""
     kinds: tuple[ProjectKind, ...]
     items: tuple[ManifestItem, ...]
     refused: tuple[RefusedSetting, ...]
@@ -332,10 +329,6 @@ class Survey:
         found += [("buildCommand", kind.build, kind.manifest) for kind in main]
         found += [("testCommand", kind.test, kind.manifest) for kind in tested]
         return [CommandLine(key, command, seen_from(self.folder, file)) for key, command, file in found if command]
-
-    @property
-    def programs(self) -> tuple[str, ...]:
-        return self.kinds[0].programs if self.kinds else ()
 
     def sentences(self) -> Iterator[str]:
         """What was found, for people."""

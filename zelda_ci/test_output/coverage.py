@@ -84,8 +84,7 @@ def _go_profile(text: str) -> Coverage | None:
     blocks: dict[str, tuple[int, bool]] = {}
     for line in text.splitlines():
         if match := _BLOCK.match(line):
-            ran = blocks.get(match[1], (0, False))[1] or match[3].strip("0") != ""
-            blocks[match[1]] = (int(match[2][:9]), ran)
+            blocks[match[1]] = (int(match[2][:9]), blocks.get(match[1], (0, False))[1] or match[3].strip("0") != "")
     share = Share.of(sum(size for size, ran in blocks.values() if ran), sum(size for size, _ in blocks.values()))
     return Coverage("Go cover profile", share) if share else None
 
@@ -119,8 +118,7 @@ def _xml(raw: bytes) -> Coverage | None:
     shares: dict[str | None, Share | None] = {}
     for counter in root.findall("counter") if root.tag == "report" else ():
         covered, missed = attribute_count(counter, "covered"), attribute_count(counter, "missed")
-        valid = None if covered is None or missed is None else covered + missed
-        shares[counter.get("type")] = Share.of(covered, valid)
+        shares[counter.get("type")] = Share.of(covered, None if covered is None or missed is None else covered + missed)
     lines = shares.get("LINE")
     return Coverage("JaCoCo XML", lines, shares.get("BRANCH")) if lines else None
 
@@ -203,8 +201,7 @@ def read_coverage(output: Output, reports: Iterable[ReportFile]) -> CoverageSumm
     if not coverages:
         lines = output.lines()
         text, short = "\n".join(lines), [line[:MAX_WIDTH] for line in lines]
-        found = (list(form(short)) for hallmark, form in FORMATS if hallmark in text)
-        coverages = next(filter(None, found), [])
+        coverages = next(filter(None, (list(form(short)) for hallmark, form in FORMATS if hallmark in text)), [])
         # What is missing may be another part of the same coverage.
         if GAP in lines and len(coverages) != 1:
             return CoverageSummary(note=f"The output was too long to be stored whole; {HOW_TO_GET_COVERAGE}.")

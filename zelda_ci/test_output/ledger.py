@@ -25,7 +25,6 @@ _BESIDE = {
 _HOLDS = {"sbt": ("ScalaTest", "JUnit 4", "TestNG"), "Cypress": ("Mocha",), "gotestsum": ("Go", "Go -v", "Go JSON")}
 MAX_DOUBTS = 5
 _UNCOUNTED = "a failure was printed that no summary counts"
-
 # What runners print about a failure; behind green numbers it tells of something that was not counted.
 _ALARM = re2.compile(
     r"(?:FAILED \((?:failures|errors)=.*\)|FAILURES!+|ERRORS!|Bail out!.*"

@@ -108,7 +108,6 @@ def read_go_packages(lines: Lines) -> Iterable[Tally]:
 
 # Of sessions and of lines that may close them.
 MAX_PAIRS = 1_000_000
-
 _START = re2.compile(r"(.*?)=+ test session starts(?: \(.*\))? =+$")
 # Where pytester runs the sessions that a test of a plugin starts.
 _INNER_ROOT = re2.compile(r"rootdir: \S*[/\\]pytest-of-")

@@ -122,10 +122,8 @@ def first_names(names: Iterable[str]) -> tuple[str, ...]:
 
 # The line that stands where output was cut.
 GAP = "\0 output is missing here"
-
 # Characters of a line that are looked at; JSON is read from the whole line.
 MAX_WIDTH = 2_000
-
 _SHORT_LINES = ("", "{", "}")
 _COLUMN_ONE = re.compile(r"\x1b\[1?G|\x1b\[2K")
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_]|[()][A-B0-2])")

@@ -15,10 +15,9 @@ from tests.support.cited import place
 from zelda_ci.domain.session import SessionImage, SessionTranscript
 from zelda_ci.domain.suite import JudgeSettings
 from zelda_ci.files import untrusted
-from zelda_ci.judge import images as seen
-from zelda_ci.judge.base import JudgeQuestion, common_prefix
+from zelda_ci.judge import base as seen
+from zelda_ci.judge.base import JudgeQuestion, SessionImages, common_prefix
 from zelda_ci.judge.conversation import Conversation
-from zelda_ci.judge.images import SessionImages
 from zelda_ci.judge.rendering import fence, mark_of, new_nonce, units
 from zelda_ci.metrics.evidence import Sources, look_up
 from zelda_ci.redact import Redactor

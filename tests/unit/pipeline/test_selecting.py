@@ -6,7 +6,7 @@ from tests.builders import suite
 from zelda_ci.config.document import DEFAULT
 from zelda_ci.config.suites import LoadedSuite
 from zelda_ci.pipeline.fingerprints import evidence
-from zelda_ci.selection.mentions import in_settings
+from zelda_ci.selection.reach import words_in_settings
 
 
 @pytest.mark.parametrize(
@@ -29,4 +29,4 @@ def test_words_of_commands_may_be_files_and_folders(
 
 
 def test_settings_name_files_however_deep() -> None:
-    assert "x/y.py" in {it.word for it in in_settings('{"a":' * 900 + '"x/y.py"' + "}" * 900)}
+    assert "x/y.py" in {it.word for it in words_in_settings('{"a":' * 900 + '"x/y.py"' + "}" * 900)}

@@ -60,8 +60,8 @@ def cited_fragment(report: CiReport, suite: str, cited: Citation) -> str:
     """The end of the address of a line that a suite's session is cited with; empty where the page has none."""
     for run in reversed(report.batch.runs):
         if run.suite == suite and cited in _all(run):
-            anchor = SessionCitations(run, anchors_of(report).sessions[Side.HEAD, run.run_id]).anchor(cited)
-            return f"#{anchor}" if anchor else ""
+            found = SessionCitations(run, anchors_of(report).sessions[Side.HEAD, run.run_id]).anchors.get(cited)
+            return f"#{found}" if found else ""
     return ""
 
 
@@ -88,7 +88,8 @@ class SessionCitations:
     """Everything that the judges cite of one session; without a run, nothing leads anywhere."""
 
     def __init__(self, run: RunResult | None = None, anchor: str = "") -> None:
-        self._anchors: dict[Citation, str] = {}
+        self.anchors: dict[Citation, str] = {}
+        """Where citations lead to, of those to a place of the report."""
         self.quotes: dict[str | tuple[int, int], Quotes] = {}
         """By file of its patch, or by turn and call; call 0 is the turn itself."""
         changed = frozenset(run.changes.files) if run and run.changes else frozenset()
@@ -96,14 +97,10 @@ class SessionCitations:
             of_turn = cited.turn > 0 and cited.kind in {"transcript", "said", "image"}
             # A file that the session did not change is nowhere in the report.
             if of_turn or cited.path in changed:
-                anchor_of = self._anchors[cited] = f"{anchor}-q{number}"
+                anchor_of = self.anchors[cited] = f"{anchor}-q{number}"
                 lines = (line.strip() for line in cited.quote.removesuffix("…").splitlines())
                 quotes = self.quotes.setdefault((cited.turn, cited.call) if of_turn else cited.path, Quotes())
                 quotes[anchor_of] = next(filter(None, lines), ""), cited.kind == "removed"
-
-    def anchor(self, cited: Citation) -> str:
-        """Where a citation leads to; empty where the report has no such place."""
-        return self._anchors.get(cited, "")
 
     def leftover(self) -> tuple[str, ...]:
         """Anchors of what was cited of the session and not found."""

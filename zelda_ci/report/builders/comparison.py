@@ -164,17 +164,14 @@ MAX_FILES = 5
 
 
 def verdict(value: Verdict) -> Cell:
-    """A verdict in the colour of its meaning."""
     return Cell(verdict_words(value), VERDICTS[value])
 
 
 def verdict_words(value: Verdict) -> str:
-    """A verdict as people read it."""
     return "changed, not proven" if value is Verdict.CHANGED else value.value
 
 
 def amount(measure: Measure, value: float) -> str:
-    """A value of the measure."""
     return written(MEASURES[measure].unit.write, value)
 
 

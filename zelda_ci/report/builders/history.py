@@ -4,17 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from zelda_ci.domain.measures import LISTED, SCORES
-from zelda_ci.domain.nights import (
-    MIN_NIGHTS,
-    SETTLING,
-    Drift,
-    Night,
-    NightlyHistory,
-    Passes,
-    SuiteNight,
-    nights_of,
-    split_nights,
-)
+from zelda_ci.domain.nights import MIN_NIGHTS, SETTLING, Drift, Night, NightlyHistory, Passes, nights_of, split_nights
 from zelda_ci.domain.numbers import brief_money, format_count, format_score, money, whole
 from zelda_ci.domain.outcome import History, StoredRun
 from zelda_ci.errors import GitHubError
@@ -119,7 +109,6 @@ def drift_notes(before: Sequence[Drift], now: Sequence[Drift]) -> Iterator[str]:
 
 
 def issue_title(drifts: Sequence[Drift]) -> str:
-    """What fell from what to what."""
     more = f" and {len(drifts) - 1} more" if len(drifts) > 1 else ""
     return plain_title(f"Zelda: {_fall(drifts[0])}{more}", 200)  # GitHub takes 256
 
@@ -134,7 +123,6 @@ def drift_issue(drifts: Sequence[Drift], nights: Sequence[Night], **told: Any) -
 
 
 def _subject(drift: Drift) -> str:
-    """The suite, and what of it fell."""
     return f"{visible(drift.suite, 60)}, {sentence(drift.check, 80)}"
 
 
@@ -152,18 +140,13 @@ def _platform_changes(before: Mapping[str, str], after: Mapping[str, str]) -> It
 
 def sparkline(nights: Sequence[Night], suite: str) -> str:
     """A bar per night, as high as the share of checks that passed; a bar between two where something changed."""
-    drawn = ""
-    last: SuiteNight | None = None
-    for night in nights[-SETTLING:]:
-        row = night.suites.get(suite)
-        if row is None:
-            drawn += GAP
-            continue
-        if last and (last.platform, last.outcome) != (row.platform, row.outcome):
+    drawn, rows = "", [night.suites.get(suite) for night in nights[-SETTLING:]]
+    for place, row in enumerate(rows):
+        last = next(filter(None, reversed(rows[:place])), None)
+        if row and last and (last.platform, last.outcome) != (row.platform, row.outcome):
             drawn += CHANGE
-        passes = sum(row.checks.values(), Passes())
+        passes = sum(row.checks.values(), Passes()) if row else Passes()
         drawn += BARS[round(passes.rate * (len(BARS) - 1))] if passes.trials else GAP
-        last = row
     return drawn
 
 
@@ -171,9 +154,8 @@ def nights_view(history: NightlyHistory, suite: str, limit: int) -> Table:
     """The newest rows of one suite, newest first, with what changed against the row before."""
     nights = [night for night in history.nights if suite in night.suites]
     lines: list[TableRow] = []
-    earlier: SuiteNight | None = None
-    for night in nights:
-        row = night.suites[suite]
+    for night, before in zip(nights, [None, *nights], strict=False):
+        row, earlier = night.suites[suite], before and before.suites[suite]
         checks = sum(row.checks.values(), Passes())
         changed = []
         if earlier:
@@ -191,7 +173,6 @@ def nights_view(history: NightlyHistory, suite: str, limit: int) -> Table:
             Cell(", ".join(changed), Tone.DIM),
         )
         lines.append(TableRow(cells))
-        earlier = row
     remarks = [Cell(f"{visible(suite, 60)}: {sparkline(nights, suite)}", whole=True)]
     fallen = [drift for drift in history.drifts if drift.suite == suite]
     remarks += (Cell(f"Fell: {_fall(drift)} (p {drift.p:.2g}, corrected).", Tone.BAD) for drift in fallen)

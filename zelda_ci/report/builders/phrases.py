@@ -46,7 +46,6 @@ def listed(items: Sequence[Cell | Line], most: int = MAX_NAMED, noun: str = "") 
 
 
 def joined(lines: Iterable[Cell | Line], between: str) -> Line:
-    """Several lines as one."""
     lines = tuple(lines)
     return line(between.join("{}" for _ in lines), *lines)
 
@@ -121,3 +120,8 @@ def pool_words(pool: PoolSummary, now: datetime) -> str:
 def measured_words(runs: Iterable[RunResult]) -> str:
     """Words for runs that only measured: tests that were there before do not say that the task is done."""
     return "your tests pass" if Outcome.PASSED in map(correctness_outcome, runs) else "nothing was checked"
+
+
+def measured(runs: Iterable[RunResult]) -> str:
+    """What is known where no suite has criteria."""
+    return f"The suites are measured: none has criteria, and {measured_words(runs)}."

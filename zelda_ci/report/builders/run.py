@@ -20,7 +20,7 @@ from zelda_ci.domain.kinds import KINDS
 from zelda_ci.domain.manifest import ManifestEntry
 from zelda_ci.domain.measures import Metric, own_measure
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
-from zelda_ci.domain.run import RunResult
+from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import ApiUsage, SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import IsolationReport
@@ -62,8 +62,8 @@ def cost(uses: Sequence[Used]) -> str:
     return numbers.money(total, exact=is_known) if uses else ""
 
 
-def wall_seconds(run: RunResult) -> float:
-    """From the start of the run to its result."""
+def wall_seconds(run: RunResult | BatchResult) -> float:
+    """From the start of a run or of several to the result."""
     return (run.finished_at - run.started_at).total_seconds()
 
 
@@ -233,7 +233,6 @@ def _isolation(report: IsolationReport) -> Iterator[Row]:
 
 
 def criteria_title(suite: ResolvedSuite) -> str:
-    """The heading above what a suite asks for."""
     if not suite.checks:
         return "Acceptance criteria"
     return "Criteria and checks" if suite.criteria else "Checks"
@@ -247,7 +246,6 @@ def criterion_verdict(run: RunResult, judgement: CriterionJudgement) -> Cell:
 
 
 def _criterion_rows(run: RunResult) -> Iterator[Row]:
-    """A row per criterion, in the suite's order."""
     details = run.details(FulfillmentDetails)
     if details and details.criteria:
         for number, judgement in enumerate(details.criteria, start=1):
@@ -257,7 +255,6 @@ def _criterion_rows(run: RunResult) -> Iterator[Row]:
 
 
 def unmet_rows(run: RunResult) -> list[Row]:
-    """A row per criterion that is not met."""
     words = {CriterionVerdict.UNDECIDED: "Undecided"}
     return [_criterion(words.get(judgement.verdict, "Not met"), judgement) for judgement in failed_criteria(run)]
 

@@ -119,7 +119,6 @@ class SuiteStanding:
 
     @property
     def deltas(self) -> tuple[CriterionDelta | MeasureDelta, ...]:
-        """Criteria and numbers."""
         return (*self.compared.criteria, *self.compared.measures) if self.compared else ()
 
     @property

@@ -13,7 +13,7 @@ from zelda_ci.domain.run import RunResult
 from zelda_ci.model_proxy.pricing import cost_usd, is_known
 from zelda_ci.report.builders.comparison import gate_sentence
 from zelda_ci.report.builders.phrases import joined, line, listed, quoted
-from zelda_ci.report.model import Cell, Column, Details, Line, Row, Table, TableRow, Tone, plain
+from zelda_ci.report.model import Cell, Column, Line, Row, Section, Table, TableRow, Tone, plain
 from zelda_ci.report.text import sentence, visible
 
 # --- what it takes of the context --------------------------------------------------------------------------------
@@ -27,7 +27,7 @@ ABSENT = ContextItem.model_validate({"kind": "claudeMd", "name": ""})
 _Pair = tuple[ContextItem, ContextItem]
 
 
-def context_report(report: ContextReport, *, limit: int | None = None) -> Details:
+def context_report(report: ContextReport, *, limit: int | None = None) -> Section:
     """The listing, or what has changed of it, under the size of what is always there; `limit` is how large that may be.
 
     Sizes and limit are in tokens.
@@ -52,7 +52,7 @@ def context_report(report: ContextReport, *, limit: int | None = None) -> Detail
     rows = [Row("Too large", (Cell(gate_sentence(found), Tone.BAD),))] if found else []
     columns = (Column("Name"), Column("Kind"), Column("Always", right=True), Column("On demand", right=True))
     table = Table(columns, tuple(lines), remarks=tuple(remarks))
-    return Details(plain(size_line(report)), (*rows, *_context_rows(report, pairs)), table)
+    return Section(plain(size_line(report)), (*rows, *_context_rows(report, pairs)), table)
 
 
 def size_line(report: ContextReport) -> Line:
@@ -244,7 +244,6 @@ def attribution_line(found: Attribution) -> Line:
 
 
 def round_words(found: Attribution) -> str:
-    """What is known after a round."""
     ran = format_count(sum(each.sessions for each in found.rounds), "session")
     return f"{ran}: {', '.join(map(plain, _likely(found)))}"
 

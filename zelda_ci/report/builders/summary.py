@@ -65,7 +65,6 @@ def forecast_lines(forecast: Forecast) -> Iterator[str]:
 
 
 def forecast_table(forecast: Forecast) -> Table:
-    """Suite by suite."""
     titles = ("Sessions", "Each", "All", "Stored trials")[: 1 if forecast.replayed else None]
     rows = []
     for suite in forecast.suites:
@@ -88,7 +87,6 @@ def more_trials(event: MoreTrials) -> str:
 
 
 def suite_done(event: SuiteArms) -> str:
-    """Why a suite has enough."""
     trials = f"{event.head} + {event.base} trials" if event.base else format_count(event.head, "trial")
     return f"{trials}: {REASONS[event.reason]}"
 
@@ -139,10 +137,7 @@ def suite_facts(runs: Sequence[RunResult]) -> tuple[Cell, ...]:
 
 
 def spread(runs: Sequence[RunResult]) -> Section | None:
-    """Mean and range of every metric and of cost, tokens, turns and time, over the trials that have the number.
-
-    Sessions that failed or were interrupted say nothing about the suite and do not count.
-    """
+    """Mean and range of each number, over trials that have it and whose session neither failed nor was interrupted."""
     valid = [run for run in runs if run_outcome(run) not in {Outcome.BROKEN, Outcome.INTERRUPTED}]
     if len(valid) < 2:
         return None
@@ -220,7 +215,7 @@ def closing_line(batch: BatchResult, gate: GateResult) -> Iterator[Cell]:
     yield from (cell for cell in _tally(_suite_outcomes(batch), "suite") if cell.tone is not Tone.DIM)
     yield from _not_started(batch, f": {batch.ended}" if batch.ended else "")
     if batch.runs:
-        totals = cost(spent((*batch.runs, *batch.base_runs))), _elapsed(batch)
+        totals = cost(spent((*batch.runs, *batch.base_runs))), duration(wall_seconds(batch))
         yield from (Cell(total) for total in totals if total)
     yield from (Cell(gate_sentence(reason), Tone.BAD, whole=True) for reason in gate.reasons)
     yield Cell(f"exit code {closing_outcome(batch, gate).exit_code}", Tone.DIM)
@@ -244,7 +239,7 @@ def closing_rows(batch: BatchResult, gate: GateResult) -> Iterator[Row]:
             yield Row("Cost", (Cell(cost([*sessions, *judges])), *cells))
         if sessions:
             yield Row("Tokens", (Cell(whole(sum((use.usage for use in sessions), Usage()).total)),))
-        yield Row("Elapsed", (Cell(_elapsed(batch)),))
+        yield Row("Elapsed", (Cell(duration(wall_seconds(batch))),))
         yield _versions(batch.runs)
     if batch.unpaid:
         unpaid = (f"{it.suite} ({it.unpaid} trials)" if it.unpaid > 1 else it.suite for it in batch.unpaid)
@@ -274,10 +269,6 @@ def _tally(outcomes: Sequence[Outcome], noun: str) -> tuple[Cell, ...]:
 def _not_started(batch: BatchResult, why: str = "") -> Iterator[Cell]:
     if (missing := (batch.planned or 0) - len(batch.runs)) > 0:
         yield Cell(f"{format_count(missing, 'run')} not started{why}", Tone.WARN)
-
-
-def _elapsed(batch: BatchResult) -> str:
-    return duration((batch.finished_at - batch.started_at).total_seconds())
 
 
 def about_run(run: RunResult) -> Section:

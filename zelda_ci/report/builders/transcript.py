@@ -4,17 +4,7 @@ import json
 from collections.abc import Iterator
 
 from zelda_ci.domain.numbers import duration, format_count
-from zelda_ci.domain.session import (
-    Denied,
-    HookRan,
-    McpServerState,
-    Noticed,
-    Retried,
-    SessionTranscript,
-    ToolReturned,
-    Turn,
-    UserSaid,
-)
+from zelda_ci.domain.session import Denied, HookRan, Noticed, Retried, SessionTranscript, ToolReturned, Turn, UserSaid
 from zelda_ci.report.model import ENDINGS, Cell, Tone
 from zelda_ci.report.text import clock, in_workspace, sentence, text_lines
 
@@ -24,7 +14,6 @@ OUTPUT = "    | "
 
 
 def patch_lines(patch: bytes) -> Iterator[Cell]:
-    """Lines of a patch in their colours."""
     in_hunk = False
     for line in patch.decode("utf-8", "backslashreplace").removesuffix("\n").split("\n"):
         in_hunk = line.startswith("@@") or (in_hunk and not line.startswith("diff --git "))
@@ -39,7 +28,14 @@ def transcript_lines(transcript: SessionTranscript) -> Iterator[Cell]:
         for kind, names in (("skills", started.skills), ("agents", started.agents)):
             if names:
                 yield Cell(f"{kind}: {', '.join(names)}", Tone.DIM)
-    yield from map(_server, transcript.mcp_servers)
+    for server in transcript.mcp_servers:
+        words, is_connected = f"MCP server {server.name}: {server.status}", server.status == "connected"
+        if server.error and not is_connected:
+            words += f", {sentence(server.error, 300)}"
+        if server.connected_at is not None:
+            words += f"{', connected' * (not is_connected)} after {duration(server.connected_at)}"
+            words += ", when the session had already started" * server.late
+        yield Cell(words, Tone.DIM if is_connected else Tone.WARN)
     yield from (Cell(""), Cell("prompt", Tone.GOOD), *_lines(transcript.prompt, "  "))
     for entry in transcript.entries:
         yield Cell("")
@@ -73,16 +69,6 @@ def aside(entry: ToolReturned | UserSaid | Retried | Denied | HookRan | Noticed)
             return who, entry.output, Tone.DIM if entry.outcome == "success" else Tone.WARN
         case Noticed():
             return entry.kind, entry.text, Tone.DIM
-
-
-def _server(server: McpServerState) -> Cell:
-    words, is_connected = f"MCP server {server.name}: {server.status}", server.status == "connected"
-    if server.error and not is_connected:
-        words += f", {sentence(server.error, 300)}"
-    if server.connected_at is not None:
-        late = ", when the session had already started" if server.late else ""
-        words += f"{'' if is_connected else ', connected'} after {duration(server.connected_at)}{late}"
-    return Cell(words, Tone.DIM if is_connected else Tone.WARN)
 
 
 def _turn(turn: Turn) -> Iterator[Cell]:

@@ -76,7 +76,6 @@ class Cause:
 
     @property
     def sentence(self) -> str:
-        """As plain text."""
         return " ".join(filter(None, map(plain, (self.words, self.why, self.note))))
 
 
@@ -161,10 +160,7 @@ def _criterion_of(reason: GateReason) -> str | None:
 
 
 def _judged(report: CiReport, suite: SuiteStanding, judgement: CriterionJudgement | None) -> Line:
-    """The judge's reason, and where it can be looked up.
-
-    A file that the session did not touch stands in the tested commit, all else in the report.
-    """
+    """The judge's reason, and where to look it up: an untouched file in the tested commit, all else in the report."""
     if judgement is None:
         return ()
     places, changes = [], [run.changes for run in suite.runs]
@@ -186,17 +182,12 @@ def _failing(report: CiReport, suite: SuiteStanding, known: set[str]) -> Iterato
     uncounted = (each.reason for each in suite.uncounted if each.because is not Uncounted.ON_BASE)
     for reason in (*suite.reasons, *uncounted):
         words, is_red = line("{}.", finding(reason)), reason in suite.reasons
-        match reason:
-            case CriterionFailed(criterion=criterion) if criterion not in known:
-                judged = (it for run in reversed(suite.valid) for it in failed_criteria(run))
-                newest = next((it for it in judged if it.criterion == criterion), None)
-                yield Cause(suite, words, _judged(report, suite, newest), is_red=is_red, criterion=criterion)
-            case BelowMinimum() if known:
-                pass
-            case BelowMinimum() | NotJudged() | NotRun() | EndedAtLimit():
-                yield Cause(suite, words, is_red=is_red)
-            case _:
-                pass
+        if isinstance(reason, CriterionFailed) and reason.criterion not in known:
+            judged = (it for run in reversed(suite.valid) for it in failed_criteria(run))
+            newest = next((it for it in judged if it.criterion == reason.criterion), None)
+            yield Cause(suite, words, _judged(report, suite, newest), is_red=is_red, criterion=reason.criterion)
+        elif isinstance(reason, NotJudged | NotRun | EndedAtLimit) or (isinstance(reason, BelowMinimum) and not known):
+            yield Cause(suite, words, is_red=is_red)
 
 
 def _commands(report: CiReport, suite: SuiteStanding) -> Iterator[Cause]:

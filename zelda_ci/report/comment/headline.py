@@ -9,10 +9,8 @@ from zelda_ci.domain import numbers
 from zelda_ci.domain.comparison import (
     BUDGET_ENDED,
     BaselineState,
-    ContextTooLarge,
     MeasureDelta,
     NotLoaded,
-    NotRun,
     Regression,
     Uncounted,
     Verdict,
@@ -24,17 +22,7 @@ from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.report.builders.anchors import base_runs
 from zelda_ci.report.builders.comparison import BECAUSE, finding, gate_sentence
-from zelda_ci.report.builders.phrases import (
-    capital,
-    change_words,
-    joined,
-    key,
-    line,
-    listed,
-    measured_words,
-    name,
-    verb,
-)
+from zelda_ci.report.builders.phrases import capital, change_words, joined, key, line, listed, measured, name, verb
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, of, tested, untested_words
 from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.model import Cell, Line
@@ -104,11 +92,6 @@ FIRST = {
 MAX_KEYS = 4
 
 
-def measured(runs: Iterable[RunResult]) -> str:
-    """What is known where no suite has criteria."""
-    return f"The suites are measured: none has criteria, and {measured_words(runs)}."
-
-
 def headline(report: CiReport, suites: Sequence[SuiteStanding]) -> str:
     """The verdict in a few words: suites are counted, and nothing else."""
     if report.is_cut_short:
@@ -117,7 +100,7 @@ def headline(report: CiReport, suites: Sequence[SuiteStanding]) -> str:
             return "cancelled before anything had run"
         return f"cancelled before {f'{_share(missing, suites)} were done' if missing else 'the results were compared'}"
     here = tested(suites)
-    too_large = ["too much is always in context"] if any(_too_large(report)) else []
+    too_large = ["too much is always in context"] if any(it.kind == "context" for it in report.gate.reasons) else []
     if not here:
         return ", ".join(("no session ran" if report.context_size else "nothing was run", *too_large))
     missed = ineffective(report)
@@ -134,7 +117,6 @@ def headline(report: CiReport, suites: Sequence[SuiteStanding]) -> str:
 
 
 def _alone(report: CiReport, here: Sequence[SuiteStanding]) -> Iterator[str]:
-    """Without a comparison."""
     only_measured = of(here, V.MEASURED)
     if len(only_measured) == len(here):
         yield f"{numbers.format_count(len(here), 'suite')} measured"
@@ -178,10 +160,6 @@ def _compared(report: CiReport, here: Sequence[SuiteStanding]) -> Iterator[str]:
         (on_base, f"{{}} {verb(on_base, 'fails', 'fail')} on the base, too"),
     )
     yield from (words.format(numbers.whole(len(found))) for found, words in others if found)
-
-
-def _too_large(report: CiReport) -> Iterator[ContextTooLarge]:
-    return (reason for reason in report.gate.reasons if isinstance(reason, ContextTooLarge))
 
 
 def _share(part: Sequence[object], whole: Sequence[object]) -> str:
@@ -229,8 +207,8 @@ def _red(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
     reasons = report.gate.reasons
     expected = [each for each in of(suites, V.WORSE) if each.reasons] + of(suites, V.NOT_TESTED)
     expected += of(suites, V.FAILS) if report.comparison is None else []
-    others = [line("a settings file or plugin is not loaded")] * any(isinstance(it, NotLoaded) for it in reasons)
-    others += map(finding, _too_large(report))
+    others = [line("a settings file or plugin is not loaded")] * any(it.kind == "notLoaded" for it in reasons)
+    others += [finding(it) for it in reasons if it.kind == "context"]
     together = [it.delta for it in reasons if isinstance(it, Regression) and it.suite is None]
     if measures := [change_words(delta) for delta in together if isinstance(delta, MeasureDelta)]:
         others.append(line(f"over all suites together {' and '.join(measures)}"))
@@ -238,7 +216,7 @@ def _red(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
         alone = "" if report.comparison is None else ", whatever the base does"
         verbs = verb(failing, "fails by itself", "fail by themselves")
         others.append(line(f"{{}} {verbs}{alone}", _names(failing)))
-    unpaid = [each for each in suites if any(isinstance(it, NotRun) for it in each.reasons)]
+    unpaid = [each for each in suites if any(it.kind == "budget" for it in each.reasons)]
     if unpaid and not any(each in expected for each in unpaid):
         ended = report.batch.ended or BUDGET_ENDED
         others.append(line("{} before all sessions of {} had run", ended, _names(unpaid)))

@@ -58,10 +58,7 @@ class Figure(NamedTuple):
 
 
 def moved_table(report: CiReport, suites: Sequence[SuiteStanding]) -> Table:
-    """A row per suite that stands out, the worst first; all that are as before, or pass, share one.
-
-    Each leads to its place in the HTML report, where there is one.
-    """
+    """A row per suite that stands out, the worst first; all that are as before, or pass, share one."""
     hiding = [each for each in suites if each.standing in CALM and _hidden(each)]
     notable = [*(each for each in suites if each.standing not in CALM), *hiding]
     rows = [_row(report, [each]) for each in notable[:MAX_ROWS]]
@@ -111,7 +108,6 @@ def standing_words(each: SuiteStanding) -> str:
 
 
 def _hidden(each: SuiteStanding) -> str:
-    """What a pass hides."""
     found = hidden_findings(each.valid) if each.outcome <= Outcome.PASSED else ""
     return f", but {found}" if found else ""
 
@@ -174,7 +170,8 @@ def _of_delta(delta: MeasureDelta) -> Figure:
 def outcome_cell(runs: Sequence[RunResult]) -> Cell:
     """`passed`, or `3 of 5 passed`."""
     outcomes = [run_outcome(run) for run in runs]
-    worst = OUTCOMES[max(outcomes)].cell
+    words = OUTCOMES[max(outcomes)]
+    worst = Cell(words.word, words.tone)
     if len(set(outcomes)) == 1:
         return worst
     return Cell(f"{outcomes.count(Outcome.PASSED)} of {numbers.whole(len(outcomes))} passed", worst.tone)
@@ -209,7 +206,6 @@ def numbers_table(report: CiReport, suites: Sequence[SuiteStanding]) -> Table:
 
 
 def trial_table(runs: Sequence[RunResult]) -> Table:
-    """A line per trial."""
     lines = []
     for run in runs:
         figures = {measure: Figure(value) for measure, value in values_of(run.evaluations).items()}

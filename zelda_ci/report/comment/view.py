@@ -17,17 +17,26 @@ from zelda_ci.domain.trials import trials_alone
 from zelda_ci.report.builders.anchors import base_runs
 from zelda_ci.report.builders.comparison import KINDS, gate_sentence, uncounted_sentences, uncounted_words
 from zelda_ci.report.builders.correctness import failure_problem
-from zelda_ci.report.builders.phrases import age_words, capital, change_words, joined, line, pool_words, quoted
+from zelda_ci.report.builders.phrases import (
+    age_words,
+    capital,
+    change_words,
+    joined,
+    line,
+    measured,
+    pool_words,
+    quoted,
+)
 from zelda_ci.report.builders.routing import routing_tables
-from zelda_ci.report.builders.run import cost, used
+from zelda_ci.report.builders.run import cost, used, wall_seconds
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, of, standings
 from zelda_ci.report.builders.steering import context_line, context_report, first_requests
 from zelda_ci.report.builders.summary import spending
 from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.comment.causes import EXPLAINED, boxes, causes, steering_of
-from zelda_ci.report.comment.headline import headline, lead, measured
+from zelda_ci.report.comment.headline import headline, lead
 from zelda_ci.report.comment.table import moved_table, numbers_table, standing_words
-from zelda_ci.report.model import NO_FILES, OUTCOMES, Cell, CiView, Details, Line, Row, plain
+from zelda_ci.report.model import NO_FILES, OUTCOMES, Cell, CiView, Line, Row, Section, plain
 from zelda_ci.report.text import sentence, visible
 
 MAX_NOTES = 10
@@ -136,7 +145,7 @@ def _footer(report: CiReport) -> Line:
 MAX_ROWS = 100
 
 
-def _folds(report: CiReport, suites: Sequence[SuiteStanding], notes: Sequence[Line]) -> Iterator[Details]:
+def _folds(report: CiReport, suites: Sequence[SuiteStanding], notes: Sequence[Line]) -> Iterator[Section]:
     """What matters most comes first: where there is no room for all, the last ones are left out."""
     gate, folds = report.gate, []
     if not report.is_cut_short:
@@ -155,20 +164,20 @@ def _folds(report: CiReport, suites: Sequence[SuiteStanding], notes: Sequence[Li
     for words, rows in folds:
         more = [Row("", (Cell(f"and {numbers.whole(len(rows) - MAX_ROWS)} more"),))] * (len(rows) > MAX_ROWS)
         if rows:
-            yield Details(words, (*rows[:MAX_ROWS], *more))
+            yield Section(words, (*rows[:MAX_ROWS], *more))
     if report.context_size:
         found = context_details(report.context_size)
         requests = first_requests(report.context_size, report.batch.runs, base_runs(report))
         yield replace(found, rows=(*requests, *found.rows))
     if not report.is_cut_short:
         tables = routing_tables(report.batch.runs, base_runs(report))
-        yield from (Details(title, table=table) for title, table in tables)
+        yield from (Section(title, table=table) for title, table in tables)
     table = numbers_table(report, suites)
     if table.lines:
-        yield Details("All numbers of all suites", table=table)
+        yield Section("All numbers of all suites", table=table)
 
 
-def context_details(size: ContextReport) -> Details:
+def context_details(size: ContextReport) -> Section:
     """What steering takes of the context, unit by unit."""
     found = context_report(size)
     table = found.table and replace(found.table, lines=found.table.lines[:MAX_ROWS])
@@ -250,7 +259,7 @@ def _run(report: CiReport) -> Iterator[Row]:
     exact = all(use.cost_known for run in runs if (use := used(run)))
     costs = [f"sessions {numbers.money(sum(run.api.cost_usd for run in runs), exact=exact)}"]
     costs += [f"judge {cost(judges)}"] * bool(judges)
-    costs.append(numbers.duration((batch.finished_at - batch.started_at).total_seconds()))
+    costs.append(numbers.duration(wall_seconds(batch)))
     yield Row("Cost of this run", tuple(map(Cell, costs)))
     made_with = (
         *sorted({f"Zelda {run.versions.zelda}, Claude Code {run.versions.cli or 'unknown'}" for run in batch.runs}),
@@ -280,10 +289,8 @@ class Annotation(NamedTuple):
 def annotations(report: CiReport, *, prefix: str = "", texts: Mapping[str, str] | None = None) -> Iterator[Annotation]:
     """Everything worth an annotation, in the comment's order and words; whoever prints decides how many.
 
-    Args:
-        report: What happened.
-        prefix: The project's folder, relative to the repository.
-        texts: The suites' files by `config.file`, for the lines of criteria; without them the first line is meant.
+    `prefix` is the project's folder in the repository. Without the suites' files by name, in `texts`, a criterion is
+    on the first line.
     """
     if report.is_cut_short:
         return

@@ -198,7 +198,6 @@ def time_line(transcript: SessionTranscript) -> dict[str, list[Bar]]:
 
 
 def seconds(transcript: SessionTranscript) -> float:
-    """Seconds of a session."""
     return max([transcript.wall_seconds, *(call.ended_at or call.started_at for call in transcript.tool_calls), 0.001])
 
 

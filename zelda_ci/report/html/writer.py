@@ -57,8 +57,6 @@ MAX_CHOICES = 40
 
 @dataclass(frozen=True, eq=False)
 class SuiteSession:
-    """One session of a suite."""
-
     run: RunResult
     side: Side
     anchor: str
@@ -118,10 +116,7 @@ class SuiteSessions:
 
     @cached_property
     def pair(self) -> tuple[SuiteSession, SuiteSession, str] | None:
-        """The two that tell most, and why: one of the base that did not fail, and one of the head that did.
-
-        Nothing where a side has none, or without the texts of sessions.
-        """
+        """The two that tell most, and why: a base that passed, a head that failed; nothing without their texts."""
         base, head = ([one for one in side if one.outcome < Outcome.BROKEN] for side in (self.base, self.head))
         if not base or not head or not self.with_texts:
             return None
@@ -140,11 +135,7 @@ class SuiteSessions:
 
     @property
     def criteria(self) -> Iterator[tuple[str, Cell, str, list[tuple[SuiteSession, CriterionJudgement]], bool]]:
-        """Each criterion in the suite's order.
-
-        Its text, its verdict, how often it passed on both sides, what every session's judge said of it, and whether
-        that is grave.
-        """
+        """Each criterion: its text, its verdict, how often it passed, what each judge said, and whether it is grave."""
         by_text: dict[str, list[tuple[SuiteSession, CriterionJudgement]]] = {}
         for session in self.all:
             for one in session.criteria:
@@ -198,7 +189,6 @@ class SuiteSessions:
 
     @property
     def tables(self) -> Iterator[tuple[str, Table]]:
-        """Its numbers, under captions."""
         if self.compared:
             yield "Metrics", measure_table(self.compared.measures, frozenset({*SHOWN_ONCE, *self.compared.reasons}))
         yield "Sessions of the head" if self.base else "Sessions", trial_table([each.run for each in self.head])
@@ -275,10 +265,7 @@ def overview_page(report: CiReport, suites: Sequence[SuiteSessions]) -> dict[str
 def _worst(
     report: CiReport, known: Sequence[SuiteStanding], suites: Sequence[SuiteSessions]
 ) -> Iterator[tuple[Cell, str, str]]:
-    """What to look at first, each with the anchor of where it is seen, and with what is there.
-
-    The causes in the comment's order and words, then sessions that failed without one, then what passes hide.
-    """
+    """What to look at first, with anchor and place: causes as in the comment, failed sessions, what passes hide."""
     by_name = {suite.name: suite for suite in suites}
     told = [cause for of_suite in causes(report, known) for cause in of_suite]
     for cause in told:
@@ -311,11 +298,7 @@ def _place(cause: Cause, suite: SuiteSessions | None) -> tuple[str, str]:
 
 
 def _number(suite: SuiteSessions, measure: Measure) -> tuple[str, Cell | None, list[Any], str] | None:
-    """A number of a suite: its mean, how it changed, each session as a dot, and a title.
-
-    A dot has its place on a scale from 0 to 100, and its title. The mean is that of the head; of a suite that only the
-    base has, that of the base.
-    """
+    """The mean of a measure (without a head the base's), its change, a dot per session on a scale to 100, a title."""
     mean = means(run for run in suite.runs if run.status.is_valid).get(measure)
     if mean is None:
         return None
@@ -448,7 +431,6 @@ class _PageParts:
             yield f"The transcripts of {count} are left out, since they passed: zelda report --all-transcripts has all."
 
     def sides(self, suite: SuiteSessions) -> dict[str, Any]:
-        """Two sessions of a suite side by side."""
         talks = [self._files.transcript(session.run.run_id) for session in (suite.pair or ())[:2]]
         return sides_page(suite, *talks)
 

@@ -297,8 +297,7 @@ CHECKS: dict[Status, Cell] = {
     "failed": Cell("ERROR", Tone.BAD),
     "skipped": Cell("skipped", Tone.DIM),
 }
-MAX_NAMED = 3
-MAX_MESSAGE = 2_000
+MAX_NAMED, MAX_MESSAGE = 3, 2_000
 
 
 def print_checks(console: Console, report: CheckReport) -> None:
@@ -360,7 +359,7 @@ def print_table(console: Console, remarks: Console, table: Table, *, unbroken: b
         page.show()
 
 
-def print_details(console: Console, details: model.Details) -> None:
+def print_details(console: Console, details: Section) -> None:
     """Print what can be opened elsewhere: its title, its rows and its table."""
     page = Page(console)
     page.line(page.write(details.title, TITLE))

@@ -28,8 +28,6 @@ from zelda_ci.report.model import NO_FILES, Cell, Detail, Tone
 from zelda_ci.report.terminal.pages import DIM, LABEL, STYLES, Page, is_plain, print_head, print_suite
 from zelda_ci.report.text import clock, in_workspace, sentence, visible
 
-# --- what runs are at -------------------------------------------------------------------------------------------
-
 # Arguments that say best what a tool call is about, the best first.
 TELLING = ("file_path", "command", "pattern", "skill", "subagent_type", "url", "query", "path", "description")
 MAX_CALL_LENGTH, MAX_STEP_LENGTH = 120, 200
@@ -157,9 +155,6 @@ class ProgressState:
         return f", about {rough_duration(max(slots))}{end}" if 0 < max(slots) < math.inf else ""
 
 
-# --- suites as they finish --------------------------------------------------------------------------------------
-
-
 class FinishedSuites:
     """Prints each suite as soon as its last trial is over, while others are still under way."""
 
@@ -194,8 +189,6 @@ class FinishedSuites:
                 page.notes([Cell(reason, Tone.DIM) for reason in dict.fromkeys(reasons)], indent=3)
             page.show()
 
-
-# --- what is printed --------------------------------------------------------------------------------------------
 
 # Columns of a log: searching it line by line must find everything that belongs together.
 UNBROKEN = 100_000

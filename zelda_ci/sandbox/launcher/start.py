@@ -1,7 +1,4 @@
-"""Starts a program of this package: `python -I -S start.py NAME ARGUMENT…`.
-
-Each is a module with a function `main`, since Python keeps modules compiled, and compiles a script at every start.
-"""
+"""Starts a program of this package, a module, which Python keeps compiled: `python -I -S start.py NAME ARGUMENT…`."""
 
 import os
 import sys

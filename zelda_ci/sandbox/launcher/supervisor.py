@@ -34,6 +34,7 @@ HANDLED = (*PASSED_ON, signal.SIGQUIT, signal.SIGCHLD)
 MIN_FREE_BYTES = 1 << 30
 # A walk over a large tree takes a while, so the pause grows with it: 20 times what the last walk took.
 WALK_SECONDS = 30.0
+AVAILABLE = "/proc/meminfo", "MemAvailable:"
 # Descriptors from here on are in the way of no other.
 FREE = 16
 PR_SET_CHILD_SUBREAPER = 36
@@ -51,13 +52,19 @@ def main(arguments: list[str]) -> None:
 
 def _supervise(argv: list[str], options: dict[str, str]) -> int:
     parent = int(options.get("--parent", os.getppid()))
-    secret = _take_environment(options)
+    if "--environment" in options:
+        with open(options["--environment"], "rb") as file:
+            entries = [entry.partition(b"=") for entry in file.read().split(b"\0") if entry]
+        os.environ.clear()
+        os.environb.update({name: value for name, _, value in entries})
+    name = os.fsencode(options.get("--secret", ""))
+    secret = name + b"=" + os.environb.pop(name) if name in os.environb else b""
     # Before anything is opened here: a descriptor of Zelda's, such as a lock, must not outlive it in a daemon. One by
     # one, since the highest number that could be open may be a billion.
-    for name in os.listdir("/dev/fd"):
-        if int(name) > 2:
+    for number in map(int, os.listdir("/dev/fd")):
+        if number > 2:
             with suppress(OSError):
-                os.close(int(name))
+                os.close(number)
     program = _Program(options, secret)
     with suppress(PermissionError):  # a leader already
         os.setsid()
@@ -84,19 +91,6 @@ def _supervise(argv: list[str], options: dict[str, str]) -> int:
         os.write(program.errors, b"The program was not started, because it could not be confined.\n")
         return shared.NOT_CONFINED
     return code
-
-
-def _take_environment(options: dict[str, str]) -> bytes:
-    """Take over the program's environment, and return what is secret in it and so left out."""
-    if "--environment" in options:
-        with open(options["--environment"], "rb") as file:
-            entries = file.read().split(b"\0")
-        os.environ.clear()
-        for entry in filter(None, entries):
-            name, _, value = entry.partition(b"=")
-            os.environb[name] = value
-    secret = os.fsencode(options.get("--secret", ""))
-    return secret + b"=" + os.environb.pop(secret) if secret in os.environb else b""
 
 
 class _Program:
@@ -260,7 +254,7 @@ class Bounds:
     def __init__(self, options: dict[str, str]) -> None:
         self._folder, self._report = options["--folder"], options["--report"]
         self._memory, self._disk, self._processes = (int(options[f"--{it}"]) for it in ("memory", "disk", "processes"))
-        self._free_at_start, self._available_at_start = _free(self._folder), _available()
+        self._free_at_start, self._available_at_start = _free(self._folder), _field(*AVAILABLE)
         self._next_walk, self._next_look = time.monotonic() + WALK_SECONDS, time.monotonic() + 1
 
     def reached(self) -> bool:
@@ -282,11 +276,13 @@ class Bounds:
         return True
 
     def _takes_memory(self, pids: list[int]) -> bool:
+        sizes = [_field(f"/proc/{pid}/status", "VmRSS:") for pid in pids]
         # Shared pages count once, which is costly to find out, so only where it matters.
-        if sum(map(_resident, pids)) > self._memory and sum(map(_share, pids)) > self._memory:
+        shares = (_field(f"/proc/{pid}/smaps_rollup", "Pss:") or size for pid, size in zip(pids, sizes, strict=True))
+        if sum(sizes) > self._memory and sum(shares) > self._memory:
             return True
         # What is in files of memory, sockets and pipes is no process's: it counts where the machine runs short.
-        available = _available()
+        available = _field(*AVAILABLE)
         return self._available_at_start - available > self._memory and available < MIN_FREE_BYTES
 
     def _takes_disk(self) -> bool:
@@ -299,18 +295,6 @@ class Bounds:
         self._next_walk = time.monotonic() + max(WALK_SECONDS, 20 * (time.monotonic() - begun))
         # Files that are deleted and still open take room that no walk finds; then the disk itself must not run full.
         return used > self._disk or (used_by_all > self._disk and free < MIN_FREE_BYTES)
-
-
-def _resident(pid: int) -> int:
-    return _field(f"/proc/{pid}/status", "VmRSS:")
-
-
-def _share(pid: int) -> int:
-    return _field(f"/proc/{pid}/smaps_rollup", "Pss:") or _resident(pid)
-
-
-def _available() -> int:
-    return _field("/proc/meminfo", "MemAvailable:")
 
 
 def _field(path: str, name: str) -> int:

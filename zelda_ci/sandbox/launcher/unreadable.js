@@ -10,15 +10,12 @@ const READY = 3, SECRET = 4;
 const LIBRARIES = ["libc.so.6", "libc.musl-x86_64.so.1", "libc.musl-aarch64.so.1"];
 const PRCTL = { args: ["i32", "u64", "u64", "u64", "u64"], returns: "i32" };
 
-function library() {
-  for (const name of LIBRARIES) {
-    try {
-      return dlopen(name, { prctl: PRCTL });
-    } catch {}
-  }
+let prctl;
+for (const name of LIBRARIES) {
+  try {
+    prctl ??= dlopen(name, { prctl: PRCTL }).symbols.prctl;
+  } catch {}
 }
-
-const prctl = library()?.symbols.prctl;
 prctl?.(PR_SET_DUMPABLE, 0, 0, 0, 0);
 const isClosed = prctl?.(PR_GET_DUMPABLE, 0, 0, 0, 0) === 0;
 const isConfined = process.env.ZELDA_CONFINED === "1";
