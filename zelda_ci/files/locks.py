@@ -24,7 +24,7 @@ on_wait: ContextVar[Callable[[str], None]] = ContextVar("on_wait", default=lambd
 
 
 def try_lock(path: Path, *, shared: bool = False, mode: int = 0o600) -> int | None:
-    """Take a lock that is free, and return the descriptor that holds it; raises `LockError` for what is no file of ours."""
+    """Take a lock that is free, and return the descriptor that holds it; raises `LockError` for no file of ours."""
     while True:
         with ExitStack() as unless_held:
             try:
