@@ -24,8 +24,7 @@ on_wait: ContextVar[Callable[[str], None]] = ContextVar("on_wait", default=lambd
 
 
 def try_lock(path: Path, *, shared: bool = False, mode: int = 0o600) -> int | None:
-    """Take the lock if nobody holds it: return the descriptor that holds it until it is closed, or None."""
-    # Only a file of ours is one; OSError says that its folder is gone, closed or full.
+    """Take a lock that is free, and return the descriptor that holds it; raises `LockError` for no file of ours."""
     while True:
         with ExitStack() as unless_held:
             try:

@@ -78,8 +78,9 @@ class ContentsFinder:
     known: dict[str, bytes] = field(default_factory=dict)
     parts: list[Submodule | LargeFile] = field(default_factory=list)
     absent: dict[str, str] = field(default_factory=dict)
-    """Submodules that are not there, and why; and in the next, files of Git LFS whose content is not."""
+    """Submodules that are not there, and why."""
     pointers: dict[str, str] = field(default_factory=dict)
+    """Files of Git LFS whose content is not there."""
     filters: set[str] = field(default_factory=set)
     """Content filters that the trees' attributes name."""
     changed: list[str] = field(default_factory=list)

@@ -244,10 +244,9 @@ async def without(git: Git, head: str, name: str) -> Removed | None:
         if not heading:
             gone[file.path] = ABSENT, ""
             if text is not None:
-                front = FRONT_MATTER.match(text)
-                end = front.end() if front else 0
-                head_of_it = DESCRIPTION.sub(lambda it: it[1] + _filled(it[2]), text[:end])
-                inert[file.path] = file.mode, (head_of_it + _filled(text[end:])).encode()
+                end = front.end() if (front := FRONT_MATTER.match(text)) else 0
+                fields = DESCRIPTION.sub(lambda it: it[1] + _filled(it[2]), text[:end])
+                inert[file.path] = file.mode, (fields + _filled(text[end:])).encode()
         elif text is not None and (found := _section(text, heading)):
             before, section, after = text[: found[0]], text[slice(*found)], text[found[1] :]
             gone[file.path] = file.mode, (before + after).encode()
