@@ -107,7 +107,6 @@ class _Hypothesis:
     both: tuple[int, ...] = ()
     """Units of which none is enough, but all together."""
     is_equal: bool = False
-    """Whether there is no change to feel."""
 
 
 class _Weighed(NamedTuple):

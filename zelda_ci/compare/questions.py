@@ -119,9 +119,7 @@ class Pair:
     baseline: SuiteSide
     candidate: SuiteSide
     tolerance: ScoreLimits
-    """What the gate tolerates."""
     mixed: bool = False
-    """Compare in spite of obstacles."""
     same_job: bool = False
     """Whether the baseline's trials were run beside the candidate's."""
     adds: bool = False

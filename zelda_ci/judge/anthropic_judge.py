@@ -44,11 +44,9 @@ class AnthropicJudge:
     model: str
     settings: JudgeSettings
     redact: Redactor
-    """Masks what is sent and what comes back."""
     price: Callable[[str, Mapping[str, Any]], float]
     """Cost in US dollars of an answer of a model, from the API's `usage` object."""
     notify: Callable[[str], None]
-    """Takes what the user should know."""
     time_limit: Callable[[float], AbstractContextManager[anyio.CancelScope]] = anyio.move_on_after
     """Limits the time of a question; it may know of waiting that is none of the judge's doing."""
     forms: Sequence[type[BaseModel]] = ()

@@ -159,9 +159,7 @@ class CommonPrefix:
     system: str
     """What holds for each of them, the rule for fences before all."""
     blocks: tuple[str, ...]
-    """Fenced."""
     images: SessionImages | None = None
-    """Those that the blocks name."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +174,6 @@ class JudgeQuestion:
     lookups: SessionLookups | None = None
     """What the judge may look up before it answers. Judges with the same `common` offer the same."""
     common: CommonPrefix = CommonPrefix("", ())
-    """What judges with different tasks share."""
     vote: int = 0
     """Which of several votes on the same; decides who is asked where different models judge."""
 

@@ -235,7 +235,6 @@ class SessionLookups:
     root: Path | None
     """Top of the final workspace; absent where it is gone."""
     nonce: str
-    """Of the run's fences."""
     redact: Redactor
 
     @property

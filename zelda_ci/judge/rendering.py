@@ -141,7 +141,6 @@ class CitedPiece(NamedTuple):
     """What was said in a turn, one of its calls with what it returned, or something beside the turns."""
 
     place: str
-    """By which it is cited."""
     heading: str
     text: str
 

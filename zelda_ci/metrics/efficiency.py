@@ -7,7 +7,7 @@ from zelda_ci.domain.details import EfficiencyDetails
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import ApiUsage, Denied, ModelUsage, Retried, SessionStatus, SessionTranscript, Usage
-from zelda_ci.domain.suite import EfficiencyTargets, ResolvedSuite
+from zelda_ci.domain.suite import EfficiencyTargets
 from zelda_ci.metrics.base import Outcome, Scored, Services, Unscored
 
 LIMITS = {SessionStatus.MAX_TURNS: "turns", SessionStatus.BUDGET_EXCEEDED: "budget", SessionStatus.TIMED_OUT: "time"}
@@ -23,44 +23,41 @@ class Efficiency:
         """Need nothing."""
 
     async def evaluate(self, context: EvalContext) -> Outcome:
-        return score_efficiency(context.suite, context.transcript, context.api)
+        """Score a session from 0 to 100: the mean of 100 * min(1, target / used) over the suite's `efficiencyTargets`.
 
-
-def score_efficiency(suite: ResolvedSuite, transcript: SessionTranscript, api: ApiUsage) -> Outcome:
-    """Score a session from 0 to 100: the mean of 100 * min(1, target / used) over the suite's `efficiencyTargets`.
-
-    Without targets the turns that `maxTurns` allows are the measure: 100 * (1 - (turns - 1) / maxTurns). A session that
-    used up its turns, budget or time without completing scores 0: all it was given went into unfinished work. One that
-    failed or was interrupted is unscored: how little it used says nothing.
-    """
-    details = _details(transcript, api)
-    if limit := LIMITS.get(transcript.status):
-        return Scored(0.0, f"The session used up its {limit} without completing.", details)
-    if transcript.status is not SessionStatus.COMPLETED:
-        reason = f": {transcript.reason}" if transcript.reason else "."
-        return Unscored(f"The session did not complete{reason}", details)
-    if not details.turns:
-        return Unscored("The model gave no response.", details)
-    targets = suite.efficiency_targets
-    used = {
-        "costUsd": (details.cost_usd, targets.cost_usd if details.cost_known else None),
-        "tokens": (details.usage.total, targets.tokens),
-        "turns": (details.turns, targets.turns),
-        "durationSeconds": (details.wall_seconds, targets.duration_seconds),
-    }
-    wanted = ((name, amount, target) for name, (amount, target) in used.items() if target is not None)
-    parts = [(name, amount, target, 100 * (target / max(amount, target))) for name, amount, target in wanted]
-    if targets == EfficiencyTargets():
-        allowed = suite.execution.max_turns
-        parts = [("maxTurns", details.turns, allowed, 100 * max(0.0, 1 - (details.turns - 1) / allowed))]
-    if not parts:
-        return Unscored(f"The cost is not known: no list price of {', '.join(details.models)}.", details)
-    told = ", ".join(f"{name} {amount:.6g} of {target:.6g} ({score:.1f})" for name, amount, target, score in parts)
-    counted, proxied = details.usage.total, sum(usage.total for usage in api.models.values())
-    differ = api.models and abs(proxied - counted) > 0.01 * max(proxied, counted)
-    remark = f" Claude Code counted {counted} tokens and the model proxy {proxied}; the former are used."
-    scored = details.replace(parts={name: score for name, _, _, score in parts})
-    return Scored(sum(scored.parts.values()) / len(parts), f"{told}.{remark if differ else ''}", scored)
+        Without targets the turns that `maxTurns` allows are the measure: 100 * (1 - (turns - 1) / maxTurns). A session
+        that used up its turns, budget or time without completing scores 0: all it was given went into unfinished work.
+        One that failed or was interrupted is unscored: how little it used says nothing.
+        """
+        suite, transcript, api = context.suite, context.transcript, context.api
+        details = _details(transcript, api)
+        if limit := LIMITS.get(transcript.status):
+            return Scored(0.0, f"The session used up its {limit} without completing.", details)
+        if transcript.status is not SessionStatus.COMPLETED:
+            reason = f": {transcript.reason}" if transcript.reason else "."
+            return Unscored(f"The session did not complete{reason}", details)
+        if not details.turns:
+            return Unscored("The model gave no response.", details)
+        targets = suite.efficiency_targets
+        used = {
+            "costUsd": (details.cost_usd, targets.cost_usd if details.cost_known else None),
+            "tokens": (details.usage.total, targets.tokens),
+            "turns": (details.turns, targets.turns),
+            "durationSeconds": (details.wall_seconds, targets.duration_seconds),
+        }
+        wanted = ((name, amount, target) for name, (amount, target) in used.items() if target is not None)
+        parts = [(name, amount, target, 100 * (target / max(amount, target))) for name, amount, target in wanted]
+        if targets == EfficiencyTargets():
+            allowed = suite.execution.max_turns
+            parts = [("maxTurns", details.turns, allowed, 100 * max(0.0, 1 - (details.turns - 1) / allowed))]
+        if not parts:
+            return Unscored(f"The cost is not known: no list price of {', '.join(details.models)}.", details)
+        told = ", ".join(f"{name} {amount:.6g} of {target:.6g} ({score:.1f})" for name, amount, target, score in parts)
+        counted, proxied = details.usage.total, sum(usage.total for usage in api.models.values())
+        differ = api.models and abs(proxied - counted) > 0.01 * max(proxied, counted)
+        remark = f" Claude Code counted {counted} tokens and the model proxy {proxied}; the former are used."
+        scored = details.replace(parts={name: score for name, _, _, score in parts})
+        return Scored(sum(scored.parts.values()) / len(parts), f"{told}.{remark if differ else ''}", scored)
 
 
 def _spent(

@@ -124,7 +124,6 @@ class Sources:
     """The whole patch, or what stands in its place."""
     transcript: SessionTranscript | None = None
     checks: str = ""
-    """What build and tests said."""
     task: str = ""
     unchanged: Callable[[str], str | None] = lambda _: None
     """The text of any other file of the final workspace, by path."""

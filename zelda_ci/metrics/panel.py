@@ -104,7 +104,6 @@ class Draft(Generic[V]):
     """What is known so far about one item: one vote that was checked, or what several come to."""
 
     verdict: V | None
-    """Absent where it is not judged."""
     reasoning: str
     evidence: tuple[CitedPlace, ...] = ()
     """Citations that hold."""
@@ -114,9 +113,7 @@ class Draft(Generic[V]):
     """In which a verdict that counts was given."""
     is_asked_again: bool = False
     error: JudgeError | None = None
-    """Why there was no answer at all."""
     split: Mapping[V | None, int] | None = None
-    """How the votes differ."""
 
     def stored(self, redact: Redactor) -> dict[str, Any]:
         split = {verdict or NOT_JUDGED: votes for verdict, votes in (self.split or {}).items()}
@@ -176,7 +173,6 @@ class Panel(ABC, Generic[Item, V]):
     prompt: ClassVar[str]
     """The template of its question, with others for its task (`_system`) and for parts of transcripts (`_part`)."""
     version: ClassVar[str]
-    """Of the prompts."""
     form: ClassVar[type[BaseModel]]
     """In which a judge answers: a list of `ItemAnswer`."""
     words: ClassVar[Mapping[str, Any]]

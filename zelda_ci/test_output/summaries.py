@@ -29,7 +29,6 @@ class Grammar:
 
     format: str
     end: str
-    """Its lines, whole."""
     parts: str = ""
     """Lines inside of it with groups of their own."""
     around: str = ""
@@ -212,7 +211,6 @@ class _Closing:
     match: Any
     counts: Counter[str]
     tally: Tally
-    """What it says alone."""
 
 
 class _Text:

@@ -1,17 +1,27 @@
 """Efficiency: the numbers, their witnesses, and the score made of them."""
 
+from typing import Any
+
+import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders import MODEL, records, safe, session, suite, transcript
 from zelda_ci.domain.details import EfficiencyDetails
+from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import ApiUsage, Denied, ModelUsage, Retried, SessionStatus, SessionTranscript
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.metrics.base import Outcome, Scored, Unscored
-from zelda_ci.metrics.efficiency import score_efficiency
+from zelda_ci.metrics.efficiency import Efficiency
 
 DONE = '"Done."'
+# It needs none.
+SERVICES: Any = None
+
+
+def score_efficiency(resolved: ResolvedSuite, transcript: SessionTranscript, api: ApiUsage) -> Outcome:
+    return anyio.run(Efficiency(SERVICES).evaluate, EvalContext(resolved, None, transcript, api, None))
 
 
 def turns(number: int) -> tuple[str, ...]:
