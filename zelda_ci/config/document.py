@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, reduce
 from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -191,8 +191,7 @@ def _problems(model: type[Model], source: Source, found: dict[Steps, list[Any]])
 
 def problem_of(model: type[BaseModel], path: tuple[str, ...], value: Any) -> str | None:
     """What the files would say about the value of a key that was given elsewhere, if it is wrong."""
-    for step in reversed(path):
-        value = {step: value}
+    value = reduce(lambda inner, step: {step: inner}, reversed(path), value)
     try:
         _validated(model, value)
     except ValidationError as error:

@@ -263,9 +263,8 @@ class _Tree:
         for text in self._listing.texts.get(suite, ()):
             (given,) = _texts(text, promptFile="")
             name = normpath(join(dirname(suite), given))
-            for file in {name, *self._resolved(name)} if given else ():
-                if file in self._listing.files and _is_below(file, project) and not _steers(file):
-                    yield file
+            files = {name, *self._resolved(name)} & self._listing.files if given else ()
+            yield from (file for file in files if _is_below(file, project) and not _steers(file))
 
     def _resolved(self, path: str) -> set[str]:
         """Where a path leads, its links followed; more than one place where versions differ."""

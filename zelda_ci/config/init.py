@@ -256,8 +256,9 @@ def draft(root: Path, file: str, text: str | bytes) -> FileDraft:
     with storage_errors(Path(file)):
         exists = os.path.lexists(path)
         if exists and not untrusted.is_regular(path.lstat()):
-            message = f"{file} is there already, but it is not a regular file."
-            raise ConfigError(message, hint="Move it away.", code="INIT_FAILED")
+            raise ConfigError(
+                f"{file} is there already, but it is not a regular file.", hint="Move it away.", code="INIT_FAILED"
+            )
     return FileDraft(path, file, text if isinstance(text, bytes) else text.encode(), exists)
 
 

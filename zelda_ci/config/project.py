@@ -228,12 +228,10 @@ def settle(head: LoadedProject, top: Path, base: Path, folder: Path, commit: str
     layer = _base_layer(root / CONFIG_FILE, CONFIG_FILE, ProjectConfig)
     own = {it: _base_layer(base / it, it, SuiteConfig) for it in {*paths.values()} if (base / it).exists()}
     if problems := (*layer.problems, *(problem for suite in own.values() for problem in suite.problems)):
-        lines = "\n".join(map(str, ordered(problems)))
         message = f"On a pull request, security settings are taken from the base commit {commit[:7]}."
+        message = "\n".join([f"{message} Its configuration is invalid:", *map(str, ordered(problems))])
         hint = "Nothing was run. Correct it on the base branch first."
-        raise ConfigError(
-            f"{message} Its configuration is invalid:\n{lines}", hint=hint, code="BASE_CONFIGURATION_INVALID"
-        )
+        raise ConfigError(message, hint=hint, code="BASE_CONFIGURATION_INVALID")
     changes, results_dir = list[KeyChange](), layer.config.results_dir
     if results_dir != head.config.results_dir:
         place = head.layer.origin("resultsDir") or layer.origin("resultsDir") or DEFAULT

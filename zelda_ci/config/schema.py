@@ -224,10 +224,8 @@ def unknown(name: str, level: tuple[str, ...], model: type[BaseModel]) -> str:
     """A sentence about a key that does not exist at this level, with the best guess at what was meant."""
     every, group = keys(model), model
     for step in level:
-        fields = group.model_fields.values()
-        group = next(
-            (found for field in fields if field.alias == step and (found := group_of(field.annotation))), Setting
-        )
+        named = (group_of(field.annotation) for field in group.model_fields.values() if field.alias == step)
+        group = next(filter(None, named), Setting)
     here = [str(field.alias) for field in group.model_fields.values()]
     joined = [key.name for key in every if folded(key.dotted) == folded("".join((*level, name)))]
     # Whoever writes `model` means the one of every run before those of a matrix.

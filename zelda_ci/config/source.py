@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher, get_close_matches
-from functools import cache
+from functools import cache, reduce
 from itertools import combinations, groupby
-from operator import attrgetter
+from operator import attrgetter, getitem
 from typing import Any
 
 import yaml
@@ -158,10 +158,7 @@ class Source:
 
     def value(self, path: Steps) -> Any:
         """What stands at a path that exists."""
-        value = self.values
-        for step in path:
-            value = value[step]
-        return value
+        return reduce(getitem, path, self.values)
 
     def add(self, node: Any, path: Steps) -> Any:
         """Note where a node and all in it stand, and return its value; raise where it is larger or deeper than any."""

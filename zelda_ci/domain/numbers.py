@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 
 MINUTE = 60
-SMALL = 0.01
 
 
 def format_score(value: float) -> str:
@@ -54,9 +53,7 @@ def some_of(names: Sequence[str], most: int = 5) -> str:
 
 def brief_money(usd: float) -> str:
     """`$0.12` or `$0.0042`: for a narrow column."""
-    if not 0 < usd < SMALL:
-        return f"${usd:,.2f}"
-    return f"${usd:.4f}" if usd >= SMALL**2 else "<$0.0001"
+    return f"${usd:,.2f}" if not 0 < usd < 0.01 else f"${usd:.4f}" if usd >= 0.0001 else "<$0.0001"
 
 
 def brief_count(number: float) -> str:
