@@ -9,8 +9,9 @@ It holds for nights that differ as for those that do not, since every night has 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
+from operator import attrgetter
 
-from zelda_ci.compare.inference import OneSided, adjust, permutation_test, significant
+from zelda_ci.compare.inference import adjust, permutation_test, significant
 from zelda_ci.compare.pool import CLOCK_DIFFERENCE
 from zelda_ci.compare.sides import RunMetrics
 from zelda_ci.domain.nights import (
@@ -39,6 +40,8 @@ TRIALS_A_NIGHT = 3
 MAX_NIGHTS = 120
 # The name of build and tests among the checks; criteria are sentences of the user's.
 COMMANDS = "build and tests"
+_age = attrgetter("at", "batch_id")
+_tested = lru_cache(maxsize=10_000)(permutation_test)
 
 
 def night_of(runs: Sequence[RunResult]) -> Night | None:
@@ -111,10 +114,6 @@ def _newest(nights: Iterable[Night]) -> tuple[Night, ...]:
     return tuple(sorted(nights, key=_age)[-MAX_NIGHTS:])
 
 
-def _age(night: Night) -> tuple[datetime, str]:
-    return night.at, night.batch_id
-
-
 def watch(history: NightlyHistory) -> NightlyHistory:
     """The history with what its newest night shows: drifts that are new, still there, or over, which are left out."""
     if not history.nights:
@@ -135,7 +134,7 @@ def _found(splits: Sequence[Split]) -> Iterator[Drift]:
         for check in sorted(split.newest.checks):
             before, after = (tuple(sorted(split.rates(nights, check))) for nights in (split.before, split.after))
             if before and after:
-                asked.append((split, check, _lower(before, after)))
+                asked.append((split, check, _tested(before, after).lower))
     adjusted = adjust([(test, 1.0) for *_, test in asked], NIGHTLY_ALPHA)
     surest: dict[tuple[str, str], tuple[float, float, int]] = {}
     for index, ((split, check, test), p) in enumerate(zip(asked, adjusted, strict=True)):
@@ -161,12 +160,6 @@ def _found(splits: Sequence[Split]) -> Iterator[Drift]:
             commit_after=first.commit,
             code_changed=earlier.tree != first.suites[split.suite].tree,
         )
-
-
-@lru_cache(maxsize=10_000)
-def _lower(before: tuple[float, ...], after: tuple[float, ...]) -> OneSided:
-    """Whether a check passes less often in the newer nights."""
-    return permutation_test(before, after).lower
 
 
 def _updated(drift: Drift, splits: Sequence[Split], nights: Sequence[Night]) -> Drift | None:

@@ -191,16 +191,12 @@ def _evaluations(heads: Mapping[str, SuiteSide], settings: Mapping[str, GateSett
 
 
 def _minimums(side: SuiteSide, limits: ScoreLimits) -> Iterator[findings.BelowMinimum]:
-    suite = side.newest.suite
     for measure in MEASURES:
         minimum, values = limits.of(measure), side.values(measure)
-        if minimum is None:
-            continue
-        if not values:
-            reason = side.unscored(measure) or "not computed"
-            yield findings.BelowMinimum(suite=suite, measure=measure, minimum=minimum, mean=None, reason=reason)
-        elif mean(values) < minimum:
-            yield findings.BelowMinimum(suite=suite, measure=measure, minimum=minimum, mean=mean(values))
+        if minimum is not None and (not values or mean(values) < minimum):
+            found, why = (mean(values), None) if values else (None, side.unscored(measure) or "not computed")
+            suite = side.newest.suite
+            yield findings.BelowMinimum(suite=suite, measure=measure, minimum=minimum, mean=found, reason=why)
 
 
 # --- what somebody has accepted on a pull request ---------------------------------------------------------------------

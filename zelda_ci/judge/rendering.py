@@ -90,9 +90,6 @@ def problems_of(problem: ValidationError) -> str:
     return spelled("; ".join(sentences))
 
 
-# --- a transcript as text ------------------------------------------------------------------------------------------
-
-
 def lines_of_images(mark: str) -> re.Pattern[str]:
     """Matches the lines that stand for images, by a mark that no session can forge; the group is the digest."""
     return re.compile(rf"^\[{re.escape(mark)} image \d+: image/\w+, \d+ bytes, ([0-9a-f]{{64}})\]$", re.MULTILINE)
