@@ -10,9 +10,8 @@ from math import comb
 from typing import Any
 
 from zelda_ci.compare import schedule
-from zelda_ci.compare.compatibility import NOTEWORTHY, REPLAYED, differences
 from zelda_ci.compare.inference import ALPHA, Interval, of_means, of_pairs, of_pass_rates, significant
-from zelda_ci.compare.questions import OVERALL_ALPHA, Pair, Question, QuestionKey
+from zelda_ci.compare.questions import NOTEWORTHY, OVERALL_ALPHA, REPLAYED, Pair, Question, QuestionKey, differences
 from zelda_ci.compare.schedule import AdjustedAnswer, Answers, SuiteTrials
 from zelda_ci.compare.sides import RunMetrics, SuiteSide, mean, sides, summarize
 from zelda_ci.domain.comparison import (

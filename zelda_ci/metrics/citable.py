@@ -276,10 +276,7 @@ def _given(call: ToolCall, name: str, text: str, added: str) -> Standing | Calla
         return Standing.FACT
     done = set(_WORDS.findall(_SAID.sub(" ", text[:MAX_COMMAND_LENGTH]))) - _said(text)
 
-    def standing(piece: str) -> Standing:
-        return Standing.WORDS if done.isdisjoint(_WORDS.findall(piece.removeprefix("command: "))) else Standing.FACT
-
-    return standing
+    return lambda piece: Standing.FACT if done & {*_WORDS.findall(piece.removeprefix("command: "))} else Standing.WORDS
 
 
 def _said(command: str) -> set[str]:
