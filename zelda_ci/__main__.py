@@ -59,10 +59,7 @@ def _leave_the_tree() -> None:
 
 
 def _stored_answer(words: list[str]) -> str | None:
-    """What `--version`, and `--help` of the whole or of one command, print; None for everything else.
-
-    The pages are what click would print, in 80 columns; `make reference` writes them.
-    """
+    """What `--version` and `--help` print; the pages are those of click in 80 columns, which `make reference` writes."""
     match words:
         case ["--version" | "-V"]:
             return f"zelda {__version__}\n"

@@ -188,10 +188,7 @@ class Invocation(Prepared):
         return self._of_judge(suite.gateway_url) if suite else self._of_sessions()
 
     def _of_judge(self, gateway: str | None) -> Upstream:
-        """The gateway where one is configured, with its own key; the credential of sessions never goes there.
-
-        Raises `ConfigError` where its host is not allowed to get a key, or there is none.
-        """
+        """The gateway where one is configured, with its own key, if its host may get it; never sessions' credential."""
         if gateway is None:
             return self._of_sessions("the judge")
         host, hosts = urlsplit(gateway).hostname or "", self.settings.gateway_hosts

@@ -1,7 +1,7 @@
 """Secrets that a text itself names as such: `DB_PASSWORD=…`, `"clientSecret": "…"`, `postgres://user:…@host`.
 
-A name alone proves nothing: most of what is called a token is a word, a variable or a placeholder. So the value decides
-as well: masked is what nobody would write down but a generator, or a person who was asked for a password.
+Most of what is called a token is a word, a variable or a placeholder. So the value decides as well: masked is what
+nobody would write down but a generator, or a person who was asked for a password.
 """
 
 import math
@@ -15,9 +15,8 @@ from urllib.parse import unquote
 import re2
 
 MIN_LENGTH, MAX_LENGTH = 8, 2_000
-# Of a value without quotes.
-MAX_RUN_LENGTH = 500
-MIN_IN_ADDRESS_LENGTH = 6
+# Of a value without quotes, and of one in an address.
+MAX_RUN_LENGTH, MIN_IN_ADDRESS_LENGTH = 500, 6
 # That are looked at in one text: a hostile one can be nothing but names.
 MAX_NAMES = 100_000
 # Per character of what is random; hexadecimal digits have up to 4.

@@ -108,10 +108,7 @@ def apply(suite: ResolvedSuite, overrides: Overrides) -> ResolvedSuite:
 
 
 def value_of(field: FieldInfo, text: str) -> Any:
-    """The value that a text stands for; the text itself where it is none, which is then a problem.
-
-    A list is separated by commas, blanks or line breaks; `12k` is a whole number, too.
-    """
+    """The value that a text stands for: a list with commas, blanks or breaks, `12k`; else the text, then a problem."""
     types = kinds(field.annotation)
     if any(get_origin(kind) is tuple for kind in types):
         items = tuple(dict.fromkeys(filter(None, re.split(r"[\s,]+", text))))

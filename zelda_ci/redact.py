@@ -42,10 +42,8 @@ MAX_JSON_DEPTH = 64
 
 # "sk-" also ends words (task-, risk-, disk-). Before a key stands no letter, unless it ends an escape sequence.
 _START = r"(?:\b|_|\\[nrt]|%[0-9A-Fa-f]{2})"
-# Each shape is decided after a bounded number of characters. An open-ended search before the decision would let a
-# hostile text of n false starts cost n times its length.
-# Shapes of well-known credentials: Anthropic, OpenAI, GitHub, GitLab, Slack, AWS, Google, Stripe, Hugging Face, npm,
-# PyPI, JWT, PEM and PGP.
+# Anthropic, OpenAI, GitHub, GitLab, Slack, AWS, Google, Stripe, Hugging Face, npm, PyPI, JWT, PEM and PGP. Each is
+# decided after a bounded number of characters: an open-ended search would let n false starts cost n times their length.
 KEY_SHAPES = (
     _START + r"sk-ant-[A-Za-z0-9_-]{8,}",
     _START + r"sk-(?:proj|svcacct|admin|service|or-v1)-[A-Za-z0-9_-]{20,}",

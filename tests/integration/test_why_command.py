@@ -70,6 +70,11 @@ def test_the_hunk_that_did_it_is_named_and_confirmed(tmp_path: Path) -> None:
     variants = [run["variant"] for run in results(project) if "variant" in run]
     assert "with CLAUDE.md, line 6 as before" in variants
     assert json.loads(zelda(project, "compare", "--json").stdout)["suites"][0]["verdict"] == "regressed"
+    # Later commands about the comparison have the answer.
+    assert "Most likely CLAUDE.md, line 6 (9" in zelda(project, "compare").stdout
+    page = zelda(project, "report", "latest", "-o", "page.html")
+    assert page.returncode == 0, page.stderr
+    assert "With CLAUDE.md, line 6 as before: " in (project.path / "page.html").read_text()
 
     # Where the cause lies elsewhere, nobody is named.
     code, output, _ = command(project, "why", "--json", script=silent)

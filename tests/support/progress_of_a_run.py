@@ -7,12 +7,13 @@ from tests.golden.batches import run, safe
 from zelda_ci.cli import boundary
 from zelda_ci.domain.session import Retried
 from zelda_ci.events import Phase, PhaseStarted, RunFinished, RunsPlanned, RunStarted, SessionProgressed
-from zelda_ci.report import terminal
+from zelda_ci.report.terminal.pages import open_console
+from zelda_ci.report.terminal.progress import Progress
 
 boundary.take_over()
 rounds = int(sys.argv[1])
-console = terminal.open_console(sys.stdout)
-with terminal.Progress(console) as emit:
+console = open_console(sys.stdout)
+with Progress(console) as emit:
     emit(RunsPlanned({"example": None, "other": None}, 2))
     emit(RunStarted("example", "example"))
     for number in range(rounds):

@@ -291,7 +291,7 @@ def _explain(invocation: Invocation, emit: Emit, result: CiResult) -> None:
         return
     runs = {run.run_id: run for run in (*result.head, *result.bases)}
     worse: dict[str, Regressed] = {}
-    for each in regressions(comparison.suites, runs.__getitem__):
+    for each in regressions(batch.batch_id, comparison.suites, runs.__getitem__):
         worse.setdefault(each.suite, each)
     is_asked, left = WHY_LABEL in {label["name"] for label in pull.labels}, batch.budget_usd
     if left is not None and not is_asked:

@@ -10,7 +10,8 @@ from zelda_ci.ci import action, publish
 from zelda_ci.cli.commands import PAGES_URL
 from zelda_ci.errors import EXIT_INTERRUPTED, ZeldaError
 from zelda_ci.github.workflow_commands import Log
-from zelda_ci.report import terminal
+from zelda_ci.report.terminal.pages import open_console
+from zelda_ci.report.terminal.progress import Progress
 
 CANCELLED = "The run was cancelled before there were results."
 UNEXPECTED = "Zelda failed unexpectedly; the end of the log has the details"
@@ -40,7 +41,7 @@ def ci() -> int:
     # The runner looks for commands in both streams: from here on, whoever prints to either prints harmless text.
     log = Log(sys.stdout, os.environ)
     sys.stdout = sys.stderr = text = cast("TextIO", log)
-    with terminal.Progress(terminal.open_console(text), plain=True) as emit:
+    with Progress(open_console(text), plain=True) as emit:
         try:
             return action.ci(os.environ, log, emit)
         except ZeldaError as problem:

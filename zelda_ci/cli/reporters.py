@@ -28,7 +28,6 @@ from zelda_ci.files.atomic import write_whole
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.pipeline.comparing import compare_arms, keep_comparison, report_of
 from zelda_ci.pipeline.invocation import WEAK
-from zelda_ci.report import terminal
 from zelda_ci.report.builders.comparison import changed_row, comparison_view, gate_sentence, uncounted_sentences
 from zelda_ci.report.builders.summary import cut_short
 from zelda_ci.report.ci_report import CiReport
@@ -36,7 +35,7 @@ from zelda_ci.report.comment.view import ci_view
 from zelda_ci.report.html.writer import write_report
 from zelda_ci.report.model import ComparisonView, Detail, RunFiles, Section, Table
 from zelda_ci.report.terminal import pages
-from zelda_ci.report.terminal.progress import FinishedSuites
+from zelda_ci.report.terminal.progress import FinishedSuites, Progress
 from zelda_ci.report.text import json_of, sentence
 from zelda_ci.storage import result_store
 from zelda_ci.storage.result_store import RUNS, ResultStore
@@ -57,22 +56,22 @@ def print_found(found: Found, show: Callable[[Console, Found], None], *, as_json
     if as_json:
         print_json(found)
     else:
-        show(terminal.open_console(sys.stdout), found)
+        show(pages.open_console(sys.stdout), found)
 
 
 def print_table(record: Record, table: Table, *, as_json: bool) -> None:
     """Print a record for programs, or its table, and remarks on it where they are no part of what programs read."""
-    remarks = terminal.open_console(sys.stdout if sys.stdout.isatty() else sys.stderr)
+    remarks = pages.open_console(sys.stdout if sys.stdout.isatty() else sys.stderr)
 
     def show(console: Console, _: Record) -> None:
-        pages.print_table(console, remarks, table, unbroken=terminal.is_plain(console))
+        pages.print_table(console, remarks, table, unbroken=pages.is_plain(console))
 
     print_found(record, show, as_json=as_json)
 
 
-def listener(*, as_json: bool) -> terminal.Progress:
+def listener(*, as_json: bool) -> Progress:
     """What shows progress, where programs do not read it."""
-    return terminal.Progress(terminal.open_console(sys.stderr if as_json else sys.stdout))
+    return Progress(pages.open_console(sys.stderr if as_json else sys.stdout))
 
 
 def carry_out(invocation: Invocation, work: Callable[[Emit], Found], *, as_json: bool) -> Found:
@@ -90,17 +89,17 @@ def print_gate(gate: GateResult) -> None:
         echo(f"not counted: {reason}", err=True)
 
 
-def sides_view(sides: CiReport) -> ComparisonView:
-    """The two sides of `zelda run --against`: every suite with every number."""
+def sides_view(sides: CiReport, base: str = "", head: str = "") -> ComparisonView:
+    """Two sides with every number of every suite; those of `zelda run --against` have names of their own."""
     assert sides.comparison  # noqa: S101 - two sides ran
-    base = sides.batch.base
-    names = {"baseline": base.commit[:12] if base and base.commit else "", "candidate": sides.batch.batch_id}
+    commit = (sides.batch.base.commit if sides.batch.base else None) or ""
+    names = {"baseline": base or commit[:12], "candidate": head or sides.batch.batch_id}
     return comparison_view(sides.comparison, sides.gate, **names, changes=sides.changes.steering)
 
 
 def print_sides(sides: CiReport, *, whole: bool) -> None:
     """Print how they ended as the comment on a pull request says it; first every number if the `whole` is wanted."""
-    view, console = sides_view(sides), terminal.open_console(sys.stdout)
+    view, console = sides_view(sides), pages.open_console(sys.stdout)
     if whole:
         pages.print_comparison(console, replace(view, gate=Section("", ())))
     pages.print_verdict(console, ci_view(replace(sides, subject="")), changed_row(sides.changes.steering), view.gate)
@@ -210,15 +209,12 @@ class RunReport:
     def progress(self) -> AbstractContextManager[Emit]:
         """A listener that shows what goes on, and each suite's report as soon as it is over."""
         printed, quiet = self.reporting.printed, self.reporting.detail is Detail.QUIET
-        console = terminal.open_console(sys.stderr if printed else sys.stdout)
+        console = pages.open_console(sys.stderr if printed else sys.stdout)
         suites = None if printed else self._suites
-        return terminal.Progress(console, suites=suites, quiet=quiet, steps=self.reporting.steps)
+        return Progress(console, suites=suites, quiet=quiet, steps=self.reporting.steps)
 
     def show(self, batch: BatchResult, stored: Mapping[str, StoredTrials]) -> int:
-        """Compare what is to be compared, and report all; the exit code that it means.
-
-        Where two commits are compared, stored trials count beside those of the batch, by suite.
-        """
+        """Compare two commits, if there are, with stored trials by suite, and report all; the exit code it means."""
         is_alone = batch.base is None or batch.base.commit is None or batch.interrupted
         report = report_of(batch, None if is_alone else compare_arms(batch, stored))
         try:
@@ -237,7 +233,7 @@ class RunReport:
         if printed:
             print_gate(gate)
         else:
-            console, is_whole = terminal.open_console(sys.stdout), self.reporting.detail is Detail.FULL
+            console, is_whole = pages.open_console(sys.stdout), self.reporting.detail is Detail.FULL
             self._suites.print_rest(console, batch.runs)
             closing = gate if is_whole or not is_compared else None
             pages.print_closing(console, batch, closing, self._files_of, self.reporting.detail)

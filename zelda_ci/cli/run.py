@@ -23,11 +23,10 @@ from zelda_ci.cli.boundary import echo, explain, typed_path
 from zelda_ci.cli.reporters import HTML, Reporting, RunReport
 from zelda_ci.config.environment import read_environment
 from zelda_ci.config.files import NEW_ONES, find_root, listed, projects
-from zelda_ci.config.project import LoadedProject
 from zelda_ci.config.suites import containing, last_failed, select
 from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.outcome import Outcome, batch_outcome
-from zelda_ci.domain.run import BatchResult, RunResult, ShardOf, ShardPart, empty_batch, shard_of
+from zelda_ci.domain.run import BatchResult, ShardOf, ShardPart, empty_batch, shard_of
 from zelda_ci.domain.trials import Side, TrialPlan
 from zelda_ci.errors import EXIT_INTERRUPTED, ConfigError, StorageError, ZeldaError
 from zelda_ci.overrides import Given, Overrides
@@ -35,10 +34,9 @@ from zelda_ci.pipeline.attribution import asked_about
 from zelda_ci.pipeline.fingerprints import changed_since, system_name
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.pipeline.shards import check_parts, describe, import_parts, make_plan, order_of, parts_in, write_part
-from zelda_ci.report import terminal
 from zelda_ci.report.builders.steering import attribution_details, attribution_line, subject_words, worth_table
 from zelda_ci.report.model import Detail, plain
-from zelda_ci.report.terminal.pages import print_forecast
+from zelda_ci.report.terminal.pages import open_console, print_forecast
 from zelda_ci.report.text import sentence
 from zelda_ci.selection.choice import reasons
 from zelda_ci.storage.references import LATEST
@@ -175,10 +173,7 @@ def merge(*, folder: Path, project: Path, reporting: Reporting) -> int:
 
 
 def _run_shard(whole: app.Invocation, shard: ShardOf, report: RunReport, *, is_empty: bool) -> int:
-    """Run one shard's suites of the whole, if not all are left out, and leave its part.
-
-    The exit code says only whether that could be done.
-    """
+    """Run one shard's suites of the whole, if any, and leave its part; the exit code says if that could be done."""
     loaded, environ = whole.loaded, whole.settings.environ
     with report.progress() as emit:
         whole = whole if is_empty else whole.with_stored()
@@ -396,8 +391,20 @@ def why(order: RunOrder, *, run: str, project: Path, criterion: int | None, as_j
         named = "; ".join(f"{it.suite}: {it.subject}" for it in others)
         echo(f"The answer is about {sentence(worse.subject, 80)!r}. Also worse: {sentence(named, 300)}", err=True)
     budget = order.budget_usd if order.budget_usd is not None else question.left_usd
-    order = replace(order, names=(worse.suite,), against=against, budget_usd=budget)
-    invocation = _invocation(loaded, order, worse.heads[-1])
+    # The same files as the head had, if they are still there.
+    head, source = worse.heads[-1], worse.heads[-1].source
+    commit = source.commit if source and not (source.parent or source.dirty) else None
+    files = replace(order, commit=BaseOrder(commit) if commit else None, working_tree=commit is None)
+    asked = replace(files, names=(worse.suite,), against=against, budget_usd=budget)
+    invocation = app.Invocation(loaded, asked, read_environment(os.environ))
+    now, then = invocation.fingerprints()[head.suite], head.fingerprint
+    if then is None or (now.outcome, now.tree) != (then.outcome, then.tree):
+        what = "The suite or its settings have" if commit else "The tested files, the suite or its settings have"
+        raise StorageError(
+            f"{what} changed since {head.run_id} ran: its sessions are no evidence any more.",
+            hint="Compare again with `zelda run --against`, and ask `zelda why` then.",
+            code="HEAD_CHANGED",
+        )
     with reporters.listener(as_json=as_json) as emit:
         found = invocation.why(worse, emit)
     if as_json:
@@ -407,23 +414,6 @@ def why(order: RunOrder, *, run: str, project: Path, criterion: int | None, as_j
         for each in attribution_details(found):
             echo(f"   {sentence(each)}")
     return 2 if found.verdict == "undecided" else 0
-
-
-def _invocation(loaded: LoadedProject, order: RunOrder, head: RunResult) -> app.Invocation:
-    """The same files as a run had, if they are still there."""
-    source = head.source
-    commit = source.commit if source and not (source.parent or source.dirty) else None
-    order = replace(order, commit=BaseOrder(commit) if commit else None, working_tree=commit is None)
-    invocation = app.Invocation(loaded, order, read_environment(os.environ))
-    now, then = invocation.fingerprints()[head.suite], head.fingerprint
-    if then is None or (now.outcome, now.tree) != (then.outcome, then.tree):
-        what = "The suite or its settings have" if commit else "The tested files, the suite or its settings have"
-        raise StorageError(
-            f"{what} changed since {head.run_id} ran: its sessions are no evidence any more.",
-            hint="Compare again with `zelda run --against`, and ask `zelda why` then.",
-            code="HEAD_CHANGED",
-        )
-    return invocation
 
 
 # --- the demo ---------------------------------------------------------------------------------------------------
@@ -481,7 +471,7 @@ def demo() -> int:
 
 
 def _print_wrapped(text: str) -> None:
-    width = terminal.open_console(sys.stdout).width
+    width = open_console(sys.stdout).width
     echo("\n".join(wrap(text.strip(), width, break_long_words=False, break_on_hyphens=False)) + "\n")
 
 

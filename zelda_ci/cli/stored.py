@@ -31,15 +31,13 @@ from zelda_ci.imports import one_at_a_time
 from zelda_ci.pipeline.comparing import Compared, changed_steering, compare_sides, kept_comparison, report_of
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.redact import Redactor
-from zelda_ci.report import terminal
-from zelda_ci.report.builders.comparison import comparison_view
 from zelda_ci.report.builders.history import history_table, nights_view
 from zelda_ci.report.builders.steering import coverage_table
 from zelda_ci.report.builders.transcript import patch_lines, transcript_lines
 from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.html.writer import PageOptions, write_report
 from zelda_ci.report.model import Detail
-from zelda_ci.report.terminal.pages import print_comparison, print_lines, print_run
+from zelda_ci.report.terminal.pages import open_console, print_comparison, print_lines, print_run
 from zelda_ci.selection.felt import coverage as covered
 from zelda_ci.storage import codec
 from zelda_ci.storage.references import LATEST, SideReference, find_runs, read_results, read_side
@@ -98,7 +96,7 @@ def show(*, run: str | None, project: Path, as_json: bool, transcript: bool, pat
     if others and (transcript or patch):
         message = f"A batch of {len(run_ids)} runs has no single transcript or patch."
         raise ConfigError(message, hint=f"Give one of its runs: {', '.join(run_ids)}.", code="USAGE")
-    console = terminal.open_console(sys.stdout)
+    console = open_console(sys.stdout)
     if transcript:
         print_lines(console, transcript_lines(history.run(run_id).transcript()))
     elif patch:
@@ -114,7 +112,7 @@ def show(*, run: str | None, project: Path, as_json: bool, transcript: bool, pat
         batch = batch_of([history.result(each) for each in run_ids])
         made = kept_comparison(results_dir, batch.batch_id)
         reporting = Reporting(Detail.FULL, "json" if as_json else None)
-        RunReport(reporting, results_dir).print(report_of(*made) if made else report_of(batch))
+        RunReport(reporting, results_dir).print(made[1] if made else report_of(batch))
     else:
         files = reporters.run_files(results_dir, run_id)
         reporters.print_found(history.result(run_id), lambda _, run: print_run(console, run, files), as_json=as_json)
@@ -312,13 +310,12 @@ def compare(*, base: str | None, head: str, project: Path, allow_mixed: bool, as
     newest = [run for run in history.overview().runs if not run.variant][:1] if base is None else ()
     made = kept_comparison(results_dir, newest[0].batch_id) if newest else None
     if made:
-        compared, report = made[1], report_of(*made)
+        compared, report = made
         view = reporters.sides_view(report)
     else:
         sides = read_side(history, base or f"{LATEST}~1"), read_side(history, head)
         compared, report = compare_stored(project, history, *sides, allow_mixed=allow_mixed)
-        names = {"baseline": sides[0].name, "candidate": sides[1].name}
-        view = comparison_view(compared.comparison, compared.gate, **names, changes=report.changes.steering)
+        view = reporters.sides_view(report, sides[0].name, sides[1].name)
     if as_json:
         reporters.print_json(compared.comparison)
     elif markdown:
@@ -329,7 +326,7 @@ def compare(*, base: str | None, head: str, project: Path, allow_mixed: bool, as
     elif made:
         reporters.print_sides(report, whole=True)
     else:
-        print_comparison(terminal.open_console(sys.stdout), view)
+        print_comparison(open_console(sys.stdout), view)
     if as_json or markdown:
         reporters.print_gate(compared.gate)
     if compared.broken:
@@ -403,7 +400,7 @@ def _report_of(project: Path, history: ResultStore, sides: Sequence[SideReferenc
         return compare_stored(project, history, *sides, allow_mixed=allow_mixed)[1]
     batch = batch_of([run for side in sides for run in side.runs])
     if len(sides) == 1 and len(batch.runs) > 1 and (made := kept_comparison(results_folder(project), batch.batch_id)):
-        return report_of(*made)
+        return made[1]
     if not batch.base_runs:
         return report_of(batch)
     base, head = SideReference(Side.BASE.value, batch.base_runs), SideReference(Side.HEAD.value, batch.runs)

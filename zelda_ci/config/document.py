@@ -61,9 +61,7 @@ class Origin:
     line: int | None = None
 
     def __str__(self) -> str:
-        if self.file is None:
-            return "default"
-        return f"{self.file}:{self.line}" if self.line else self.file
+        return f"{self.file}:{self.line}" if self.line else self.file or "default"
 
 
 DEFAULT = Origin()

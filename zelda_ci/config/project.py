@@ -43,10 +43,9 @@ class LoadedProject:
     def own_files(self, recordings: Iterable[Path | None]) -> OwnFiles:
         """The finder of all that belongs to its suites, recordings of sessions included."""
         kept = {path.resolve() for path in recordings if path}
-        found = {path.relative_to(self.root).as_posix() for path in kept if path.is_relative_to(self.root)}
-        for suite in self.suites:
-            found |= {suite.resolved.file, str(suite.provenance["prompt"].file)}
-        return OwnFiles(self.config.test_dir, self.config.results_dir, frozenset(found - {"."}))
+        found = {path.relative_to(self.root).as_posix() for path in kept if path.is_relative_to(self.root)} - {"."}
+        named = {str(file) for it in self.suites for file in (it.resolved.file, it.provenance["prompt"].file)}
+        return OwnFiles(self.config.test_dir, self.config.results_dir, frozenset(found | named))
 
 
 class InvalidConfigError(ConfigError):

@@ -59,11 +59,10 @@ class LoadedSuite:
 def resolve(suite: SuiteFile, project: Layer[Any]) -> LoadedSuite:
     """Merge the project's file and the suite's, which is the stronger one."""
     own, layers = suite.layer, (suite.layer, project)
-    settled = {"file": own.file, "name": suite.name, "prompt": suite.prompt}
+    merged = _merged(project.values(), own.values()).items()
+    settled = {key: it for key, it in merged if not (key.endswith("Command") and it in ((), NO_COMMAND))}
+    settled |= {"file": own.file, "name": suite.name, "prompt": suite.prompt}
     origins = {"name": own.origin("name") or Origin(own.file), "prompt": suite.prompt_origin}
-    for key, value in _merged(project.values(), own.values()).items():
-        if key not in settled and not (key.endswith("Command") and value in ((), NO_COMMAND)):
-            settled[key] = value
     names = [key.dotted for key in keys(ResolvedSuite) if key.group is None and key.name != "file"]
     given = {name: next(filter(None, (layer.origin(name) for layer in layers)), DEFAULT) for name in names}
     return LoadedSuite(ResolvedSuite.model_validate(settled), {**given, **origins}, own.config.skip, own.config.only)

@@ -50,6 +50,8 @@ class Round(Record):
 class Attribution(Document):
     """Answer to why a criterion or a measure of a suite got worse."""
 
+    batch_id: str
+    """The batch that showed it."""
     suite: SafeText
     subject: SafeText
     """The criterion, or the name of the measure."""

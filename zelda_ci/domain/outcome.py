@@ -78,8 +78,8 @@ def correctness_outcome(run: RunResult) -> Outcome:
 def failed_criteria(run: RunResult) -> tuple[CriterionJudgement, ...]:
     """The acceptance criteria that count as not met: failed, or undecided where the suite does not ignore that."""
     counted = {CriterionVerdict.FAIL, *([CriterionVerdict.UNDECIDED] if run.config.undecided == "fail" else [])}
-    details = run.details(FulfillmentDetails)
-    return tuple(criterion for criterion in details.criteria if criterion.verdict in counted) if details else ()
+    criteria = (run.details(FulfillmentDetails) or FulfillmentDetails()).criteria
+    return tuple(criterion for criterion in criteria if criterion.verdict in counted)
 
 
 def batch_outcome(batch: BatchResult) -> Outcome:
@@ -92,8 +92,7 @@ def batch_outcome(batch: BatchResult) -> Outcome:
 
 
 def _criteria_outcome(run: RunResult) -> Outcome:
-    details = run.details(FulfillmentDetails)
-    verdicts = {criterion.verdict for criterion in details.criteria} if details else set()
+    verdicts = {it.verdict for it in (run.details(FulfillmentDetails) or FulfillmentDetails()).criteria}
     if CriterionVerdict.NOT_JUDGED in verdicts:
         return Outcome.INCOMPLETE
     if failed_criteria(run):

@@ -549,20 +549,17 @@ class SuiteCheck(Setting):
         """The criterion: its name, or what the suite's file says."""
         if self.name:
             return self.name
-        times = [] if self.times is None else [f"times: {self.times}"]
-        agent = [] if self.agent == "any" else [f"agent: {self.agent}"]
-        return ", ".join([f"{to_camel(self.word)}: {self._value()}", *times, *agent])
-
-    def _value(self) -> str:
         match getattr(self, self.word):
             case Sequel() as both:
-                return f"{both.first}, then {both.then}"
+                value = f"{both.first}, then {both.then}"
             case tuple() as words if self.word == "command":
-                return shlex.join(words)
+                value = shlex.join(words)
             case tuple() as parts:
-                return (" or " if self.word == "routed" else ", ").join(parts)
+                value = (" or " if self.word == "routed" else ", ").join(parts)
             case value:
-                return str(value)
+                pass
+        times = "" if self.times is None else f", times: {self.times}"
+        return f"{to_camel(self.word)}: {value}{times}{'' if self.agent == 'any' else f', agent: {self.agent}'}"
 
 
 _OPTIONS = {"times", "agent", "name", "must_pass"}
@@ -624,6 +621,5 @@ class ResolvedSuite(SharedSettings, SuiteText):
     def only_measures(self) -> bool:
         """True where nothing is asked of its runs that could pass or fail."""
         judged = self.metrics.is_on(Metric.REQUIREMENT_FULFILLMENT) and (self.criteria or self.checks)
-        commands = self.build_command or self.test_command
-        tested = self.metrics.is_on(Metric.FUNCTIONAL_CORRECTNESS) and commands
-        return not (judged or tested)
+        is_tested = self.metrics.is_on(Metric.FUNCTIONAL_CORRECTNESS) and (self.build_command or self.test_command)
+        return not (judged or is_tested)

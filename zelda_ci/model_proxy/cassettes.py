@@ -1,10 +1,9 @@
 """Recorded sessions: written while a session runs, and played instead of one, without key and network.
 
 A cassette is one run on disk: a readable JSON file, in which the pieces of a stream are joined, without secrets, paths
-and ids. Its requests are fingerprints: no time, id and place in a tool's output decides whether two match. Numbers are
-recognised by their shape: by a unit of time beside them, by the name of what they measure, or by a format that only
-times and addresses have. A number without any of these counts: `12 rows` is not `13 rows`. Those expressions are RE2's:
-their time grows with the text and not with its square, whatever a session's tools print.
+and ids. Its requests are fingerprints: no time, id and place in a tool's output decides whether two match. Numbers of
+these kinds are known by a unit of time, the name of what they measure, or a format that only times and addresses have;
+others count: `12 rows` is not `13 rows`. The expressions are RE2's, whose time grows with a text, not with its square.
 """
 
 import difflib
@@ -98,19 +97,15 @@ _CIRCUMSTANCES: tuple[tuple[str, str | Callable[[Any], str]], ...] = (
     (r"(?:^[^\n]*)?\n\[\.\.\. \d+ characters are left out here[^\n]*\n[^\n]*", "<left out>"),
 )
 CIRCUMSTANCES = tuple((re2.compile(f"(?m){pattern}"), new) for pattern, new in _CIRCUMSTANCES)
-
 # Parts of their own; and ids, and what the CLI changes when it repeats a request without streaming.
 NO_OPTIONS = frozenset({"model", "messages", "system", "tools", "metadata", "stream", "max_tokens"})
-
 # The CLI's note on branch and recent commits, which have other hashes each time, and its line for the bill.
 STATUS, BILLING = re.compile(r"<system-reminder>\n[^\n]*\n# gitStatus\n"), "x-anthropic-billing-header"
-
 # Beginnings of paragraphs that the CLI writes about the machine, the day, the tokens used and what is on its way.
 VOLATILE_SECTIONS = (
     *("# Environment", "Today's date is", "The date has changed", "<total_tokens>"),
     *("The following MCP servers are still connecting", "[SYSTEM NOTIFICATION"),
 )
-
 # Ids that Claude Code makes up and its tools report: the model repeats them later, to reach what they stand for.
 _HANDLE = re.compile(r"(?:\bagentId: |\bwith ID: |/tool-results/)([ab][0-9a-z]{8,16})\b")
 
@@ -361,8 +356,7 @@ def recording(file: Path, label: str, texts: SessionTexts) -> Iterator["Recordin
         yield made
         try:
             if exchanges := tuple(exchange.result() for exchange in made.exchanges):
-                cli = texts.redact(made.cli)
-                write(file, Cassette(zelda=__version__, cli=cli, label=label, exchanges=exchanges))
+                write(file, Cassette(zelda=__version__, cli=texts.redact(made.cli), label=label, exchanges=exchanges))
         except Exception as exc:  # noqa: BLE001 - see above
             why = f"the recording {file} cannot be written: {str(exc) or repr(exc)}"
             log.warning("%s", why)

@@ -25,7 +25,6 @@ ERROR_STATUS = {"rate_limit_error": "429", "overloaded_error": "529"}
 LISTED = ("available for use with the Skill tool", "agent types for the Agent tool", "available via ToolSearch")
 MAX_LISTINGS, MAX_TOOLS = 100, 5000
 _DEFERRED = re.compile(r"^mcp__[\w-]+$", re.MULTILINE)
-
 # A conversation at one point: whether its tokens are counted, its sub-agent, and the number of its messages.
 Place = tuple[bool, str | None, int]
 

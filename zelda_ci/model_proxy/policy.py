@@ -37,11 +37,10 @@ DATA = {"tool_use": ("input",), "server_tool_use": ("input",), "mcp_tool_use": (
 
 @dataclass(frozen=True)
 class Allowed:
-    """What the requests of a run may be.
+    """What the requests of a run may be: for its `model`, or any where there is none, and smaller or named ones.
 
-    They may ask the session's own `model`, or any where there is none, and use `keys` beside those that Zelda knows.
-    With `web` they may make the API turn to addresses, or run code. Without `messages` they are only kept, and token
-    counts estimated.
+    They may have `keys` beside those that Zelda knows, and with `web` make the API turn to addresses, or run code.
+    Without `messages` they are only kept, and token counts estimated.
     """
 
     model: str | None = None

@@ -81,7 +81,6 @@ PRICES = {
 
 # What the CLI assumes of a model that it does not know: the price of its default model.
 GUESS = PRICES["claude-opus-5-5"]
-
 _SPELLING = re.compile(
     r"^(?:.*/)?(?:[a-z-]+\.)?(?:anthropic\.)?"  # gateway, region and provider
     r"(?P<name>claude-[a-z0-9-]+?)"

@@ -103,8 +103,7 @@ class RateLimitWait:
 class UpstreamPause:
     """The pause of all requests for one API and one key; `notify` is called once for each with a sentence about it."""
 
-    address = "the API"
-    """As messages name it."""
+    address = "the API"  # as messages name it
 
     def __init__(self, notify: Callable[[str], None] = lambda _: None) -> None:
         self._notify = notify

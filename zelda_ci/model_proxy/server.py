@@ -23,7 +23,6 @@ MAX_ADDRESS_LENGTH = 103
 READ_BYTES = 1 << 16
 # For a client to read the answer to a request that was not read to its end.
 LINGER_SECONDS = 1.0
-
 PATHS = ("/v1/messages", "/v1/messages/count_tokens")
 Runs = Mapping[str, AnswerRequest]  # by token
 LOCAL_NAMES = ("127.0.0.1", "localhost")

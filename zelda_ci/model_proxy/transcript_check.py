@@ -1,8 +1,8 @@
 """The check of a transcript against what passed between Claude Code and the API, which is kept as digests.
 
-Whoever can write into Claude Code's output can put words there that no model said. The proxy has seen every answer
-before Claude Code did. Where an honest session may differ (answers that broke off, inputs that Claude Code completes),
-nothing is called a difference; what tools returned is not compared.
+Whoever can write into Claude Code's output can put words there that no model said; the proxy saw every answer before.
+Where an honest session may differ (answers that broke off, inputs that Claude Code completes), nothing is called a
+difference; what tools returned is not compared.
 """
 
 import hashlib

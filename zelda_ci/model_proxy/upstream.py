@@ -35,9 +35,8 @@ FAILURES = {
     "validationException": "invalid_request_error",
     "modelTimeoutException": "timeout_error",
 }
-
+# Makes server-sent events of the pieces of an answer that is something else.
 Translation = Callable[[bytes], Iterable[bytes]]
-"""Makes server-sent events of the pieces of an answer that is something else."""
 
 
 @dataclass(eq=False)

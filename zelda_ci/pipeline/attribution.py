@@ -46,6 +46,7 @@ Sides = tuple[tuple[RunResult, ...], tuple[RunResult, ...]]
 class Regressed:
     """A criterion or a measure of a suite that got worse, with the trials of both sides that showed it."""
 
+    batch_id: str
     suite: str
     subject: str
     measure: Measure | None
@@ -59,14 +60,16 @@ class Regressed:
         return [it for it in base if it is not None], [it for it in head if it is not None]
 
 
-def regressions(suites: Iterable[SuiteComparison], result: Callable[[str], RunResult]) -> Iterator[Regressed]:
-    """What got worse, suite by suite, criteria first; `result` finds a run by its id."""
+def regressions(
+    batch_id: str, suites: Iterable[SuiteComparison], result: Callable[[str], RunResult]
+) -> Iterator[Regressed]:
+    """What got worse in a batch, suite by suite, criteria first; `result` finds a run by its id."""
     for suite in suites:
         subjects: list[tuple[str, Measure | None, Delta]] = [(it.criterion, None, it) for it in suite.criteria]
         subjects += [(it.measure.value, it.measure, it) for it in suite.measures if it.measure in SOUGHT]
         for subject, measure, delta in subjects:
             if delta.verdict is Verdict.REGRESSED:
-                yield Regressed(suite.suite, subject, measure, *_sides(suite, result))
+                yield Regressed(batch_id, suite.suite, subject, measure, *_sides(suite, result))
 
 
 def _sides(suite: SuiteComparison, result: Callable[[str], RunResult]) -> Sides:
@@ -89,23 +92,25 @@ def asked_about(results_dir: Path, reference: str, criterion: int | None) -> Ask
     """What got worse in a stored comparison, or the criterion with a number in it, if it ever failed."""
     history = ResultStore(results_dir)
     runs = [history.result(run_id) for run_id in find_runs(history, reference)]
-    names, made = {run.suite for run in runs}, kept_comparison(results_dir, runs[0].batch_id)
+    names, batch_id = {run.suite for run in runs}, runs[0].batch_id
+    made = kept_comparison(results_dir, batch_id)
     if made is None:
         alone: dict[str, Sides] = {name: ((), tuple(run for run in runs if run.suite == name)) for name in names}
-        return Asked(tuple(_failing(alone, criterion)), None, None)
-    batch, suites = made[0], [it for it in made[1].comparison.suites if reference == LATEST or it.suite in names]
+        return Asked(tuple(_failing(batch_id, alone, criterion)), None, None)
+    (compared, report), is_whole = made, reference == LATEST
+    batch, suites = report.batch, [it for it in compared.comparison.suites if is_whole or it.suite in names]
     sides = {suite.suite: _sides(suite, history.result) for suite in suites if criterion}
-    worse = _failing(sides, criterion) if criterion else regressions(suites, history.result)
+    worse = _failing(batch_id, sides, criterion) if criterion else regressions(batch_id, suites, history.result)
     left = None if batch.budget_usd is None else batch.budget_usd - batch.cost_usd
     return Asked(tuple(worse), batch.base.commit if batch.base else None, left)
 
 
-def _failing(sides: Mapping[str, Sides], criterion: int | None) -> Iterator[Regressed]:
+def _failing(batch_id: str, sides: Mapping[str, Sides], criterion: int | None) -> Iterator[Regressed]:
     """Criteria that trials of the head did not meet: the one with a number, or all."""
     for suite, (bases, heads) in sides.items():
         names = [name for run in heads[-1:] for name in RunMetrics(run).judgements]
         for number, name in enumerate(names, 1):
-            found = Regressed(suite, name, None, bases, heads)
+            found = Regressed(batch_id, suite, name, None, bases, heads)
             if criterion in (None, number) and 0.0 in found.outcomes[1]:
                 yield found
 
@@ -219,6 +224,7 @@ class Investigation:
         search, confirming = self._search, self._search.confirming
         confirmed = None if confirming is None else self._round([confirming], search.confirmations)
         return Attribution(
+            batch_id=self._worse.batch_id,
             suite=self._redact(self._worse.suite),
             subject=self._redact(self._worse.subject),
             units=self._change.units,

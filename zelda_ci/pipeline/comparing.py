@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -107,8 +107,11 @@ def keep_comparison(results_dir: Path, batch: BatchResult, stored: Mapping[str, 
     ResultStore(results_dir).keep_comparison(StoredComparison(batch=without_runs, head=head, base=base, stored=known))
 
 
-def kept_comparison(results_dir: Path, batch_id: str) -> tuple[BatchResult, Compared] | None:
-    """A stored invocation with two arms, compared again; nothing where it or trials that were counted are not there."""
+def kept_comparison(results_dir: Path, batch_id: str) -> tuple[Compared, CiReport] | None:
+    """A stored invocation with two arms, compared again, and its report with what `zelda why` has found since.
+
+    Nothing where it or trials that were counted are not there.
+    """
     store = ResultStore(results_dir)
     if (kept := store.comparison(batch_id)) is None:
         return None
@@ -118,7 +121,8 @@ def kept_comparison(results_dir: Path, batch_id: str) -> tuple[BatchResult, Comp
         suites = [arms.suite for arms in kept.batch.arms]
         counted = {name: found.each(lambda runs: tuple(r for r in runs if r.suite == name)) for name in suites}  # noqa: B023
         batch = kept.batch.replace(runs=whole.runs, base_runs=whole.base_runs)
-        return batch, compare_arms(batch, counted)
+        compared = compare_arms(batch, counted)
+        return compared, replace(report_of(batch, compared), attributions=store.attributions(batch_id))
     return None
 
 

@@ -43,11 +43,7 @@ def text_lines(text: str) -> list[str]:
 
 
 def json_of(record: Record) -> str:
-    r"""A record for programs; people see it on a terminal, too, so that what acts or hides is an escape.
-
-    JSON itself escapes nothing beyond U+001F, and U+009B alone begins a command of a terminal. In JSON such a character
-    stands in a string.
-    """
+    """A record for programs; what acts on a terminal or hides is escaped also beyond U+001F, where JSON itself stops."""
     text = record.model_dump_json(by_alias=True, exclude_none=True, indent=2) + "\n"
     if text.isascii() and "\x7f" not in text:
         return text
@@ -81,11 +77,7 @@ _LEADING = re.compile(r"^([-+](?=\s|$)|-(?=-)|=|#(?=[\s#]|$)|\d+(?=[.)](?:\s|$))
 
 
 def escape_markdown(text: str) -> str:
-    """One line that is safe in a sentence, a list and a cell of a table.
-
-    Words that GitHub would link or notify somebody for are shown as code, where it looks for neither; and so is what
-    stands between backticks.
-    """
+    """One line that is safe in a sentence, a list and a table's cell; words that would link or notify become code."""
     pieces = _QUOTED.split(" ".join(inert(text).split()))
     escaped = "".join(_span(piece) if place % 2 else _words(piece, _plain, _span) for place, piece in enumerate(pieces))
     # What begins a list, a heading or a rule does so only at the start of a line.
@@ -97,11 +89,7 @@ def _plain(text: str) -> str:
 
 
 def _span(text: str) -> str:
-    """A code span, in which nothing acts.
-
-    A bar ends a cell even there, and so stands between two of them; and so does what begins a tag, for whoever reads
-    Markdown with less care than GitHub.
-    """
+    """A code span in which nothing acts; a bar, which ends a cell even there, and `<` stand between two of them."""
     return "".join(_BETWEEN.get(part) or (_fenced(part) if part else "") for part in _SPLIT_CODE.split(text))
 
 

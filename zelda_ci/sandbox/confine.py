@@ -34,11 +34,10 @@ SOCKETS = "/run"
 
 @dataclass(frozen=True)
 class Needs:
-    """What a run's confinement depends on beside its folder.
+    """What a run's confinement depends on: also programs of Zelda's own inside, and objects its repository borrows.
 
-    `programs` of Zelda's own run inside, the CLI above all, and the run's repository borrows from `objects`. `uid` is
-    the run's own user, at the level of that name; `given` are variables whose values the suite gives, which say nothing
-    of where the machine's toolchains are; and `socket` is the outside path of the model proxy's.
+    `uid` is the run's own user, at the level of that name; `given` are variables whose values the suite gives, which
+    say nothing of where the machine's toolchains are; and `socket` is the outside path of the model proxy's.
     """
 
     level: IsolationLevel

@@ -24,7 +24,6 @@ READ = EXECUTE | READ_FILE | READ_DIR
 TCP = 0b11
 ABSTRACT_SOCKETS, SIGNALS = 1, 2
 DEVICES = ("full", "null", "ptmx", "pts", "random", "tty", "urandom", "zero")
-
 _CREATE_RULESET, _ASK_VERSION = 444, 1
 
 
@@ -94,7 +93,6 @@ PRIO_USER = 2  # of setpriority: all processes of a user
 # TIOCSTI and TIOCLINUX: they type into whatever reads a terminal.
 TERMINAL_INPUT = (0x5412, 0x541C)
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
-
 ALLOW, KILL, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 LOAD, EQUAL, AT_LEAST, ANY_BIT, MASK, RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 NUMBER, ARCHITECTURE, FIRST_ARGUMENT, SECOND_ARGUMENT = 0, 4, 16, 24

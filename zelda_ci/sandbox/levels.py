@@ -77,11 +77,7 @@ def probe(environ: Mapping[str, str], cli: Path | None = None) -> Offered:
 
 
 def choose_level(offered: Offered, setting: str, require: IsolationLevel | None, *, unsafe: bool) -> IsolationLevel:
-    """The level of a run; a `ConfigError` where what is asked for cannot be had (`ISOLATION_UNAVAILABLE`).
-
-    The setting is a level, or "auto" for the best; `require` is the least that is acceptable, and `unsafe` whether
-    somebody said that no isolation at all is.
-    """
+    """The level of a run, at least the required one, of a setting ("auto" is the best); none at all if `unsafe`."""
     level = next((name for name in STRENGTH if name == setting), offered.level)
     hints: Sequence[str] = offered.reasons
     if level not in offered.levels:

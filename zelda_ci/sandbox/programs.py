@@ -15,7 +15,6 @@ from zelda_ci.sandbox.readable_paths import is_open
 LAUNCHER = Path(__file__).with_name("launcher")
 START, UNREADABLE = LAUNCHER / "start.py", LAUNCHER / "unreadable.js"
 OTHERS = ("/usr/bin/python3", "/usr/local/bin/python3")
-
 # Where the system's folders are merged into /usr, these are links.
 SYSTEM_LINKS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 NAMESPACES = ("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")

@@ -54,7 +54,6 @@ PACKAGES = Path("/opt")
 DATA = ("/srv", "/var", "/mnt", "/media")
 # Whose targets are readable: all paths must fit into one argument of a program.
 MAX_LINKS = 400
-
 # User ids of people lie from the one to below the other.
 FIRST_PERSON, NOBODY = 1000, 65534
 # In a home; no suite may ask for them.

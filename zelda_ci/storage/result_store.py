@@ -314,6 +314,16 @@ class ResultStore:
         """Store what a search has found, by the batch of its sessions."""
         write_whole(self._attributions / f"{batch_id}.json", [codec.encode(found, indent=2)], durable=False)
 
+    def attributions(self, batch_id: str) -> tuple[Attribution, ...]:
+        """Read what searches have found about a batch, the newest of each suite and subject."""
+        found = dict[tuple[str, str], Attribution]()
+        for path in sorted(self._attributions.glob("*.json")):
+            with suppress(StorageError):
+                each = codec.decode(Attribution, read_file(path), str(path))
+                if each.batch_id == batch_id:
+                    found[each.suite, each.subject] = each
+        return tuple(found.values())
+
     def comparison(self, batch_id: str) -> StoredComparison | None:
         """Read what the comparison of a batch rests on; None where it compared nothing, or that cannot be read."""
         # A result may come from elsewhere: an id is no path that leads elsewhere.

@@ -42,10 +42,10 @@ def listed(items: Sequence[Cell | Line], most: int = MAX_NAMED, noun: str = "") 
     if more := len(items) - len(shown):
         shown.append(Cell(numbers.format_count(more, f"more {noun}") if noun else f"{numbers.whole(more)} more"))
     *first, last = shown
-    return line("{} and {}", joined(first, ", "), last) if first else line("{}", last)
+    return line("{} and {}", join(first, ", "), last) if first else line("{}", last)
 
 
-def joined(lines: Iterable[Cell | Line], between: str) -> Line:
+def join(lines: Iterable[Cell | Line], between: str) -> Line:
     lines = tuple(lines)
     return line(between.join("{}" for _ in lines), *lines)
 

@@ -12,7 +12,7 @@ from zelda_ci.domain.numbers import brief_money, format_count, whole
 from zelda_ci.domain.run import RunResult
 from zelda_ci.model_proxy.pricing import cost_usd, is_known
 from zelda_ci.report.builders.comparison import gate_sentence
-from zelda_ci.report.builders.phrases import joined, line, listed, quoted
+from zelda_ci.report.builders.phrases import join, line, listed, quoted
 from zelda_ci.report.model import Cell, Column, Line, Row, Section, Table, TableRow, Tone, plain
 from zelda_ci.report.text import sentence, visible
 
@@ -61,7 +61,7 @@ def size_line(report: ContextReport) -> Line:
     change = head.always - base.always if base else 0
     notes = ["as before"] if base and not change else [_signed(change)] if change else []
     if base and change and base.always:
-        notes.append(f"{_sign(change)}{100 * abs(change) / base.always:.0f} %")
+        notes.append(f"{_signed(100 * change / base.always, '+.0f')} %")
     notes += ["estimated"] * (head.is_estimated or (base is not None and base.is_estimated))
     sizes = _sides(whole(listing.always) for listing in (base, head) if listing)
     words = f"Always in context: {sizes} tokens"
@@ -154,12 +154,8 @@ def _named(item: ContextItem) -> Line:
     return line(f"{word}{{}}", Cell(visible(_called(item), MAX_NAME_LENGTH), whole=True))
 
 
-def _sign(change: int) -> str:
-    return "+" if change > 0 else "\u2212"
-
-
-def _signed(change: int) -> str:
-    return f"{_sign(change)}{whole(abs(change))}"
+def _signed(change: float, form: str = "+,") -> str:
+    return f"{change:{form}}".replace("-", "\u2212")
 
 
 # --- which suite uses what ---------------------------------------------------------------------------------------
@@ -238,7 +234,7 @@ def attribution_line(found: Attribution) -> Line:
             units = listed([_unit(found, index) for index in range(len(found.units))])
             return line("None of these: {}. It was chance, or something else ({}).", units, ran)
         case _ if sessions:
-            return line("Not decided after {}: {}. More money may tell.", ran, joined(_likely(found), ", "))
+            return line("Not decided after {}: {}. More money may tell.", ran, join(_likely(found), ", "))
         case _:
             return line("Not decided: no session could be paid and counted.")
 
@@ -262,6 +258,13 @@ def attribution_details(found: Attribution) -> Iterator[str]:
         yield f"{f'With {names} as before' if names else 'With all of the change'}: {each.passed} of {each.sessions}"
     if found.cost_usd:
         yield f"The search cost {brief_money(found.cost_usd)}."
+
+
+def attribution_section(found: Attribution) -> Section:
+    """The answer with what it rests on."""
+    answer, rests_on = Cell(plain(attribution_line(found))), tuple(map(Cell, attribution_details(found)))
+    title = sentence(f"Which part of the change: {found.suite}, {subject_words(found)}")
+    return Section(title, (Row("Answer", (answer,), rests_on),))
 
 
 def _likely(found: Attribution) -> Iterator[Line]:

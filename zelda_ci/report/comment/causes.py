@@ -30,7 +30,7 @@ from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.report.builders.anchors import cited_fragment, suite_address
 from zelda_ci.report.builders.comparison import MAX_CRITERION_LENGTH, changed_files, fallen, finding
 from zelda_ci.report.builders.correctness import correctness_problem, run_problem
-from zelda_ci.report.builders.phrases import TOOL, change_words, joined, key, line, listed, name, quoted, tool_words
+from zelda_ci.report.builders.phrases import TOOL, change_words, join, key, line, listed, name, quoted, tool_words
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, is_firm
 from zelda_ci.report.builders.steering import attribution_line
 from zelda_ci.report.ci_report import CiReport
@@ -95,8 +95,7 @@ def boxes(report: CiReport, found: Sequence[Sequence[Cause]]) -> tuple[tuple[tup
         lines = [line("{}: {}", name(suite.suite), cause.words), cause.why, cause.note]
         # What may have done it stands with the first cause of its suite.
         if turn == 0 and suite.standing in EXPLAINED and not cause.files:
-            searched = [attribution_line(it) for it in report.attributions if it.suite == suite.suite]
-            lines.append(joined([*_tools(suite), *(searched or _steering(report, suite))], " "))
+            lines.append(join(_sources(report, suite), " "))
         *others, last = filter(None, lines)
         address = suite_address(report, suite.suite)
         url, words = (address, "Report") if address else (report.links.transcripts, "Transcripts")
@@ -174,7 +173,7 @@ def _judged(report: CiReport, suite: SuiteStanding, judgement: CriterionJudgemen
             url = f"{report.links.report}{fragment}" if fragment else None
         places.append(Cell(visible(cited.where, 100), url=url))
     reason = sentence(judgement.reasoning, MAX_REASON_LENGTH)
-    return line("{} ({})", reason, joined(places, ", ")) if places else line("{}", reason)
+    return line("{} ({})", reason, join(places, ", ")) if places else line("{}", reason)
 
 
 def _failing(report: CiReport, suite: SuiteStanding, known: set[str]) -> Iterator[Cause]:
@@ -244,33 +243,33 @@ def _gates(suite: SuiteStanding, *deltas: Delta) -> bool:
 # --- what may have done it, and where it can be looked up ------------------------------------------------------------
 
 
-def _tools(suite: SuiteStanding) -> Iterator[Line]:
-    """Skills, sub-agents and MCP tools that were used before and are not now, or that the judge misses now."""
-    if suite.compared is None:
-        return
-    delta = suite.compared.tools
-    unused = [it.tool for it in delta.no_longer_used if TOOL.fullmatch(it.tool) or it.tool.startswith("mcp__")]
-    missed = [it.tool for it in delta.newly_missed if it.tool not in unused]
-    for words, names in (("It no longer used {}.", unused), ("It did not use {}, although it should have.", missed)):
-        shown = [line(f"{kind} {{}}", Cell(visible(called, 80), bold=True)) for kind, called in map(tool_words, names)]
-        if shown:
-            yield line(words, listed(shown, MAX_SOURCES, "tool"))
+def _sources(report: CiReport, suite: SuiteStanding) -> Iterator[Line]:
+    """Tools that were used before and are not now, or are missed now; then the part of the change that was found.
 
-
-def _steering(report: CiReport, suite: SuiteStanding) -> Iterator[Line]:
-    """The files of the pull request that the suite may feel, those of a tool that it no longer used first."""
+    Where nobody has searched for it, the files of the pull request that the suite may feel.
+    """
+    if suite.compared:
+        delta = suite.compared.tools
+        gone = [it.tool for it in delta.no_longer_used if TOOL.fullmatch(it.tool) or it.tool.startswith("mcp__")]
+        missed = [it.tool for it in delta.newly_missed if it.tool not in gone]
+        for words, tools in (("It no longer used {}.", gone), ("It did not use {}, although it should have.", missed)):
+            called = ((kind, Cell(visible(tool, 80), bold=True)) for kind, tool in map(tool_words, tools))
+            if shown := [line(f"{kind} {{}}", tool) for kind, tool in called]:
+                yield line(words, listed(shown, MAX_SOURCES, "tool"))
+    searched = [attribution_line(it) for it in report.attributions if it.suite == suite.suite]
+    yield from searched
     files = [
         Cell(place, url=None if change.is_gone else _address(report, change.path, change.line, change.line))
         for change in steering_of(report, suite)
         for place in changed_files([change])
     ]
     # On a laptop all that changed stands above.
-    if files and report.tested:
+    if files and report.tested and not searched:
         yield line("This pull request changes {}.", listed(files, MAX_SOURCES, "file"))
 
 
 def steering_of(report: CiReport, suite: SuiteStanding) -> Sequence[SteeringChange]:
-    """The same as data; the first is the likeliest."""
+    """Files of the pull request that the suite may feel, those of a tool that it no longer used first."""
     delta = suite.compared.tools if suite.compared else None
     named = {tool_words(it.tool)[1] for it in (*delta.no_longer_used, *delta.newly_missed)} if delta else set()
     found = [change for change in report.changes.steering if change.concerns(suite.suite)]

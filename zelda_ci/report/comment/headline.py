@@ -22,7 +22,7 @@ from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.report.builders.anchors import base_runs
 from zelda_ci.report.builders.comparison import BECAUSE, finding, gate_sentence
-from zelda_ci.report.builders.phrases import capital, change_words, joined, key, line, listed, measured, name, verb
+from zelda_ci.report.builders.phrases import capital, change_words, join, key, line, listed, measured, name, verb
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, of, tested, untested_words
 from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.model import Cell, Line
@@ -222,7 +222,7 @@ def _red(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
         others.append(line("{} before all sessions of {} had run", ended, _names(unpaid)))
     because = [*[line("for this")] * bool(expected), *(line("because {}", other) for other in others)]
     if because:
-        yield line("The check is red {}.", joined(because, ", and "))
+        yield line("The check is red {}.", join(because, ", and "))
 
 
 def _green(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
@@ -271,7 +271,7 @@ def _weakened(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Lin
     if keys:
         clauses.append(line("{}, which counts once it is merged", listed(keys, MAX_KEYS)))
     if clauses:
-        yield line("This pull request {}.", joined(clauses, "; "))
+        yield line("This pull request {}.", join(clauses, "; "))
     changed = [line("{} ({})", name(each.suite), words) for each in suites if (words := _other_criteria(each))]
     if changed:
         yield line("The criteria are not the same as before in {}.", listed(changed, noun="suite"))

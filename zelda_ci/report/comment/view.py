@@ -17,16 +17,7 @@ from zelda_ci.domain.trials import trials_alone
 from zelda_ci.report.builders.anchors import base_runs
 from zelda_ci.report.builders.comparison import KINDS, gate_sentence, uncounted_sentences, uncounted_words
 from zelda_ci.report.builders.correctness import failure_problem
-from zelda_ci.report.builders.phrases import (
-    age_words,
-    capital,
-    change_words,
-    joined,
-    line,
-    measured,
-    pool_words,
-    quoted,
-)
+from zelda_ci.report.builders.phrases import age_words, capital, change_words, join, line, measured, pool_words, quoted
 from zelda_ci.report.builders.routing import routing_tables
 from zelda_ci.report.builders.run import cost, used, wall_seconds
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, of, standings
@@ -66,7 +57,7 @@ def ci_view(report: CiReport) -> CiView:
         title=sentence(report.title, 80) or "Zelda",
         headline=headline(report, suites),
         lead=(
-            *([joined(first, " ")] if first else []),
+            *([join(first, " ")] if first else []),
             *([context_line(report.context_size)] if report.context_size else []),
             *(line("{}", capital(note)) for note in opened[:MAX_NOTES]),
         ),
@@ -93,7 +84,7 @@ def basis(report: CiReport) -> Iterator[Line]:
     if search := sum(found.cost_usd for found in report.attributions):
         sentences.append(line(f"The search for the cause cost {numbers.brief_money(search)} more."))
     if sentences:
-        yield joined(sentences, " ")
+        yield join(sentences, " ")
 
 
 def _compared(report: CiReport, comparison: Comparison) -> Iterator[Line]:
@@ -137,7 +128,7 @@ def _footer(report: CiReport) -> Line:
         "workflow run": links.run,
     }
     found = [tested, *((Cell(words, url=url),) for words, url in places.items() if url)]
-    return joined(filter(None, found), " \u00b7 ")
+    return join(filter(None, found), " \u00b7 ")
 
 
 # --- what can be opened ------------------------------------------------------------------------------------------

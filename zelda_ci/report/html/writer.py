@@ -41,6 +41,7 @@ from zelda_ci.report.builders.correctness import FAIL, PASS, run_problem
 from zelda_ci.report.builders.routing import routing_tables
 from zelda_ci.report.builders.run import criterion_verdict, hidden_findings, run_sections
 from zelda_ci.report.builders.standings import ORDER, SuiteStanding, standings
+from zelda_ci.report.builders.steering import attribution_section
 from zelda_ci.report.builders.summary import tested_name
 from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.comment.causes import EXPLAINED, Cause, causes
@@ -256,6 +257,7 @@ def overview_page(report: CiReport, suites: Sequence[SuiteSessions]) -> dict[str
         "tags": Counter(tag for suite in suites for tag in suite.tags).most_common(MAX_CHOICES),
         "overall": measure_table(comparison.overall, frozenset()) if comparison and len(suites) > 1 else None,
         "sections": (Section("How sure this is", tuple(certainty(comparison))),) if comparison else (),
+        "attributions": [*map(attribution_section, report.attributions)],
         "routing": [*routing_tables(report.batch.runs, base_runs(report))],
         "has_base": any(suite.base for suite in suites),
         "made": f"zelda {__version__}, {report.batch.finished_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC",

@@ -203,10 +203,7 @@ def print_lines(console: Console, lines: Iterable[Cell]) -> None:
 def print_closing(
     console: Console, batch: BatchResult, gate: GateResult | None, files_of: FilesOf, detail: Detail
 ) -> None:
-    """Print what comes after the suites: what went wrong, each problem once, what routing suites called, a summary.
-
-    Where little is wanted the summary is a line, and without a gate, since the end of two sides follows, there is none.
-    """
+    """Print what went wrong, what routing suites called, and the summary; none without a gate, as two sides follow."""
     page = Page(console)
     if detail is not Detail.QUIET:
         page.line()
@@ -329,9 +326,8 @@ def print_checks(console: Console, report: CheckReport) -> None:
     spent = numbers.brief_money(sum(check.cost_usd for check in report.checks))
     errors, warnings = len(report.failures), len(report.warnings)
     known = numbers.format_count(warnings, "warning") if warnings else "everything is there"
-    words, tone = f"A run can begin: {known}", Tone.GOOD
-    if errors:
-        words, tone = f"{numbers.format_count(errors, 'error')}: no run can begin like this", Tone.BAD
+    refused = f"{numbers.format_count(errors, 'error')}: no run can begin like this" if errors else ""
+    words, tone = refused or f"A run can begin: {known}", Tone.BAD if errors else Tone.GOOD
     page.beside("  ", (Cell(f"{words} ({numbers.duration(report.seconds)}, {spent}).", tone),))
     page.show()
 

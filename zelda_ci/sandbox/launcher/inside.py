@@ -1,9 +1,8 @@
 """Gives up rights as it is told, then becomes another program.
 
 Run as `start.py inside POLICY OPTION… -- PROGRAM ARGUMENT…` with a dictionary as `marshal` writes it, in Base64, and
-options of bubblewrap's for machines without it: then this program makes the same world. It imports little of the
-standard library, since every command waits for it. A right that cannot be given up ends it with exit code 125 and a
-sentence: what runs is confined as ordered, or does not run.
+bubblewrap's options where this program is to make the same world. It imports little, since every command waits for it.
+A right that cannot be given up ends it with exit code 125 and a sentence: what runs is confined as ordered, or not run.
 """
 
 import binascii
@@ -22,13 +21,11 @@ from zelda_ci.sandbox.launcher.shared import LIBC, call, prctl
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 OPEN_TREE, MOVE_MOUNT, CLOSE_RANGE, MOUNT_SETATTR = 428, 429, 436, 442
 PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
-
 PATH_BENEATH = 1
 # To execute, write, read, truncate and control as a device: what makes sense for something that is no folder.
 FILE_RIGHTS = 0b1100000000000111
 # A path that cannot be reached needs no permission.
 ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP}
-
 PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 4, 22, 24, 38
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 FILTER = 2

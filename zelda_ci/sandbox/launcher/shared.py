@@ -15,7 +15,6 @@ else:
 LINUX = sys.platform == "linux"
 LIBC = ctypes.CDLL(None, use_errno=True)
 PR_SET_PDEATHSIG = 1
-
 # Of a program that was not started, since it could not be confined.
 NOT_CONFINED = 125
 # Descriptors on which a program says that it has given up its rights, and finds its secret, and where a supervisor
