@@ -48,6 +48,7 @@ NOT_RUN = "not run"
 MORE_WANTED = "more trials were wanted than were made"
 
 Finding = tuple[Verdict, tuple[str, ...]]
+TOOL_CALLS = "toolCalls."
 
 
 def compare(
@@ -288,8 +289,6 @@ def _tools_of(run: RunResult) -> dict[str, set[str]]:
 
 
 # --- numbers on which no verdict hangs, and which say what is behind one ----------------------------------------------
-
-TOOL_CALLS = "toolCalls."
 
 
 def figure_deltas(

@@ -33,6 +33,7 @@ MAX_NAME_LENGTH = 300
 SHORT = 160
 MAX_TOOLS = 200
 NO_TOOLS = "No tools available: there are no skills, commands, sub-agents, MCP servers, rules or CLAUDE.md files."
+_COMMAND = re.compile(r"<command-name>/?([^<\s]{1,100})</command-name>")
 
 
 class Use(StrEnum):
@@ -209,9 +210,6 @@ def _tool(number: int, subject: Subject) -> str:
 def _use(use: ToolUse) -> str:
     trouble = [f"{number} {what}" for number, what in ((use.errors, "failed"), (use.denied, "denied")) if number]
     return f"- {use.tool}: {use.calls}" + (f" ({', '.join(trouble)})" if trouble else "")
-
-
-_COMMAND = re.compile(r"<command-name>/?([^<\s]{1,100})</command-name>")
 
 
 def count_uses(transcript: SessionTranscript, manifest: ToolsManifest | None, redact: Redactor) -> tuple[ToolUse, ...]:
