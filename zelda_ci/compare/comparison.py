@@ -288,13 +288,10 @@ def _tools_of(run: RunResult) -> dict[str, set[str]]:
     return {"used": {tool for tool, calls in used.items() if calls}, "missed": {str(each.tool) for each in missed}}
 
 
-# --- numbers on which no verdict hangs, and which say what is behind one ----------------------------------------------
-
-
 def figure_deltas(
     baseline: Sequence[RunMetrics], candidate: Sequence[RunMetrics], *, comparable: bool
 ) -> tuple[FigureDelta, ...]:
-    """Means of both sides, over the trials that have the number; no difference where sides are not comparable."""
+    """Numbers on which no verdict hangs: means of both sides, and differences where the sides are comparable."""
     both = [[_figures(trial) for trial in side] for side in (baseline, candidate)]
     names = dict.fromkeys(name for side in reversed(both) for trial in side for name in trial)
     # As they are computed, but all tools together.

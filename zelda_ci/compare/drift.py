@@ -14,18 +14,8 @@ from operator import attrgetter
 from zelda_ci.compare.inference import adjust, permutation_test, significant
 from zelda_ci.compare.pool import CLOCK_DIFFERENCE
 from zelda_ci.compare.sides import RunMetrics
-from zelda_ci.domain.nights import (
-    MAX_ROWS,
-    WINDOW,
-    Drift,
-    Night,
-    NightlyHistory,
-    Passes,
-    Split,
-    SuiteNight,
-    nights_of,
-    split_nights,
-)
+from zelda_ci.domain import nights as nightly
+from zelda_ci.domain.nights import WINDOW, Drift, Night, NightlyHistory, Split, SuiteNight
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
 from zelda_ci.domain.run import PLATFORM, Fingerprint, RunResult
 from zelda_ci.domain.trials import MAX_TRIALS
@@ -77,8 +67,8 @@ def _suite_night(trials: Sequence[tuple[RunResult, Fingerprint]]) -> SuiteNight:
         tree=state.tree,
         platform={part: state.parts[part] for part in PLATFORM if state.parts.get(part)},
         trials=len(same),
-        whole=Passes(passed=sum(whole), trials=len(whole)),
-        checks={name: Passes(passed=sum(passes), trials=len(passes)) for name, passes in checks.items()},
+        whole=nightly.Passes(passed=sum(whole), trials=len(whole)),
+        checks={name: nightly.Passes(passed=sum(passes), trials=len(passes)) for name, passes in checks.items()},
         cost_usd=sum(run.whole_cost_usd for run, _ in trials),
     )
 
@@ -105,7 +95,7 @@ def merged(histories: Sequence[NightlyHistory], now: datetime) -> NightlyHistory
         seen |= {night.batch_id for night in history.nights}
     return NightlyHistory(
         nights=_newest({night.batch_id: night for history in known for night in history.nights}.values()),
-        drifts=tuple(drifts.values())[:MAX_ROWS],
+        drifts=tuple(drifts.values())[: nightly.MAX_ROWS],
         author=next((history.author for history in ordered if history.author), None),
     )
 
@@ -118,13 +108,13 @@ def watch(history: NightlyHistory) -> NightlyHistory:
     """The history with what its newest night shows: drifts that are new, still there, or over, which are left out."""
     if not history.nights:
         return history
-    splits = {name: split_nights(history.nights, name) for name in history.nights[-1].suites}
+    splits = {name: nightly.split_nights(history.nights, name) for name in history.nights[-1].suites}
     updated = (_updated(drift, splits.get(drift.suite, ()), history.nights) for drift in history.drifts)
     going_on = [drift for drift in updated if drift is not None]
     known = {(drift.suite, drift.check) for drift in going_on}
     found = _found([split for each in splits.values() for split in each])
     new = (drift for drift in found if (drift.suite, drift.check) not in known)
-    return history.replace(drifts=(*going_on, *new)[:MAX_ROWS])
+    return history.replace(drifts=(*going_on, *new)[: nightly.MAX_ROWS])
 
 
 def _found(splits: Sequence[Split]) -> Iterator[Drift]:
@@ -173,7 +163,7 @@ def _updated(drift: Drift, splits: Sequence[Split], nights: Sequence[Night]) -> 
     split = splits[0]
     if split.newest.outcome != drift.outcome or drift.check not in split.newest.checks:
         return None
-    newest = nights_of(nights, drift)
+    newest = nightly.nights_of(nights, drift)
     lately = split.of(newest, drift.check)
     recovered = drift.before.rate - (1 - RECOVERED) * (drift.before.rate - drift.after.rate)
     is_over = len(newest) == WINDOW and lately.rate >= recovered

@@ -123,10 +123,8 @@ def _not_compared(batch: BatchResult) -> Iterator[findings.NotJudged]:
 def _excuse(
     reason: findings.Evaluation, head: SuiteSide, base: SuiteSide, beside: SuiteSide, alpha: float
 ) -> findings.UncountedReason | None:
-    """Return why a failure of the head does not turn the check red, or nothing where it does.
-
-    Trials of the base are stored ones where none ran `beside` the head's. An equal base may be told apart with `alpha`.
-    """
+    """Return why a failure of the head does not turn the check red, or nothing where it does."""
+    # Trials of the base are stored ones where none ran `beside` the head's. Equal sides may be told apart with `alpha`.
     excuse = partial(findings.UncountedReason, reason=reason)
     on_base = excuse(because=findings.Uncounted.ON_BASE)
     if isinstance(reason, findings.CommandsFailed):

@@ -270,10 +270,8 @@ def student_t_quantile(upper: float, freedom: int) -> float:
 
 
 def of_pass_rates(old: Sequence[float], new: Sequence[float]) -> Interval:
-    """The change of a pass rate; outcomes and change are in percent.
-
-    Newcombe, Interval Estimation for the Difference between Independent Proportions (1998), method 10.
-    """
+    """The change of a pass rate; outcomes and change are in percent."""
+    # Newcombe, Interval Estimation for the Difference between Independent Proportions (1998), method 10.
     (a, low_a, high_a), (b, low_b, high_b) = map(_wilson, (old, new))
     return b - a - hypot(b - low_b, high_a - a), b - a + hypot(high_b - b, a - low_a)
 

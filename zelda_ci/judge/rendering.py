@@ -1,7 +1,4 @@
-"""What a judge reads, as text: prompts with fences around what is quoted, and a transcript in pieces that can be cited.
-
-Prompts are Jinja2 files, each with a version that becomes part of the result.
-"""
+"""What a judge reads, as text: prompts, fences around what is quoted, and a transcript in pieces that can be cited."""
 
 import json
 import re

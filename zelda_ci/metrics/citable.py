@@ -248,10 +248,8 @@ def typed_in(call: ToolCall) -> str:
 
 
 def turn_lines(turn: Turn, call: int, typed: Sequence[str], added: str, *, numbers: bool) -> Iterator[Line]:
-    """The lines of a turn, or of one of its calls, without headings; or without numbers that a tool put before them.
-
-    `typed` are phrases that the session had typed by then; `added` is what the patch adds, as a `plain` text.
-    """
+    """The lines of a turn, or of one of its calls, without headings; or without numbers that a tool put before them."""
+    # `typed` are phrases that the session had typed by then; `added` is what the patch adds, as a `plain` text.
     if not call:
         for start, said in (("(thinking) ", turn.thinking), ("", turn.text)):
             yield from lines_of(f"{start}{said}", Standing.WORDS) if said else ()

@@ -272,18 +272,16 @@ class ToolUsage:
                     missed = subject.missed_tool(draft.answer) if use is Use.MISSED else None
                     yield ToolRemark(tool=redact(missed or subject.name), **draft.stored(redact))
 
-        followed = (
-            (subject.name, RuleVerdict(draft.verdict or RuleVerdict.NOT_JUDGED), draft)
-            for subject, draft in found
-            if subject.item.is_followed
-        )
+        def followed() -> Iterator[RuleJudgement]:
+            for subject, draft in found:
+                if subject.item.is_followed:
+                    verdict = RuleVerdict(draft.verdict or RuleVerdict.NOT_JUDGED)
+                    yield RuleJudgement(rule=redact(subject.name), verdict=verdict, **draft.stored(redact))
+
         judged = details.replace(
             **{use.name.lower(): tuple(remarks(use)) for use in OF_TOOLS},
             not_judged=tuple(remarks(None)),
-            rules=tuple(
-                RuleJudgement(rule=redact(name), verdict=verdict, **draft.stored(redact))
-                for name, verdict, draft in followed
-            ),
+            rules=tuple(followed()),
             **{**how, "notes": (*details.notes, *how["notes"])},
         )
         findings = [draft.verdict for draft in drafts.values() if draft.verdict]
