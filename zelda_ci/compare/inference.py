@@ -227,8 +227,7 @@ def reachable(hypotheses: Sequence[Hypothesis], alpha: float) -> frozenset[int]:
 
     Tarone, A Modified Bonferroni Method for Discrete Data (1990): the largest group of the best reaching hypotheses in
     which each, with the most extreme arrangement of its data, would pass the Bonferroni bound of the group. What a test
-    can reach follows from the pooled data alone, whichever side each trial was on, so choosing by it cannot favour a
-    result.
+    can reach follows from the pooled data alone, whichever side each trial was on, so that it favours no result.
     """
     reach = [test.floor / weight for test, weight in hypotheses]
     ranked = sorted(zip(reach, (weight for _, weight in hypotheses), strict=True))
