@@ -59,7 +59,7 @@ def _leave_the_tree() -> None:
 
 
 def _stored_answer(words: list[str]) -> str | None:
-    """What `--version` and `--help` print; the pages are those of click in 80 columns, which `make reference` writes."""
+    """What `--version` and `--help` print; the pages are click's in 80 columns, which `make reference` writes."""
     match words:
         case ["--version" | "-V"]:
             return f"zelda {__version__}\n"

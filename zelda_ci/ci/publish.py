@@ -28,7 +28,7 @@ from zelda_ci.github.kept_text import CommentedJob, CommentOrder, Published, kee
 from zelda_ci.github.repository import of_commit
 from zelda_ci.github.workflow_commands import Log
 from zelda_ci.pipeline.shards import FILES, run_files
-from zelda_ci.report.builders.correctness import run_problem
+from zelda_ci.report.builders.run import run_problem
 from zelda_ci.report.comment.view import NO_JUNIT, NO_REPORT, NOT_STORED, annotations, ci_view, closing_line, log_lines
 from zelda_ci.report.html.writer import PageOptions, write_report
 from zelda_ci.report.junit import render_junit

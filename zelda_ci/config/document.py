@@ -253,7 +253,8 @@ def _sentence(model: type[BaseModel], source: Source, path: Steps, errors: list[
     words = [word for context in contexts for word in re.findall("'([^']*)'", context.get("expected", ""))]
     value = source.value(path)
     written = source.texts.get(path, value.text if isinstance(value, Ambiguous) else str(value))
-    return f"{name} must be {wanted}{_instead(value, shown(written), {error['type'] for error in errors}, words)}"
+    instead = _instead(value, shown(written), {error["type"] for error in errors}, words)
+    return f"{name} must be {wanted.removesuffix(',')}{instead}"
 
 
 def _instead(value: Any, written: str, kinds: set[str], words: list[str]) -> str:

@@ -23,8 +23,7 @@ from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.report.builders.comparison import BECAUSE, NOT_PROVEN, gate_sentence, verdict_words
-from zelda_ci.report.builders.correctness import command_words
-from zelda_ci.report.builders.run import used
+from zelda_ci.report.builders.run import command_words, used
 from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.comment.view import citation_place
 from zelda_ci.report.model import ENDINGS

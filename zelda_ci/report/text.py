@@ -43,7 +43,7 @@ def text_lines(text: str) -> list[str]:
 
 
 def json_of(record: Record) -> str:
-    """A record for programs; what acts on a terminal or hides is escaped also beyond U+001F, where JSON itself stops."""
+    """A record for programs; what acts on a terminal or hides is escaped beyond U+001F, too, where JSON stops."""
     text = record.model_dump_json(by_alias=True, exclude_none=True, indent=2) + "\n"
     if text.isascii() and "\x7f" not in text:
         return text

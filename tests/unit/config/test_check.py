@@ -123,6 +123,8 @@ def test_what_is_in_quotes_is_text_and_a_list_of_texts_is_one(tmp_path):
     suite = only_suite(tmp_path, test_x=text).resolved
     assert (suite.prompt, suite.tags, suite.test_command) == ("on", ("3.10", "2026-02-13"), ("grep", "", "f"))
     assert about_suite(tmp_path, "prompt: x\ntags: a\n") == ["2:7: tags must be a list, not text"]
+    (problem,) = about_suite(tmp_path, "prompt: x\nchecks: [{called: Skill(}]\n")
+    assert problem.endswith("as in permission rules, such as Bash(git push*)")
     assert about_suite(tmp_path, "prompt: '  '\n") == ["1:9: prompt must be text"]
 
 

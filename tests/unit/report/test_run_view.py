@@ -9,8 +9,7 @@ from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.workspace import ChangeSummary
-from zelda_ci.report.builders.correctness import run_problem
-from zelda_ci.report.builders.run import run_facts, run_sections
+from zelda_ci.report.builders.run import run_facts, run_problem, run_sections
 from zelda_ci.report.model import Cell, Row, RunFiles, Tone
 
 FILES = RunFiles(

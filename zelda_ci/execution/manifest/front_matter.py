@@ -5,11 +5,16 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import yaml
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
+
+from zelda_ci.imports import one_at_a_time
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 MAX_LENGTH = 32_000
 # Each alias may repeat a value that holds aliases: what is short to write can be long to build.
@@ -24,8 +29,6 @@ _SIGN = re.compile(r"[{}[\]*&#!|>%@`]|: ")
 # A word with an @ before it; a blank in it has a backslash.
 _IMPORT = re.compile(r"(?:^|\s)@((?:[^\s\\]|\\ )+)")
 _PATH = re.compile(r"[a-zA-Z0-9._-]|~/|/.")
-# Blocks alone: what is in them is parsed where it may name a file.
-_MARKDOWN = MarkdownIt("commonmark").disable(["inline", "text_join"])
 
 
 class _HeadLoader(yaml.CSafeLoader):
@@ -127,10 +130,18 @@ def _quoted(line: re.Match[str]) -> str:
     return f"{line[1]}: {json.dumps(line[2], ensure_ascii=False)}" if _SIGN.search(line[2]) else line[0]
 
 
+@cache
+def _markdown() -> "MarkdownIt":
+    """A parser of blocks alone: what is in them is parsed where it may name a file."""
+    with one_at_a_time("markdown_it"):
+        from markdown_it import MarkdownIt  # noqa: PLC0415 - most files mention no other
+    return MarkdownIt("commonmark").disable(["inline", "text_join"])
+
+
 def mentioned(text: str) -> Iterator[str]:
     """Yield paths after an @ in the running text of Markdown and beside comments: not in code or other HTML."""
     references: dict[str, Any] = {}
-    for block in _MARKDOWN.parse(text, references) if "@" in text else ():
+    for block in _markdown().parse(text, references) if "@" in text else ():
         for words in _words(block, references) if "@" in block.content else ():
             for match in _IMPORT.finditer(words):
                 path = match[1].partition("#")[0].replace("\\ ", " ")
@@ -138,11 +149,11 @@ def mentioned(text: str) -> Iterator[str]:
                     yield path
 
 
-def _words(block: Token, references: dict[str, Any]) -> Iterator[str]:
+def _words(block: "Token", references: dict[str, Any]) -> Iterator[str]:
     """Yield texts of a block, from one mark to the next."""
     parts = [block] if block.type == "html_block" else []
     if block.type == "inline":
-        _MARKDOWN.inline.parse(block.content, _MARKDOWN, references, parts)
+        _markdown().inline.parse(block.content, _markdown(), references, parts)
     words = ""
     for part in parts:
         if part.type == "text":

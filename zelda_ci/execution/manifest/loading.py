@@ -10,11 +10,10 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from zelda_ci.domain.kinds import CALLED, KINDS, ItemKind, Shown, server
-from zelda_ci.domain.manifest import CONNECTED_LATE, ONLY_NAME, UNLISTED, ManifestItem, ToolsManifest
+from zelda_ci.domain.manifest import CONNECTED_LATE, CUT, ONLY_NAME, UNLISTED, ManifestItem, ToolsManifest
 from zelda_ci.domain.session import McpServerState, SessionTranscript, Started
 from zelda_ci.execution.manifest.tree import MAX_DESCRIPTION_LENGTH, denies
 from zelda_ci.files import globs
-from zelda_ci.github.workflow_commands import CUT
 from zelda_ci.redact import Redactor
 
 # Tools that make Claude Code load what waits for a file; commands in a shell do not.

@@ -204,12 +204,8 @@ def criterion_table(deltas: Sequence[CriterionDelta], shown_reasons: frozenset[s
         changed = _change(delta, f"{delta.change or 0.0:+.0f} points")
         sides = passes(delta.baseline), passes(delta.candidate)
         cells = (Cell(sentence(delta.criterion)), *sides, changed, verdict(delta.verdict))
-        said = [("was", delta.baseline_judgement), ("now", delta.candidate_judgement)]
-        judged = [
-            Cell(f"{when}: {sentence(judgement.reasoning, 300)}", Tone.DIM)
-            for when, judgement in said
-            if judgement and delta.change is not None
-        ]
+        said = {"was": delta.baseline_judgement, "now": delta.candidate_judgement} if delta.change is not None else {}
+        judged = [Cell(f"{when}: {sentence(it.reasoning, 300)}", Tone.DIM) for when, it in said.items() if it]
         rows.append(TableRow(cells, (*notes(delta, shown_reasons), *judged)))
     return Table((Column("Criterion"), *SIDES, Column("Verdict")), tuple(rows))
 

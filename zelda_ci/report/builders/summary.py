@@ -15,9 +15,8 @@ from zelda_ci.domain.session import Usage
 from zelda_ci.domain.trials import DoneReason, Forecast, MoreTrials, SuiteArms
 from zelda_ci.domain.workspace import TestedSource
 from zelda_ci.report.builders.comparison import gate_sentence
-from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.builders.phrases import measured_words
-from zelda_ci.report.builders.run import cost, hidden_findings, run_facts, spent, used, wall_seconds
+from zelda_ci.report.builders.run import cost, hidden_findings, run_facts, run_problem, spent, used, wall_seconds
 from zelda_ci.report.model import OUTCOMES, Cell, Column, Problem, Row, RunFiles, Section, Table, TableRow, Tone
 from zelda_ci.report.text import sentence, visible, written
 

@@ -29,8 +29,8 @@ from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.report.builders.anchors import cited_fragment, suite_address
 from zelda_ci.report.builders.comparison import MAX_CRITERION_LENGTH, changed_files, fallen, finding
-from zelda_ci.report.builders.correctness import correctness_problem, run_problem
 from zelda_ci.report.builders.phrases import TOOL, change_words, join, key, line, listed, name, quoted, tool_words
+from zelda_ci.report.builders.run import correctness_problem, run_problem
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, is_firm
 from zelda_ci.report.builders.steering import attribution_line
 from zelda_ci.report.ci_report import CiReport

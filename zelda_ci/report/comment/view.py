@@ -16,10 +16,9 @@ from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.trials import trials_alone
 from zelda_ci.report.builders.anchors import base_runs
 from zelda_ci.report.builders.comparison import KINDS, gate_sentence, uncounted_sentences, uncounted_words
-from zelda_ci.report.builders.correctness import failure_problem
 from zelda_ci.report.builders.phrases import age_words, capital, change_words, join, line, measured, pool_words, quoted
 from zelda_ci.report.builders.routing import routing_tables
-from zelda_ci.report.builders.run import cost, used, wall_seconds
+from zelda_ci.report.builders.run import cost, failure_problem, used, wall_seconds
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, of, standings
 from zelda_ci.report.builders.steering import context_line, context_report, first_requests
 from zelda_ci.report.builders.summary import spending

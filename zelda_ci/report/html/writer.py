@@ -37,9 +37,8 @@ from zelda_ci.report.builders.comparison import (
     uncounted_sentences,
     verdict,
 )
-from zelda_ci.report.builders.correctness import FAIL, PASS, run_problem
 from zelda_ci.report.builders.routing import routing_tables
-from zelda_ci.report.builders.run import criterion_verdict, hidden_findings, run_sections
+from zelda_ci.report.builders.run import FAIL, PASS, criterion_verdict, hidden_findings, run_problem, run_sections
 from zelda_ci.report.builders.standings import ORDER, SuiteStanding, standings
 from zelda_ci.report.builders.steering import attribution_section
 from zelda_ci.report.builders.summary import tested_name

@@ -16,9 +16,8 @@ from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.trials import Forecast
 from zelda_ci.report import model
 from zelda_ci.report.builders import summary
-from zelda_ci.report.builders.correctness import run_problem
 from zelda_ci.report.builders.routing import routing_tables
-from zelda_ci.report.builders.run import file_rows, run_facts, run_sections, unmet_rows
+from zelda_ci.report.builders.run import file_rows, run_facts, run_problem, run_sections, unmet_rows
 from zelda_ci.report.builders.summary import FilesOf, forecast_lines, forecast_table
 from zelda_ci.report.model import OUTCOMES, Cell, Detail, Problem, Row, RunFiles, Section, Table, Tone, first, plain
 from zelda_ci.report.text import one_line, sentence, visible

@@ -20,8 +20,7 @@ from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import AssistantSaid, Ended, Retried, SessionRecord, ToolCalled, ToolReturned
 from zelda_ci.domain.trials import DoneReason, MoreTrials, Side, SuiteArms, trials_alone
-from zelda_ci.report.builders.correctness import run_problem
-from zelda_ci.report.builders.run import run_facts
+from zelda_ci.report.builders.run import run_facts, run_problem
 from zelda_ci.report.builders.steering import round_words
 from zelda_ci.report.builders.summary import FilesOf, by_name, forecast_lines, more_trials, suite_done, suite_facts
 from zelda_ci.report.model import NO_FILES, Cell, Detail, Tone
