@@ -123,10 +123,8 @@ class Search:
     def __init__(
         self, units: int, *, base: Sequence[float], head: Sequence[float], lengths: Sequence[int] | None = None
     ) -> None:
-        """Begin with the outcomes of the comparison: of a criterion 100 or 0, of a measure positive numbers.
-
-        Of a measure, `lengths` says how many characters each unit adds.
-        """
+        """Begin with the outcomes of the comparison: of a criterion 100 or 0, of a measure positive numbers."""
+        # Of a measure, `lengths` says how many characters each unit adds.
         self.units = units
         self._compared: list[Trial] = [*((0.0, it) for it in base), *((1.0, it) for it in head)]
         self._levels = mean(base or [100.0]), mean(head)

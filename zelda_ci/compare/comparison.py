@@ -10,9 +10,8 @@ from math import comb
 from typing import Any
 
 from zelda_ci.compare import schedule
-from zelda_ci.compare.compatibility import NOTEWORTHY, REPLAYED, differences
 from zelda_ci.compare.inference import ALPHA, Interval, of_means, of_pairs, of_pass_rates, significant
-from zelda_ci.compare.questions import OVERALL_ALPHA, Pair, Question, QuestionKey
+from zelda_ci.compare.questions import NOTEWORTHY, OVERALL_ALPHA, REPLAYED, Pair, Question, QuestionKey, differences
 from zelda_ci.compare.schedule import AdjustedAnswer, Answers, SuiteTrials
 from zelda_ci.compare.sides import RunMetrics, SuiteSide, mean, sides, summarize
 from zelda_ci.domain.comparison import (
@@ -49,6 +48,7 @@ NOT_RUN = "not run"
 MORE_WANTED = "more trials were wanted than were made"
 
 Finding = tuple[Verdict, tuple[str, ...]]
+TOOL_CALLS = "toolCalls."
 
 
 def compare(
@@ -288,15 +288,10 @@ def _tools_of(run: RunResult) -> dict[str, set[str]]:
     return {"used": {tool for tool, calls in used.items() if calls}, "missed": {str(each.tool) for each in missed}}
 
 
-# --- numbers on which no verdict hangs, and which say what is behind one ----------------------------------------------
-
-TOOL_CALLS = "toolCalls."
-
-
 def figure_deltas(
     baseline: Sequence[RunMetrics], candidate: Sequence[RunMetrics], *, comparable: bool
 ) -> tuple[FigureDelta, ...]:
-    """Means of both sides, over the trials that have the number; no difference where sides are not comparable."""
+    """Numbers on which no verdict hangs: means of both sides, and differences where the sides are comparable."""
     both = [[_figures(trial) for trial in side] for side in (baseline, candidate)]
     names = dict.fromkeys(name for side in reversed(both) for trial in side for name in trial)
     # As they are computed, but all tools together.

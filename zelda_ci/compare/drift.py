@@ -9,22 +9,13 @@ It holds for nights that differ as for those that do not, since every night has 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
+from operator import attrgetter
 
-from zelda_ci.compare.inference import OneSided, adjust, permutation_test, significant
+from zelda_ci.compare.inference import adjust, permutation_test, significant
 from zelda_ci.compare.pool import CLOCK_DIFFERENCE
 from zelda_ci.compare.sides import RunMetrics
-from zelda_ci.domain.nights import (
-    MAX_ROWS,
-    WINDOW,
-    Drift,
-    Night,
-    NightlyHistory,
-    Passes,
-    Split,
-    SuiteNight,
-    nights_of,
-    split_nights,
-)
+from zelda_ci.domain import nights as nightly
+from zelda_ci.domain.nights import WINDOW, Drift, Night, NightlyHistory, Split, SuiteNight
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
 from zelda_ci.domain.run import PLATFORM, Fingerprint, RunResult
 from zelda_ci.domain.trials import MAX_TRIALS
@@ -39,6 +30,8 @@ TRIALS_A_NIGHT = 3
 MAX_NIGHTS = 120
 # The name of build and tests among the checks; criteria are sentences of the user's.
 COMMANDS = "build and tests"
+_age = attrgetter("at", "batch_id")
+_tested = lru_cache(maxsize=10_000)(permutation_test)
 
 
 def night_of(runs: Sequence[RunResult]) -> Night | None:
@@ -74,8 +67,8 @@ def _suite_night(trials: Sequence[tuple[RunResult, Fingerprint]]) -> SuiteNight:
         tree=state.tree,
         platform={part: state.parts[part] for part in PLATFORM if state.parts.get(part)},
         trials=len(same),
-        whole=Passes(passed=sum(whole), trials=len(whole)),
-        checks={name: Passes(passed=sum(passes), trials=len(passes)) for name, passes in checks.items()},
+        whole=nightly.Passes(passed=sum(whole), trials=len(whole)),
+        checks={name: nightly.Passes(passed=sum(passes), trials=len(passes)) for name, passes in checks.items()},
         cost_usd=sum(run.whole_cost_usd for run, _ in trials),
     )
 
@@ -102,7 +95,7 @@ def merged(histories: Sequence[NightlyHistory], now: datetime) -> NightlyHistory
         seen |= {night.batch_id for night in history.nights}
     return NightlyHistory(
         nights=_newest({night.batch_id: night for history in known for night in history.nights}.values()),
-        drifts=tuple(drifts.values())[:MAX_ROWS],
+        drifts=tuple(drifts.values())[: nightly.MAX_ROWS],
         author=next((history.author for history in ordered if history.author), None),
     )
 
@@ -111,21 +104,17 @@ def _newest(nights: Iterable[Night]) -> tuple[Night, ...]:
     return tuple(sorted(nights, key=_age)[-MAX_NIGHTS:])
 
 
-def _age(night: Night) -> tuple[datetime, str]:
-    return night.at, night.batch_id
-
-
 def watch(history: NightlyHistory) -> NightlyHistory:
     """The history with what its newest night shows: drifts that are new, still there, or over, which are left out."""
     if not history.nights:
         return history
-    splits = {name: split_nights(history.nights, name) for name in history.nights[-1].suites}
+    splits = {name: nightly.split_nights(history.nights, name) for name in history.nights[-1].suites}
     updated = (_updated(drift, splits.get(drift.suite, ()), history.nights) for drift in history.drifts)
     going_on = [drift for drift in updated if drift is not None]
     known = {(drift.suite, drift.check) for drift in going_on}
     found = _found([split for each in splits.values() for split in each])
     new = (drift for drift in found if (drift.suite, drift.check) not in known)
-    return history.replace(drifts=(*going_on, *new)[:MAX_ROWS])
+    return history.replace(drifts=(*going_on, *new)[: nightly.MAX_ROWS])
 
 
 def _found(splits: Sequence[Split]) -> Iterator[Drift]:
@@ -135,7 +124,7 @@ def _found(splits: Sequence[Split]) -> Iterator[Drift]:
         for check in sorted(split.newest.checks):
             before, after = (tuple(sorted(split.rates(nights, check))) for nights in (split.before, split.after))
             if before and after:
-                asked.append((split, check, _lower(before, after)))
+                asked.append((split, check, _tested(before, after).lower))
     adjusted = adjust([(test, 1.0) for *_, test in asked], NIGHTLY_ALPHA)
     surest: dict[tuple[str, str], tuple[float, float, int]] = {}
     for index, ((split, check, test), p) in enumerate(zip(asked, adjusted, strict=True)):
@@ -163,12 +152,6 @@ def _found(splits: Sequence[Split]) -> Iterator[Drift]:
         )
 
 
-@lru_cache(maxsize=10_000)
-def _lower(before: tuple[float, ...], after: tuple[float, ...]) -> OneSided:
-    """Whether a check passes less often in the newer nights."""
-    return permutation_test(before, after).lower
-
-
 def _updated(drift: Drift, splits: Sequence[Split], nights: Sequence[Night]) -> Drift | None:
     """The drift with what was seen since then; nothing where it is over.
 
@@ -180,7 +163,7 @@ def _updated(drift: Drift, splits: Sequence[Split], nights: Sequence[Night]) -> 
     split = splits[0]
     if split.newest.outcome != drift.outcome or drift.check not in split.newest.checks:
         return None
-    newest = nights_of(nights, drift)
+    newest = nightly.nights_of(nights, drift)
     lately = split.of(newest, drift.check)
     recovered = drift.before.rate - (1 - RECOVERED) * (drift.before.rate - drift.after.rate)
     is_over = len(newest) == WINDOW and lately.rate >= recovered

@@ -123,10 +123,8 @@ def _not_compared(batch: BatchResult) -> Iterator[findings.NotJudged]:
 def _excuse(
     reason: findings.Evaluation, head: SuiteSide, base: SuiteSide, beside: SuiteSide, alpha: float
 ) -> findings.UncountedReason | None:
-    """Return why a failure of the head does not turn the check red, or nothing where it does.
-
-    Trials of the base are stored ones where none ran `beside` the head's. An equal base may be told apart with `alpha`.
-    """
+    """Return why a failure of the head does not turn the check red, or nothing where it does."""
+    # Trials of the base are stored ones where none ran `beside` the head's. Equal sides may be told apart with `alpha`.
     excuse = partial(findings.UncountedReason, reason=reason)
     on_base = excuse(because=findings.Uncounted.ON_BASE)
     if isinstance(reason, findings.CommandsFailed):
@@ -191,16 +189,12 @@ def _evaluations(heads: Mapping[str, SuiteSide], settings: Mapping[str, GateSett
 
 
 def _minimums(side: SuiteSide, limits: ScoreLimits) -> Iterator[findings.BelowMinimum]:
-    suite = side.newest.suite
     for measure in MEASURES:
         minimum, values = limits.of(measure), side.values(measure)
-        if minimum is None:
-            continue
-        if not values:
-            reason = side.unscored(measure) or "not computed"
-            yield findings.BelowMinimum(suite=suite, measure=measure, minimum=minimum, mean=None, reason=reason)
-        elif mean(values) < minimum:
-            yield findings.BelowMinimum(suite=suite, measure=measure, minimum=minimum, mean=mean(values))
+        if minimum is not None and (not values or mean(values) < minimum):
+            found, why = (mean(values), None) if values else (None, side.unscored(measure) or "not computed")
+            suite = side.newest.suite
+            yield findings.BelowMinimum(suite=suite, measure=measure, minimum=minimum, mean=found, reason=why)
 
 
 # --- what somebody has accepted on a pull request ---------------------------------------------------------------------

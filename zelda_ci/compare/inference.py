@@ -15,6 +15,26 @@ from typing import NamedTuple
 
 from zelda_ci.compare.sides import deviation, mean
 
+# Up to so many arrangements (6 against 6) each is looked at.
+ENUMERATED = 1000
+# Resolution when each arrangement is looked at: only to make equal sums equal in spite of floating point.
+FINE_STEPS = 10**12
+# Resolution of the counting, shared among the numbers. Scores, turns and the like lie on so few steps that they are
+# counted as they are; other numbers (10 against 10) are first rounded to a thousandth of their range. The test is
+# exact for the rounded numbers, because they are rounded alike whichever side they are on.
+SHARED_STEPS = 20_000
+# The same for strata, of which each sum of one meets each of the others.
+STRATA_STEPS = 6000
+# Above so many numbers the sum is so close to normal that its mean and variance do.
+COUNTED = 200
+# Chance that a comparison of two equal sides claims any regression; the same again for any improvement.
+# What users are promised is 5 %; the rest is for numbers over all suites.
+ALPHA = 0.04
+_ROUNDING = 1 + 1e-9  # 1/25 must count as 0.04
+# Chance that the true change lies beyond one end.
+TAIL = 0.025
+NORMAL = NormalDist().inv_cdf(1 - TAIL)
+
 
 class OneSided(NamedTuple):
     """A one-sided test: its p-value and the smallest p-value any arrangement of the same data could have given."""
@@ -55,20 +75,6 @@ def fisher_exact(passed_a: int, trials_a: int, passed_b: int, trials_b: int) -> 
 def pass_rate_test(a: Sequence[float], b: Sequence[float]) -> Tails:
     """Fisher's test of outcomes that are 0 or not."""
     return fisher_exact(len(a) - a.count(0.0), len(a), len(b) - b.count(0.0), len(b))
-
-
-# Up to so many arrangements (6 against 6) each is looked at.
-ENUMERATED = 1000
-# Resolution when each arrangement is looked at: only to make equal sums equal in spite of floating point.
-FINE_STEPS = 10**12
-# Resolution of the counting, shared among the numbers. Scores, turns and the like lie on so few steps that they are
-# counted as they are; other numbers (10 against 10) are first rounded to a thousandth of their range. The test is
-# exact for the rounded numbers, because they are rounded alike whichever side they are on.
-SHARED_STEPS = 20_000
-# The same for strata, of which each sum of one meets each of the others.
-STRATA_STEPS = 6000
-# Above so many numbers the sum is so close to normal that its mean and variance do.
-COUNTED = 200
 
 
 def permutation_test(a: Sequence[float], b: Sequence[float]) -> Tails:
@@ -190,10 +196,6 @@ def _extremes(ranked: Sequence[float], size: int) -> int:
 
 # --- many tests, one promise: few comparisons of equal sides claim anything ------------------------------------------
 
-# Chance that a comparison of two equal sides claims any regression; the same again for any improvement.
-# What users are promised is 5 %; the rest is for numbers over all suites.
-ALPHA = 0.04
-_ROUNDING = 1 + 1e-9  # 1/25 must count as 0.04
 
 # A test in one direction, and the share of the error that it may use, relative to the others.
 Hypothesis = tuple[OneSided, float]
@@ -225,8 +227,7 @@ def reachable(hypotheses: Sequence[Hypothesis], alpha: float) -> frozenset[int]:
 
     Tarone, A Modified Bonferroni Method for Discrete Data (1990): the largest group of the best reaching hypotheses in
     which each, with the most extreme arrangement of its data, would pass the Bonferroni bound of the group. What a test
-    can reach follows from the pooled data alone, whichever side each trial was on, so choosing by it cannot favour a
-    result.
+    can reach follows from the pooled data alone, whichever side each trial was on, so that it favours no result.
     """
     reach = [test.floor / weight for test, weight in hypotheses]
     ranked = sorted(zip(reach, (weight for _, weight in hypotheses), strict=True))
@@ -240,10 +241,6 @@ def reachable(hypotheses: Sequence[Hypothesis], alpha: float) -> frozenset[int]:
 # --- how large a change may be ----------------------------------------------------------------------------------------
 
 Interval = tuple[float, float]
-
-# Chance that the true change lies beyond one end.
-TAIL = 0.025
-NORMAL = NormalDist().inv_cdf(1 - TAIL)
 
 
 def student_t_upper(t: float, freedom: int) -> float:
@@ -272,10 +269,8 @@ def student_t_quantile(upper: float, freedom: int) -> float:
 
 
 def of_pass_rates(old: Sequence[float], new: Sequence[float]) -> Interval:
-    """The change of a pass rate; outcomes and change are in percent.
-
-    Newcombe, Interval Estimation for the Difference between Independent Proportions (1998), method 10.
-    """
+    """The change of a pass rate; outcomes and change are in percent."""
+    # Newcombe, Interval Estimation for the Difference between Independent Proportions (1998), method 10.
     (a, low_a, high_a), (b, low_b, high_b) = map(_wilson, (old, new))
     return b - a - hypot(b - low_b, high_a - a), b - a + hypot(high_b - b, a - low_a)
 

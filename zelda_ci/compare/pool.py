@@ -19,6 +19,8 @@ from zelda_ci.domain.trials import PoolSettings, Side
 CLOCK_DIFFERENCE = timedelta(minutes=5)
 
 by_age = attrgetter("finished_at", "run_id")
+# Parts of a platform that are known before a session; the CLI comes with its SDK.
+KNOWN_PLATFORM = ("agentSdk", "system", "isolationLevel")
 
 
 @dataclass(frozen=True)
@@ -92,10 +94,6 @@ def is_valid(run: RunResult) -> bool:
 def is_usable(run: RunResult) -> bool:
     """Whether it was judged completely, too."""
     return is_valid(run) and run_outcome(run) is not Outcome.INCOMPLETE
-
-
-# Parts of a platform that are known before a session; the CLI comes with its SDK.
-KNOWN_PLATFORM = ("agentSdk", "system", "isolationLevel")
 
 
 def is_of_platform(own: Fingerprint, head: Fingerprint) -> bool:

@@ -12,9 +12,8 @@ from functools import cached_property
 from itertools import count, islice, takewhile, zip_longest
 from typing import NamedTuple
 
-from zelda_ci.compare.compatibility import SESSION, differences
 from zelda_ci.compare.inference import ALPHA, adjust, pass_rate_test, permutation_test, significant
-from zelda_ci.compare.questions import Pair, Question, QuestionKey, Values, ask_overall
+from zelda_ci.compare.questions import SESSION, Pair, Question, QuestionKey, Values, ask_overall, differences
 from zelda_ci.compare.sides import RunMetrics, SuiteSide, mean
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.run import StoredTrials

@@ -17,8 +17,7 @@ GUESSED_SECONDS = 60.0
 def deal(seconds: Mapping[str, float], shards: int) -> dict[str, int]:
     """By suite its shard, from 1: each goes to the shard that has least to do so far, the longest suite first.
 
-    With m shards, the longest has at most 4/3 - 1/(3m) of the least possible (Graham, 1969). Of equals the first by
-    name comes first, and goes to the first shard. So everybody who knows the same seconds deals alike.
+    With m shards, the longest has at most 4/3 - 1/(3m) of the least possible (Graham, 1969). Equals are dealt by name.
     """
     # Suites that take no time are spread as well.
     loads = [(0.0, 0, number) for number in range(1, shards + 1)]

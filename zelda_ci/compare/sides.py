@@ -65,15 +65,13 @@ def summarize(values: Sequence[float]) -> TrialStatistics | None:
 
 @dataclass(frozen=True)
 class SuiteSide:
-    """The trials of one suite on one side, in any order; without any, the side lacks the suite.
-
-    A trial that is given twice counts once. Ids of runs hold a time in seconds, so two machines may give one twice.
-    """
+    """The trials of one suite on one side, in any order, each once; without any, the side lacks the suite."""
 
     given: tuple[RunMetrics, ...] = ()
 
     @cached_property
     def _ordered(self) -> tuple[RunMetrics, ...]:
+        # Ids of runs hold a time in seconds, so two machines may give one twice.
         unique = {(trial.run.batch_id, trial.run.run_id): trial for trial in self.given}
         return tuple(sorted(unique.values(), key=lambda trial: (trial.run.started_at, trial.run.run_id)))
 

@@ -62,8 +62,7 @@ def text_block(text: str) -> dict[str, Any]:
 class SessionImages:
     """The images of one session, each behind its line in a text, and what a judge has seen of them.
 
-    A line holds the run's mark, which the session does not know, and the digest of the image, so that nothing that a
-    session writes can put an image in the place of another.
+    A line holds the run's mark and the image's digest: nothing that a session writes puts one in another's place.
     """
 
     transcript: SessionTranscript

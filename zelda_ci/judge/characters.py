@@ -29,10 +29,8 @@ def acts(char: str) -> bool:
 
 
 def marked(text: str) -> str:
-    """The text with marks for what deceives a reader: in place of what acts or hides, behind look-alikes in a name.
-
-    Words of one script that stand by themselves are what they look like, and carry no mark. Marking twice adds nothing.
-    """
+    """The text with marks for what deceives a reader: in place of what acts or hides, behind look-alikes in a name."""
+    # Words of one script that stand by themselves are what they look like. Marking twice adds nothing.
     if text.isascii() and not _UNUSUAL.search(text):
         return text
     lines = text.translate(_Acting()).split("\n")

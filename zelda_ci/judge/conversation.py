@@ -228,9 +228,6 @@ def _result(call_id: str, text: SafeText, is_error: bool = False) -> Block:  # n
     return {**result, "is_error": True} if is_error else result
 
 
-# --- why there was no answer ------------------------------------------------------------------------------------------
-
-
 def failure(code: str, message: str, hint: str) -> JudgeError:
     """An error; that a question is too long is one of its own."""
     is_too_long = code == PromptTooLongError.default_code

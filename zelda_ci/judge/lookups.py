@@ -1,8 +1,7 @@
 """What a judge may look up: the final workspace, and the whole transcript. Read-only, bounded, redacted, fenced.
 
-A session that may be hostile has written the tree, and whoever judges it names paths and patterns. The same request
-always has the same answer, so that a recorded judging can be replayed: the order is fixed, and the limits are counts,
-never times.
+A session that may be hostile has written the tree. The same request always has the same answer, so that a recorded
+judging can be replayed: the order is fixed, and the limits are counts, never times.
 """
 
 import errno

@@ -1,7 +1,4 @@
-"""What a judge reads, as text: prompts with fences around what is quoted, and a transcript in pieces that can be cited.
-
-Prompts are Jinja2 files, each with a version that becomes part of the result.
-"""
+"""What a judge reads, as text: prompts, fences around what is quoted, and a transcript in pieces that can be cited."""
 
 import json
 import re
@@ -88,9 +85,6 @@ def problems_of(problem: ValidationError) -> str:
     errors = problem.errors(include_url=False, include_input=False, include_context=False)
     sentences = [f"{'.'.join(map(str, error['loc'])) or 'answer'}: {error['msg']}" for error in errors[:10]]
     return spelled("; ".join(sentences))
-
-
-# --- a transcript as text ------------------------------------------------------------------------------------------
 
 
 def lines_of_images(mark: str) -> re.Pattern[str]:

@@ -79,10 +79,7 @@ async def run_evaluator(evaluator: Evaluator, context: EvalContext, redact: Reda
 
 @dataclass(frozen=True)
 class CommandRequest:
-    """A command to run; `reports` are globs by kind, relative to the folder where commands work.
-
-    A `buffer` keeps more of what it prints than the result has.
-    """
+    """A command to run; `reports` are globs by kind, from where commands work; a `buffer` keeps more than a result."""
 
     step: CommandPhase
     command: Command

@@ -29,6 +29,28 @@ NOT_CARRIED_OUT = "<tool_use_error>"
 MAX_COMMAND_LENGTH = 20_000
 MAX_SHOWN_LENGTH = 200
 MAX_DEPTH = 3
+# Words that may be paths, in whatever alphabet.
+PATH_WORD = re2.compile(r"[\pL\pN_.@+~%/-]*[\pL\pN_.]")
+_HEREDOC = re.compile(r"<<(-?)\s*(['\"]?)([A-Za-z_]\w*)\2")
+_PIECE = re.compile(
+    r"""
+    (?P<text> \\. | '[^']*' | \d*[<>]{1,2}[&|]? | &>{1,2} | \$\{ )
+    | "(?P<quoted> (?: \\. | [^"\\] )* )"
+    | (?P<comment> (?:(?<=\s)|^) \#[^\n]* )
+    | (?P<end> \$\( | `| && | \|\|? | ;{1,2} | & | \n | [()] )
+    | (?P<rest> [^\\'"$`;&|\n()<>\#]+ | . )
+    """,
+    re.DOTALL | re.VERBOSE | re.MULTILINE,
+)
+_INNER = re.compile(r"\$\(([^()]*)\)|`([^`]*)`")
+# Sessions write these lines: on RE2, no line takes for ever.
+_ASSIGNMENT = re2.compile(r"[A-Za-z_]\w*=(?:'[^']*'|\"(?:\\.|[^\"\\])*\"|[^\s'\"]*)*(?:\s+|$)")
+_KEYWORD = re2.compile(r"(?:if|then|elif|else|while|until|do|time|!|\{)\s+")
+# Programs that run what stands behind them, with their options and numbers.
+_WRAPPER = re2.compile(
+    r"(?:sudo|env|nohup|nice|stdbuf|command|exec|timeout)(?:\s+(?:-u\s+\S+|-{1,2}\S+|\d+(?:\.\d+)?[smhd]?))*\s+"
+)
+_SHELL = re2.compile(r"(?:\S*/)?(?:ba|z|da|k)?sh(?:\s+-\S+)*\s+-\w*c\s+")
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,31 +153,7 @@ def _is_like(text: str, wanted: str) -> bool:
     return bool(_expression(wanted).fullmatch(text))
 
 
-# Words that may be paths, in whatever alphabet.
-PATH_WORD = re2.compile(r"[\pL\pN_.@+~%/-]*[\pL\pN_.]")
-
 # --- shell lines --------------------------------------------------------------------------------------------------
-
-_HEREDOC = re.compile(r"<<(-?)\s*(['\"]?)([A-Za-z_]\w*)\2")
-_PIECE = re.compile(
-    r"""
-    (?P<text> \\. | '[^']*' | \d*[<>]{1,2}[&|]? | &>{1,2} | \$\{ )
-    | "(?P<quoted> (?: \\. | [^"\\] )* )"
-    | (?P<comment> (?:(?<=\s)|^) \#[^\n]* )
-    | (?P<end> \$\( | `| && | \|\|? | ;{1,2} | & | \n | [()] )
-    | (?P<rest> [^\\'"$`;&|\n()<>\#]+ | . )
-    """,
-    re.DOTALL | re.VERBOSE | re.MULTILINE,
-)
-_INNER = re.compile(r"\$\(([^()]*)\)|`([^`]*)`")
-# Sessions write these lines: on RE2, no line takes for ever.
-_ASSIGNMENT = re2.compile(r"[A-Za-z_]\w*=(?:'[^']*'|\"(?:\\.|[^\"\\])*\"|[^\s'\"]*)*(?:\s+|$)")
-_KEYWORD = re2.compile(r"(?:if|then|elif|else|while|until|do|time|!|\{)\s+")
-# Programs that run what stands behind them, with their options and numbers.
-_WRAPPER = re2.compile(
-    r"(?:sudo|env|nohup|nice|stdbuf|command|exec|timeout)(?:\s+(?:-u\s+\S+|-{1,2}\S+|\d+(?:\.\d+)?[smhd]?))*\s+"
-)
-_SHELL = re2.compile(r"(?:\S*/)?(?:ba|z|da|k)?sh(?:\s+-\S+)*\s+-\w*c\s+")
 
 
 def simple_commands(line: str, depth: int = 0) -> Iterator[str]:

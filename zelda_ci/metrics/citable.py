@@ -248,10 +248,8 @@ def typed_in(call: ToolCall) -> str:
 
 
 def turn_lines(turn: Turn, call: int, typed: Sequence[str], added: str, *, numbers: bool) -> Iterator[Line]:
-    """The lines of a turn, or of one of its calls, without headings; or without numbers that a tool put before them.
-
-    `typed` are phrases that the session had typed by then; `added` is what the patch adds, as a `plain` text.
-    """
+    """The lines of a turn, or of one of its calls, without headings; or without numbers that a tool put before them."""
+    # `typed` are phrases that the session had typed by then; `added` is what the patch adds, as a `plain` text.
     if not call:
         for start, said in (("(thinking) ", turn.thinking), ("", turn.text)):
             yield from lines_of(f"{start}{said}", Standing.WORDS) if said else ()
@@ -276,10 +274,7 @@ def _given(call: ToolCall, name: str, text: str, added: str) -> Standing | Calla
         return Standing.FACT
     done = set(_WORDS.findall(_SAID.sub(" ", text[:MAX_COMMAND_LENGTH]))) - _said(text)
 
-    def standing(piece: str) -> Standing:
-        return Standing.WORDS if done.isdisjoint(_WORDS.findall(piece.removeprefix("command: "))) else Standing.FACT
-
-    return standing
+    return lambda piece: Standing.FACT if done & {*_WORDS.findall(piece.removeprefix("command: "))} else Standing.WORDS
 
 
 def _said(command: str) -> set[str]:

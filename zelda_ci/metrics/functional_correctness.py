@@ -23,6 +23,12 @@ MAX_SCORE_WITHOUT_PASS = 99.0
 MAX_PART_OF_SOME = 99.99
 # Of what tests print: as much as can be read in a few seconds.
 MAX_READ_BYTES = 8 << 20
+# What shells and launchers mean by an exit code. Other programs hardly use these.
+UNUSABLE = {126: "not executable", 127: "not found"}
+ABANDONED = {
+    SessionStatus.FAILED: "The session failed, so build and tests were not run.",
+    SessionStatus.INTERRUPTED: "The run was interrupted, so build and tests were not run to their end.",
+}
 
 
 @dataclass(frozen=True)
@@ -130,14 +136,6 @@ def ending(suite: ResolvedSuite, command: CommandResult | None) -> str:
     if command.timed_out:
         return f"ran into its limit of {suite.command_timeout_seconds:g} s"
     return f"ended with exit code {command.exit_code}"
-
-
-# What shells and launchers mean by an exit code. Other programs hardly use these.
-UNUSABLE = {126: "not executable", 127: "not found"}
-ABANDONED = {
-    SessionStatus.FAILED: "The session failed, so build and tests were not run.",
-    SessionStatus.INTERRUPTED: "The run was interrupted, so build and tests were not run to their end.",
-}
 
 
 class FunctionalCorrectness:

@@ -23,17 +23,8 @@ from zelda_ci.domain.base import Record
 from zelda_ci.domain.details import Citation, CriterionVerdict, JudgeIdentity
 from zelda_ci.domain.run import EvalContext
 from zelda_ci.errors import JudgeError
-from zelda_ci.judge.base import (
-    ANSWER_CUT,
-    CHARS_PER_TOKEN,
-    MODEL_SEPARATOR,
-    JudgeQuestion,
-    PromptTooLongError,
-    all_of,
-    common_prefix,
-    estimated_tokens,
-    repeated,
-)
+from zelda_ci.judge import base as judging
+from zelda_ci.judge.base import ANSWER_CUT, CHARS_PER_TOKEN, MODEL_SEPARATOR, JudgeQuestion, PromptTooLongError
 from zelda_ci.judge.characters import marked
 from zelda_ci.judge.lookups import SessionLookups
 from zelda_ci.judge.rendering import SEPARATOR, chunked, fence, mark_of, outline, preface, render, units, windowed
@@ -236,10 +227,10 @@ class Panel(ABC, Generic[Item, V]):
             first = preface(transcript, mark)
             pieces = (*first, *units(transcript, mark))
             texts = [SEPARATOR.join(pieces)]
-            if self._lookups and estimated_tokens(texts[0]) > MAX_WHOLE_TOKENS:
+            if self._lookups and judging.estimated_tokens(texts[0]) > MAX_WHOLE_TOKENS:
                 texts = [SEPARATOR.join((*first, *units(transcript, mark, most))) for most in MAX_CALL_CHARS]
             for text in texts:
-                if estimated_tokens(text) <= left:
+                if judging.estimated_tokens(text) <= left:
                     notes = (HEAD_AND_TAIL,) if text != SEPARATOR.join(pieces) else ()
                     return await self._conclude(EarlierFindings(text, is_whole=True)), 1, notes
             return await self._read_parts(pieces, room, max(0, _chars(left)), is_last=not cuts)
@@ -260,7 +251,7 @@ class Panel(ABC, Generic[Item, V]):
         budget = _chars(max(left - left % max(1, room // PART_STEPS), MIN_TOKENS))
         texts = chunked(pieces, budget)
         parts = [TranscriptPart(text, number, len(texts)) for number, text in enumerate(texts, start=1)]
-        read = await all_of([functools.partial(self._find, part) for part in parts])
+        read = await judging.all_of([functools.partial(self._find, part) for part in parts])
         if unread := [finding for finding in read if isinstance(finding, JudgeError)]:
             # What nobody read may decide: better no result than one that is silent about it.
             raise unread[0]
@@ -284,7 +275,7 @@ class Panel(ABC, Generic[Item, V]):
         question = self._about_part(part)
         found, problems = self._checked_part(await self.judge.ask(question, self.form))
         if problems:
-            again = repeated(question, problems, self.nonce)
+            again = judging.repeated(question, problems, self.nonce)
             with suppress(JudgeError):
                 found, _ = self._checked_part(await self.judge.ask(again, self.form))
         return found
@@ -305,7 +296,7 @@ class Panel(ABC, Generic[Item, V]):
 
     def _question(self, template: str, numbers: Sequence[int], blocks: Sequence[str], **values: Any) -> JudgeQuestion:
         body = render(template, can_look_up=self._lookups is not None, **values, **self.asked(numbers))
-        common = common_prefix(blocks, self.nonce, self.evidence.images)
+        common = judging.common_prefix(blocks, self.nonce, self.evidence.images)
         return JudgeQuestion(render(f"{self.prompt}_system"), self.shown, body, common=common)
 
     async def _conclude(self, earlier: EarlierFindings) -> Mapping[int, Draft[V]]:
@@ -347,7 +338,7 @@ class Panel(ABC, Generic[Item, V]):
         orders = [(vote, numbers) for vote, problems in enumerate(asked) for numbers in _batched(problems)]
         calls = [functools.partial(self._ask, earlier, numbers, asked[vote], vote) for vote, numbers in orders]
         # A question that failed is a vote without verdicts, so that nothing is raised here.
-        answers = [answer for answer in await all_of(calls) if not isinstance(answer, JudgeError)]
+        answers = [answer for answer in await judging.all_of(calls) if not isinstance(answer, JudgeError)]
         return [(vote, answer) for (vote, _), answer in zip(orders, answers, strict=True)]
 
     async def _ask(
@@ -356,7 +347,7 @@ class Panel(ABC, Generic[Item, V]):
         """A vote on some items, in halves where the answer on all was too long; what could not be had is in it."""
         question = replace(self._concluding(earlier, numbers), vote=vote)
         if any(why.values()):
-            question = repeated(question, (f"{number}. {why[number]}" for number in numbers), self.nonce)
+            question = judging.repeated(question, (f"{number}. {why[number]}" for number in numbers), self.nonce)
         try:
             entries = _entries(await self.judge.ask(question, self.form))
             return {number: self._vote([each for each in entries if each.number == number]) for number in numbers}

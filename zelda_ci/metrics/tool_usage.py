@@ -33,6 +33,7 @@ MAX_NAME_LENGTH = 300
 SHORT = 160
 MAX_TOOLS = 200
 NO_TOOLS = "No tools available: there are no skills, commands, sub-agents, MCP servers, rules or CLAUDE.md files."
+_COMMAND = re.compile(r"<command-name>/?([^<\s]{1,100})</command-name>")
 
 
 class Use(StrEnum):
@@ -211,9 +212,6 @@ def _use(use: ToolUse) -> str:
     return f"- {use.tool}: {use.calls}" + (f" ({', '.join(trouble)})" if trouble else "")
 
 
-_COMMAND = re.compile(r"<command-name>/?([^<\s]{1,100})</command-name>")
-
-
 def count_uses(transcript: SessionTranscript, manifest: ToolsManifest | None, redact: Redactor) -> tuple[ToolUse, ...]:
     """Calls by tool, the most used first, with errors and denials; what was written with a slash counts as called."""
     counts: dict[str, list[int]] = {}
@@ -274,18 +272,16 @@ class ToolUsage:
                     missed = subject.missed_tool(draft.answer) if use is Use.MISSED else None
                     yield ToolRemark(tool=redact(missed or subject.name), **draft.stored(redact))
 
-        followed = (
-            (subject.name, RuleVerdict(draft.verdict or RuleVerdict.NOT_JUDGED), draft)
-            for subject, draft in found
-            if subject.item.is_followed
-        )
+        def followed() -> Iterator[RuleJudgement]:
+            for subject, draft in found:
+                if subject.item.is_followed:
+                    verdict = RuleVerdict(draft.verdict or RuleVerdict.NOT_JUDGED)
+                    yield RuleJudgement(rule=redact(subject.name), verdict=verdict, **draft.stored(redact))
+
         judged = details.replace(
             **{use.name.lower(): tuple(remarks(use)) for use in OF_TOOLS},
             not_judged=tuple(remarks(None)),
-            rules=tuple(
-                RuleJudgement(rule=redact(name), verdict=verdict, **draft.stored(redact))
-                for name, verdict, draft in followed
-            ),
+            rules=tuple(followed()),
             **{**how, "notes": (*details.notes, *how["notes"])},
         )
         findings = [draft.verdict for draft in drafts.values() if draft.verdict]

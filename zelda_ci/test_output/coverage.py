@@ -24,6 +24,13 @@ COVERAGE_REPORTS = (
 _PREFERRED = ("coverage.py JSON", "Istanbul JSON summary", "lcov", "Cobertura XML", "JaCoCo XML", "Go cover profile")
 _BLOCK = re2.compile(r"(\S+:\d+\.\d+,\d+\.\d+) (\d+) (\d+)$")
 HOW_TO_GET_COVERAGE = "let the command write a Cobertura or lcov report and name it in `coverageReport`"
+_TABLE = re2.compile(r"\|? *All files *\|([\d. |-]*)")
+_HEADER = re2.compile(r"\|? *File *\|(.*)$")
+_SUMMARY = re2.compile(r"(Statements|Branches|Lines) *: ([\d.]+)% \( (\d+)/(\d+) \)")
+_TOTAL = re2.compile(r"TOTAL +([\d ]+?) +(\d+(?:\.\d+)?)%(?: |$)")
+_NAMES = re2.compile(r"(?:Name +Stmts|File +(?:Lines|Branches)) +")
+_GO_PACKAGE = re2.compile(r"ok  \t\S+\t(?:[\d.]+s|\(cached\))\tcoverage: ([\d.]+)% of statements")
+_GO_TOTAL = re2.compile(r"total:\s+\(statements\)\s+([\d.]+)%$")
 
 
 class Share(NamedTuple):
@@ -129,15 +136,6 @@ def _cobertura(root: Element, part: str, parts: str) -> Share | None:
     if counted or attribute_count(root, f"{parts}-valid") == 0:
         return counted
     return _percent(root.get(f"{part}-rate") or "nan", scale=100)
-
-
-_TABLE = re2.compile(r"\|? *All files *\|([\d. |-]*)")
-_HEADER = re2.compile(r"\|? *File *\|(.*)$")
-_SUMMARY = re2.compile(r"(Statements|Branches|Lines) *: ([\d.]+)% \( (\d+)/(\d+) \)")
-_TOTAL = re2.compile(r"TOTAL +([\d ]+?) +(\d+(?:\.\d+)?)%(?: |$)")
-_NAMES = re2.compile(r"(?:Name +Stmts|File +(?:Lines|Branches)) +")
-_GO_PACKAGE = re2.compile(r"ok  \t\S+\t(?:[\d.]+s|\(cached\))\tcoverage: ([\d.]+)% of statements")
-_GO_TOTAL = re2.compile(r"total:\s+\(statements\)\s+([\d.]+)%$")
 
 
 def _table(lines: Lines) -> Iterator[Coverage]:

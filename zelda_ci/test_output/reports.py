@@ -18,6 +18,39 @@ from zelda_ci.test_output.tally import MAX_COUNT, Lines, Output, Tally, decode, 
 MAX_XML_DEPTH = 100
 # Of a document; each costs a hundred times its bytes.
 MAX_ELEMENTS = 1_000_000
+# What the formats call an outcome, without regard to case. Another word, or none, is a test that did not run.
+_KINDS = {
+    **dict.fromkeys(("pass", "passed", "success", "successful", "ok", "passedbutrunaborted", "warning", "completed",
+                     "xpass"), "passed"),
+    **dict.fromkeys(("fail", "failed", "failure", "assertion failed"), "failed"),
+    **dict.fromkeys(("error", "timeout", "aborted", "disconnected", "cancelled", "notrunnable", "invalid"), "errored"),
+}  # fmt: skip
+# By the root of a document: its format, and the attributes with the name and the outcome of a test.
+_FORMATS = {
+    **dict.fromkeys(("testsuites", "testsuite", "testcase"), ("JUnit XML", "", "")),
+    "TestRun": ("TRX", "testName", "outcome"),
+    "test-run": ("NUnit 3 XML", "fullname", "result"),
+    **dict.fromkeys(("assemblies", "assembly"), ("xUnit.net XML", "name", "result")),
+}
+_NOT_RUN = frozenset({"notrun", "disabled", "skipped", "ignored"})
+# Globs of well-known places, for files written after the command started.
+TEST_REPORTS = (
+    # JUnit XML under the names that runners, their reporters and their manuals use
+    "test-results/*.xml", "test-reports/*.xml", "reports/*.xml", "**/TEST-*.xml", "**/build/test-results/*/*.xml",
+    # Any other name that says what it is: the content decides.
+    "*.xml", "**/*test*.xml", "**/*Test*.xml", "**/*junit*.xml", "**/*unit*.xml", "**/*result*.xml", "**/*report*.xml",
+    "**/*output*.xml", "*.json", "**/*test*.json", "**/*result*.json", "**/*report*.json", "**/*mochawesome*.json",
+    # .NET
+    "**/*.trx",
+)  # fmt: skip
+# Of all reports together, give or take one report: whoever writes them may want to fill the memory.
+MAX_CASES = 1_000_000
+_ROOT = re2.compile(rf"(?:<\?xml .*\?>)?<({'|'.join(_FORMATS)})[ >]")
+_ONE_LINE = (
+    '{"num', '{"version":', '{"testResults"', '{"coverageMap"', '{"success"', '{"stats"', '{"results"', '{"config"',
+    '{"created"', '{"summary"', '{"run"', "[{",
+)  # fmt: skip
+_WRONG = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
 
 
 class RefusedXmlError(ValueError):
@@ -63,25 +96,6 @@ class CaseOutcome(NamedTuple):
     flaky: bool = False
     same: tuple[str, ...] = ()
     """What one test shares with its retries; empty where two tests can have it in common."""
-
-
-# What the formats call an outcome, without regard to case. Another word, or none, is a test that did not run.
-_KINDS = {
-    **dict.fromkeys(("pass", "passed", "success", "successful", "ok", "passedbutrunaborted", "warning", "completed",
-                     "xpass"), "passed"),
-    **dict.fromkeys(("fail", "failed", "failure", "assertion failed"), "failed"),
-    **dict.fromkeys(("error", "timeout", "aborted", "disconnected", "cancelled", "notrunnable", "invalid"), "errored"),
-}  # fmt: skip
-
-
-# By the root of a document: its format, and the attributes with the name and the outcome of a test.
-_FORMATS = {
-    **dict.fromkeys(("testsuites", "testsuite", "testcase"), ("JUnit XML", "", "")),
-    "TestRun": ("TRX", "testName", "outcome"),
-    "test-run": ("NUnit 3 XML", "fullname", "result"),
-    **dict.fromkeys(("assemblies", "assembly"), ("xUnit.net XML", "name", "result")),
-}
-_NOT_RUN = frozenset({"notrun", "disabled", "skipped", "ignored"})
 
 
 def attribute_count(element: Element, name: str) -> int | None:
@@ -156,22 +170,6 @@ def tally(form: str, outcomes: list[CaseOutcome], *, succeeded: bool, **more: An
     return Tally.of(form, [*counted, *(("passed", name) for name in sorted(lucky.values()))], flaky=flaky, **more)
 
 
-# Globs of well-known places, for files written after the command started.
-TEST_REPORTS = (
-    # JUnit XML under the names that runners, their reporters and their manuals use
-    "test-results/*.xml", "test-reports/*.xml", "reports/*.xml", "**/TEST-*.xml", "**/build/test-results/*/*.xml",
-    # Any other name that says what it is: the content decides.
-    "*.xml", "**/*test*.xml", "**/*Test*.xml", "**/*junit*.xml", "**/*unit*.xml", "**/*result*.xml", "**/*report*.xml",
-    "**/*output*.xml", "*.json", "**/*test*.json", "**/*result*.json", "**/*report*.json", "**/*mochawesome*.json",
-    # .NET
-    "**/*.trx",
-)  # fmt: skip
-
-
-# Of all reports together, give or take one report: whoever writes them may want to fill the memory.
-MAX_CASES = 1_000_000
-
-
 class ReportFile(NamedTuple):
     """A report that the caller found and read safely; `path` is relative to the project."""
 
@@ -230,9 +228,6 @@ def _once(tallies: list[Tally]) -> list[Tally]:
     return [report for report in tallies if any(report is other for other in kept)]
 
 
-_ROOT = re2.compile(rf"(?:<\?xml .*\?>)?<({'|'.join(_FORMATS)})[ >]")
-
-
 def read_printed_xml(lines: Lines) -> Iterator[Tally]:
     """Documents that begin and end with a line: whoever has no place for a report prints it."""
     last = -1
@@ -254,12 +249,6 @@ def read_printed_xml(lines: Lines) -> Iterator[Tally]:
 # --- JSON that runners write and print --------------------------------------------------------------------------------
 
 Document = dict[str, Any]
-
-_ONE_LINE = (
-    '{"num', '{"version":', '{"testResults"', '{"coverageMap"', '{"success"', '{"stats"', '{"results"', '{"config"',
-    '{"created"', '{"summary"', '{"run"', "[{",
-)  # fmt: skip
-_WRONG = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
 
 
 def read_json_output(lines: Lines) -> Iterable[Tally]:

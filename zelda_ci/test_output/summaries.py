@@ -13,6 +13,50 @@ import re2
 from zelda_ci.test_output.tally import GAP, MAX_COUNT, Lines, Tally, first_names
 
 N = r"\d{1,9}"
+# The line with which a runner begins, and with `n` how many tests it has; what began and has no summary never ended.
+STARTS = {
+    "Vitest": r" RUN  v\d\S* .*",
+    "Bun": r"bun test v\d\S* .*",
+    "GoogleTest": rf"\[=+\] Running (?P<n>{N}) tests? from {N} test (?:suite|case)s?\.",
+    "Playwright": rf"Running (?P<n>{N}) tests? using {N} workers?.*",
+    "PHPUnit": r"PHPUnit \d+\.\d+\S* by .*",
+    "CTest": r"Test project \S.*",
+    "Cargo": rf"running (?P<n>{N}) tests?",
+    "nextest": rf" *Starting (?P<n>{N}) tests? across .*",
+    "Swift Testing": r"[^\w\n]*Test run started\.",
+    "XCTest": r"Test Suite '(?:All tests|Selected tests)' started at .*",
+    "ExUnit": r"Running ExUnit with seed: .*",
+    "Pester": r"Starting discovery in \d+ files\.",
+}
+# Runners that never leave it out.
+_ALWAYS_STARTED = frozenset({"Cargo", "CTest", "PHPUnit", "Playwright"})
+# Lines that runners print first, and perhaps nothing after them.
+SIGNS = {
+    "Jasmine": "Started",
+    "test-unit": r"Loaded suite .*",
+    "Deno": rf"running {N} tests? from \S+",
+    "Jest": "(?:PASS|FAIL) .*",
+    "Minitest": "# Running:",
+    "Maven Surefire": " *T E S T S",
+    "prove": r"\S+\.t \.{2,}.*",
+}
+_DOTNET_NAME = r"^(?:  Failed|failed) (\S.*?) (?:\[[<\d].*\]|\(\d.*\))$"
+_PHP = rf"Tests: (?P<t>{N}), Assertions: {N}(?:, Errors: (?P<e>{N}))?(?:, Failures: (?P<f>{N}))?.*\."
+_PHP_SKIPPED = rf", (?:Skipped|Incomplete): (?P<s>{N})"
+_PHP_NAME = r"^\d+\) (\S+::\S.*)$"
+_CTEST_TIMES = r"(?:(?:|Total .*|Label .*|Subproject .*|\S.* = .*)\n)*"
+_CTEST = r"\t? *\d+ - \S+ \(.*\)\n"
+_LISTED = re2.compile(rf"({N}) ([A-Za-z][\w -]*?)|([A-Za-z][\w ]*?)=({N})")
+_WORDS = {
+    **dict.fromkeys(("total", "test", "doctest", "property", "properties"), "t"),
+    **dict.fromkeys(("passed", "passes", "successes", "expected fail"), "p"),
+    **dict.fromkeys(("failed", "failure", "unexpected successes", "unexpectedSuccesses"), "f"),
+    **dict.fromkeys(("error", "invalid", "undefined", "ambiguous"), "e"),
+    **dict.fromkeys(("skipped", "skip", "todo", "pending", "excluded", "failed as expected", "SKIP", "TODO",
+                     "expected failures", "expectedFailures", "DEPRECATED", "KNOWNFAIL"), "s"),
+}  # fmt: skip
+# Characters below a summary in which its failing tests are looked for.
+_BELOW = 100_000
 
 
 @dataclass(frozen=True)
@@ -47,39 +91,6 @@ class Grammar:
     """A failure that the numbers must have."""
 
 
-# The line with which a runner begins, and with `n` how many tests it has; what began and has no summary never ended.
-STARTS = {
-    "Vitest": r" RUN  v\d\S* .*",
-    "Bun": r"bun test v\d\S* .*",
-    "GoogleTest": rf"\[=+\] Running (?P<n>{N}) tests? from {N} test (?:suite|case)s?\.",
-    "Playwright": rf"Running (?P<n>{N}) tests? using {N} workers?.*",
-    "PHPUnit": r"PHPUnit \d+\.\d+\S* by .*",
-    "CTest": r"Test project \S.*",
-    "Cargo": rf"running (?P<n>{N}) tests?",
-    "nextest": rf" *Starting (?P<n>{N}) tests? across .*",
-    "Swift Testing": r"[^\w\n]*Test run started\.",
-    "XCTest": r"Test Suite '(?:All tests|Selected tests)' started at .*",
-    "ExUnit": r"Running ExUnit with seed: .*",
-    "Pester": r"Starting discovery in \d+ files\.",
-}
-# Runners that never leave it out.
-_ALWAYS_STARTED = frozenset({"Cargo", "CTest", "PHPUnit", "Playwright"})
-# Lines that runners print first, and perhaps nothing after them.
-SIGNS = {
-    "Jasmine": "Started",
-    "test-unit": r"Loaded suite .*",
-    "Deno": rf"running {N} tests? from \S+",
-    "Jest": "(?:PASS|FAIL) .*",
-    "Minitest": "# Running:",
-    "Maven Surefire": " *T E S T S",
-    "prove": r"\S+\.t \.{2,}.*",
-}
-_DOTNET_NAME = r"^(?:  Failed|failed) (\S.*?) (?:\[[<\d].*\]|\(\d.*\))$"
-_PHP = rf"Tests: (?P<t>{N}), Assertions: {N}(?:, Errors: (?P<e>{N}))?(?:, Failures: (?P<f>{N}))?.*\."
-_PHP_SKIPPED = rf", (?:Skipped|Incomplete): (?P<s>{N})"
-_PHP_NAME = r"^\d+\) (\S+::\S.*)$"
-_CTEST_TIMES = r"(?:(?:|Total .*|Label .*|Subproject .*|\S.* = .*)\n)*"
-_CTEST = r"\t? *\d+ - \S+ \(.*\)\n"
 GRAMMARS: tuple[Grammar, ...] = (
     # Python
     Grammar("unittest", rf"-{{50,}}\n(?:.*\n){{0,2}}?Ran (?P<t>{N}) tests? in [\d.]+s.*\n(?:.*\n){{0,4}}?(?:OK|FAILED|PASSED|NO TESTS RAN)(?: \((?P<l>.*)\))?",
@@ -172,19 +183,6 @@ GRAMMARS: tuple[Grammar, ...] = (
     Grammar("prove", rf"(?:Test Summary Report\n-+\n(?:.*\n)*?)?Files=(?P<i>{N}), Tests=(?P<t>{N}), .*\nResult: (?:PASS|(?P<o>FAIL)|NOTESTS)",
         parts=rf"^\S+ +\(Wstat: .* Tests: {N} Failed: (?P<f>{N})\)|^  Parse errors: (?P<x>Bad plan)", names=r"^(\S+) +\(Wstat: .*\n  Failed tests?: +([\d, -]+)", named="end"),
 )  # fmt: skip
-
-_LISTED = re2.compile(rf"({N}) ([A-Za-z][\w -]*?)|([A-Za-z][\w ]*?)=({N})")
-_WORDS = {
-    **dict.fromkeys(("total", "test", "doctest", "property", "properties"), "t"),
-    **dict.fromkeys(("passed", "passes", "successes", "expected fail"), "p"),
-    **dict.fromkeys(("failed", "failure", "unexpected successes", "unexpectedSuccesses"), "f"),
-    **dict.fromkeys(("error", "invalid", "undefined", "ambiguous"), "e"),
-    **dict.fromkeys(("skipped", "skip", "todo", "pending", "excluded", "failed as expected", "SKIP", "TODO",
-                     "expected failures", "expectedFailures", "DEPRECATED", "KNOWNFAIL"), "s"),
-}  # fmt: skip
-
-# Characters below a summary in which its failing tests are looked for.
-_BELOW = 100_000
 
 
 @cache

@@ -20,6 +20,34 @@ Lines = Sequence[str]
 NAMES_KEPT = 10
 # A count beyond this is no count of tests.
 MAX_COUNT = 10_000_000
+# The line that stands where output was cut.
+GAP = "\0 output is missing here"
+# Characters of a line that are looked at; JSON is read from the whole line.
+MAX_WIDTH = 2_000
+_SHORT_LINES = ("", "{", "}")
+_COLUMN_ONE = re.compile(r"\x1b\[1?G|\x1b\[2K")
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_]|[()][A-B0-2])")
+# What CI systems and loggers write before each line: a job and a step, a time or a step of a build; a level.
+_STAMP = re2.compile(
+    r"(?m)^(?:[^\t\n]{1,80}\t[^\t\n]{1,80}\t\x{feff}?)?"
+    r"(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?Z|[+-]\d\d:?\d\d)?\]?"
+    r"(?: \d\d[OE]\+?)?|\[\d\d:\d\d:\d\d(?:[.,]\d+)?Z?\]|\d\d:\d\d:\d\d(?:[.,]\d+)?Z?|#\d+ \d+\.\d+)(?: |$)"
+)
+LEVEL = re2.compile(r"(?m)^ *\[(?:info|error|warn|INFO|ERROR|WARNING|junit|java|exec|testng)\] ?")
+# Every repetition is bounded, so that it needs no RE2, which takes ten times as long for a line.
+_LABEL = re.compile(
+    r"(?:\[(?P<bracket>[\w@./:#-]{1,80}|[\w. -]{1,60} #\d+-\d+)\]"  # concurrently, npm-run-all: [web] ...
+    r"|(?P<task>[\w@./-]{1,80}[:#][\w.-]{1,80}):"  # turbo: web:test: ...
+    r"|(?P<pnpm>[\w@./-]{1,80} [\w:.-]{1,40})[:$]"  # pnpm: packages/web test: ...
+    r"|(?P<lerna>@?[\w./-]{1,80}):"  # lerna: web: ...
+    r"|(?P<compose>[\w.-]{1,80}) *\|)"  # compose: web-1  | ...
+    r"(?: |$)",
+    re.ASCII,
+)
+MAX_LABELS = 200
+# Labels inside of each other.
+MAX_DEPTH = 2
+_NO_LABELS = frozenset({"info", "error", "warning", "warn", "debug", "fatal", "trace", "doctest"})
 
 
 @dataclass(frozen=True)
@@ -120,22 +148,6 @@ def first_names(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))[:NAMES_KEPT]
 
 
-# The line that stands where output was cut.
-GAP = "\0 output is missing here"
-# Characters of a line that are looked at; JSON is read from the whole line.
-MAX_WIDTH = 2_000
-_SHORT_LINES = ("", "{", "}")
-_COLUMN_ONE = re.compile(r"\x1b\[1?G|\x1b\[2K")
-_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_]|[()][A-B0-2])")
-# What CI systems and loggers write before each line: a job and a step, a time or a step of a build; a level.
-_STAMP = re2.compile(
-    r"(?m)^(?:[^\t\n]{1,80}\t[^\t\n]{1,80}\t\x{feff}?)?"
-    r"(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?Z|[+-]\d\d:?\d\d)?\]?"
-    r"(?: \d\d[OE]\+?)?|\[\d\d:\d\d:\d\d(?:[.,]\d+)?Z?\]|\d\d:\d\d:\d\d(?:[.,]\d+)?Z?|#\d+ \d+\.\d+)(?: |$)"
-)
-LEVEL = re2.compile(r"(?m)^ *\[(?:info|error|warn|INFO|ERROR|WARNING|junit|java|exec|testng)\] ?")
-
-
 @dataclass(frozen=True)
 class Output:
     """What a command printed: whole, or its head and its tail with something missing between."""
@@ -188,21 +200,6 @@ def visible_lines(text: str) -> list[str]:
 
 
 # --- labels that whoever runs several commands at once writes before each line ----------------------------------------
-
-# Every repetition is bounded, so that it needs no RE2, which takes ten times as long for a line.
-_LABEL = re.compile(
-    r"(?:\[(?P<bracket>[\w@./:#-]{1,80}|[\w. -]{1,60} #\d+-\d+)\]"  # concurrently, npm-run-all: [web] ...
-    r"|(?P<task>[\w@./-]{1,80}[:#][\w.-]{1,80}):"  # turbo: web:test: ...
-    r"|(?P<pnpm>[\w@./-]{1,80} [\w:.-]{1,40})[:$]"  # pnpm: packages/web test: ...
-    r"|(?P<lerna>@?[\w./-]{1,80}):"  # lerna: web: ...
-    r"|(?P<compose>[\w.-]{1,80}) *\|)"  # compose: web-1  | ...
-    r"(?: |$)",
-    re.ASCII,
-)
-MAX_LABELS = 200
-# Labels inside of each other.
-MAX_DEPTH = 2
-_NO_LABELS = frozenset({"info", "error", "warning", "warn", "debug", "fatal", "trace", "doctest"})
 
 
 def split(line: str) -> tuple[str, str] | None:
