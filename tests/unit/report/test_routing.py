@@ -15,12 +15,11 @@ from zelda_ci.domain.details import (
     ToolUsageDetails,
 )
 from zelda_ci.domain.kinds import ItemKind, Shown
-from zelda_ci.domain.manifest import ManifestEntry
+from zelda_ci.domain.manifest import CUT, ManifestEntry
 from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import RoutedPrompt
-from zelda_ci.github.workflow_commands import CUT
 from zelda_ci.report.builders.routing import routing_tables
 from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.comment.view import ci_view
