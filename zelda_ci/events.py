@@ -25,10 +25,14 @@ class Phase(StrEnum):
 class RunsPlanned:
     """Runs that wait for their turn: those of the plan first, then what their results ask for."""
 
-    runs: Mapping[str, float | None]  # label → seconds that it took when it was last run, in the order of starting
-    jobs: int  # how many run at a time
-    isolation: str = ""  # how they are confined, in one line; of the plan only
-    forecast: Forecast | None = None  # what the plan may cost; absent where nothing is spent
+    runs: Mapping[str, float | None]
+    """Label → seconds that it took when it was last run, in the order of starting."""
+    jobs: int
+    """How many run at a time."""
+    isolation: str = ""
+    """How they are confined, in one line; of the plan only."""
+    forecast: Forecast | None = None
+    """What the plan may cost; absent where nothing is spent."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,8 @@ class Warned:
 
     message: str
     run_id: str | None = None
-    output: str = ""  # lines of a command that belong to it
+    output: str = ""
+    """Lines of a command that belong to it."""
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,8 @@ from tests.integration.test_manifest_against_claude_code import SERVER, Led, lea
 from tests.support.scripted_api import tool_call
 from tests.support.steered import head, safe, workspace_in
 from zelda_ci.domain.kinds import CALLED, FOLLOWED, KINDS, ItemKind, Shown
-from zelda_ci.domain.manifest import ONLY_NAME, ManifestItem
+from zelda_ci.domain.manifest import CUT, ONLY_NAME, ManifestItem
 from zelda_ci.execution.manifest.scan import memory_lines
-from zelda_ci.github.workflow_commands import CUT
 from zelda_ci.metrics.tool_usage import subjects
 from zelda_ci.selection.felt import with_felt
 

@@ -133,9 +133,12 @@ class Reporting:
     """What was asked for."""
 
     detail: Detail
-    printed: str | None = None  # what goes to standard output for programs, so that people read standard error
-    files: tuple[tuple[str, Path], ...] = ()  # what is written beside it: a format, and where
-    steps: bool = False  # whether what sessions do is shown as it happens
+    printed: str | None = None
+    """What goes to standard output for programs, so that people read standard error."""
+    files: tuple[tuple[str, Path], ...] = ()
+    """What is written beside it: a format, and where."""
+    steps: bool = False
+    """Whether what sessions do is shown as it happens."""
 
 
 def _reporter(text: str) -> tuple[str, Path | None]:
@@ -195,8 +198,10 @@ class RunReport:
 
     reporting: Reporting
     results_dir: Path
-    subject: str = ""  # the project's name
-    folder: Path = Path()  # where files of reports lie
+    subject: str = ""
+    """The project's name."""
+    folder: Path = Path()
+    """Where files of reports lie."""
 
     def __post_init__(self) -> None:
         self._files = [(kind, self.folder / file) for kind, file in self.reporting.files]

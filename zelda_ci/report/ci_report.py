@@ -15,11 +15,16 @@ class Links:
     """Where a reader finds more; absent where it does not exist."""
 
     run: str | None = None
-    artifact: str | None = None  # the artifact with the results
-    transcripts: str | None = None  # the artifact with transcripts, patches and logs
-    commit: str | None = None  # the head commit, which is what a reviewer knows
-    files: str | None = None  # the head's tree as it was tested: what follows is a path from the top of the repository
-    report: str | None = None  # the HTML report; `builders.anchors` has its fragments
+    artifact: str | None = None
+    """The artifact with the results."""
+    transcripts: str | None = None
+    """The artifact with transcripts, patches and logs."""
+    commit: str | None = None
+    """The head commit, which is what a reviewer knows."""
+    files: str | None = None
+    """The head's tree as it was tested: what follows is a path from the top of the repository."""
+    report: str | None = None
+    """The HTML report; `builders.anchors` has its fragments."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +32,10 @@ class RuleChange:
     """A key by which results are judged, that the pull request changes and that counts after the merge only."""
 
     key: str
-    place: str  # file and line that give it
-    loosens: bool = False  # whether less would be red with it
+    place: str
+    """File and line that give it."""
+    loosens: bool = False
+    """Whether less would be red with it."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +44,10 @@ class PullRequestChanges:
 
     steering: tuple[SteeringChange, ...] = ()
     rules: tuple[RuleChange, ...] = ()
-    removed_suites: tuple[str, ...] = ()  # files of suites that only the base has
-    others: tuple[str, ...] = ()  # files that steer nothing, as far as they are known
+    removed_suites: tuple[str, ...] = ()
+    """Files of suites that only the base has."""
+    others: tuple[str, ...] = ()
+    """Files that steer nothing, as far as they are known."""
 
 
 NOTHING_CHANGED = PullRequestChanges()
@@ -51,21 +60,32 @@ class CiReport:
     batch: BatchResult
     gate: GateResult
     baseline: BaselineOrigin
-    comparison: Comparison | None = None  # absent where there is no baseline
+    comparison: Comparison | None = None
+    """Absent where there is no baseline."""
     baseline_batch: BatchResult | None = None
     links: Links = Links()
-    title: str = "Zelda"  # heading of the comment; tells apart the comments of several jobs
-    subject: str = ""  # the project's name; empty where only the repository says it
-    tested: str | None = None  # the commit that was tested: of a pull request, usually the merge commit
-    head: str | None = None  # the commit that a reviewer knows; absent where it is the tested one
+    title: str = "Zelda"
+    """Heading of the comment; tells apart the comments of several jobs."""
+    subject: str = ""
+    """The project's name; empty where only the repository says it."""
+    tested: str | None = None
+    """The commit that was tested: of a pull request, usually the merge commit."""
+    head: str | None = None
+    """The commit that a reviewer knows; absent where it is the tested one."""
     changes: PullRequestChanges = NOTHING_CHANGED
-    planned: tuple[str, ...] = ()  # suites that were to run; empty where nobody knows any more
-    cancelled: bool = False  # whether the run was ended before its time, be it after its last session
-    context_size: ContextReport | None = None  # what steering takes of the context, where files that steer are changed
-    project: str = ""  # the project's folder, from the top of the repository
+    planned: tuple[str, ...] = ()
+    """Suites that were to run; empty where nobody knows any more."""
+    cancelled: bool = False
+    """Whether the run was ended before its time, be it after its last session."""
+    context_size: ContextReport | None = None
+    """What steering takes of the context, where files that steer are changed."""
+    project: str = ""
+    """The project's folder, from the top of the repository."""
     nightly: bool = False
-    attributions: tuple[Attribution, ...] = ()  # which parts of the change made suites worse, where that was searched
-    notes: tuple[str, ...] = ()  # what happened on the way and readers should know, in sentences
+    attributions: tuple[Attribution, ...] = ()
+    """Which parts of the change made suites worse, where that was searched."""
+    notes: tuple[str, ...] = ()
+    """What happened on the way and readers should know, in sentences."""
 
     @property
     def outcome(self) -> Outcome:

@@ -33,9 +33,12 @@ class Cell:
 
     text: str
     tone: Tone = Tone.NEUTRAL
-    whole: bool = False  # true where it is to be copied, and so never broken into lines, and code in Markdown
-    url: str | None = None  # where it leads, for whoever can print links; none where the address cannot be trusted
-    bold: bool = False  # true for a name in a sentence
+    whole: bool = False
+    """True where it is to be copied, and so never broken into lines, and code in Markdown."""
+    url: str | None = None
+    """Where it leads, for whoever can print links; none where the address cannot be trusted."""
+    bold: bool = False
+    """True for a name in a sentence."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,8 @@ class Table:
     columns: tuple[Column, ...]
     lines: tuple[TableRow, ...]
     leading: int = 0
-    remarks: tuple[Cell, ...] = ()  # what else is to be said, beside what programs read
+    remarks: tuple[Cell, ...] = ()
+    """What else is to be said, beside what programs read."""
 
 
 @dataclass(frozen=True)
@@ -123,15 +127,23 @@ class CiView:
 
     title: str
     headline: str
-    lead: tuple[Line, ...]  # what the headline means here, and what the pull request changes of its own test
-    causes: tuple[tuple[Line, ...], ...]  # a box each: what is worse and by how much, why, and what may have done it
-    more_causes: str  # how many there are beyond these; empty where there are none
-    table: Table  # what moved: a line per suite; suites as before share one
-    basis: tuple[Line, ...]  # what was compared with what, and what it cost
+    lead: tuple[Line, ...]
+    """What the headline means here, and what the pull request changes of its own test."""
+    causes: tuple[tuple[Line, ...], ...]
+    """A box each: what is worse and by how much, why, and what may have done it."""
+    more_causes: str
+    """How many there are beyond these; empty where there are none."""
+    table: Table
+    """What moved: a line per suite; suites as before share one."""
+    basis: tuple[Line, ...]
+    """What was compared with what, and what it cost."""
     details: tuple[Section, ...]
-    footer: Line  # the commit that a reviewer knows, and where everything is
-    changed: bool  # whether anything differs from the baseline, or nothing is known to be equal to it
-    failed: bool  # whether the check is red
+    footer: Line
+    """The commit that a reviewer knows, and where everything is."""
+    changed: bool
+    """Whether anything differs from the baseline, or nothing is known to be equal to it."""
+    failed: bool
+    """Whether the check is red."""
 
     @property
     def sentence(self) -> str:
@@ -173,7 +185,8 @@ class Words:
     word: str
     tone: Tone
     meaning: str = ""
-    several: str = ""  # the word for several, where it is another one
+    several: str = ""
+    """The word for several, where it is another one."""
 
     @property
     def verdict(self) -> Cell:

@@ -65,6 +65,7 @@ def test_a_key_that_is_not_known_is_refused_named_and_can_be_allowed(key: str) -
             "messages": [{"content": [{"type": "tool_addition", "tool": {"definition": {"model": "other"}}}]}],
         },
         {"model": "mine", "new_key": {"deep": [{"model": "other"}]}},
+        {"model": "mine", "messages": [{"type": ["tool_use"], "input": {"model": "other"}}]},
     ],
 )
 def test_a_model_is_seen_wherever_it_is_named(place: dict[str, Any]) -> None:

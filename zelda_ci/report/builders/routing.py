@@ -60,7 +60,7 @@ def _routed(runs: Iterable[RunResult]) -> Iterator[Routed]:
     known = dict.fromkeys(name for _, expected, _ in found for name in expected)
     for run, expected, judged in found:
         if judged.verdict in {CriterionVerdict.PASS, CriterionVerdict.FAIL}:
-            call = str(judged.evidence[0].quote) if judged.evidence else ""
+            call = judged.evidence[0].quote if judged.evidence else ""
             yield Routed(run.suite, expected, _called(call, (*expected, *known)))
 
 

@@ -66,7 +66,8 @@ class Activity:
 
     label: str
     since: float
-    expected: float = math.inf  # seconds that it takes in all, as far as stored runs know
+    expected: float = math.inf
+    """Seconds that it takes in all, as far as stored runs know."""
     phase: str = ""
     turns: int = 0
     cost_usd: float = 0.0
@@ -109,7 +110,8 @@ class ProgressState:
     cost_usd: float = 0.0
     finished: int = 0
     running: dict[str, Activity] = field(default_factory=dict)
-    waiting: dict[str, float] = field(default_factory=dict)  # label → expected seconds of a run that has not begun
+    waiting: dict[str, float] = field(default_factory=dict)
+    """Label → expected seconds of a run that has not begun."""
 
     def record(self, event: events.Event, now: float) -> None:
         """Note an event; `now` is seconds of any steady clock."""
@@ -214,10 +216,14 @@ class Progress:
 
     console: Console
     _: KW_ONLY
-    plain: bool | None = None  # whether lines cannot be redrawn; by default as the console says
-    suites: FinishedSuites | None = None  # prints suites as soon as they are over; without it, runs are announced
-    quiet: bool = False  # whether only suites and warnings are shown
-    steps: bool = False  # whether what sessions do is shown, a line each
+    plain: bool | None = None
+    """Whether lines cannot be redrawn; by default as the console says."""
+    suites: FinishedSuites | None = None
+    """Prints suites as soon as they are over; without it, runs are announced."""
+    quiet: bool = False
+    """Whether only suites and warnings are shown."""
+    steps: bool = False
+    """Whether what sessions do is shown, a line each."""
 
     def __post_init__(self) -> None:
         self._plain = is_plain(self.console) if self.plain is None else self.plain
