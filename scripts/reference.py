@@ -137,11 +137,7 @@ what differs, and `zelda explain WORDS` searches, too.
 
 
 def troubleshooting_page() -> str:
-    """Every code that the package can give, with what it says.
-
-    Raises:
-        SystemExit: A code has no explanation, or an explanation no code.
-    """
+    """Every code that the package can give, with what it says; exits where one has no explanation, or the reverse."""
     known = explanations()
     found = messages(known)
     if missing := sorted(found.keys() - known.keys()):
@@ -162,7 +158,7 @@ def troubleshooting_page() -> str:
 def messages(known: Container[str]) -> dict[str, list[str]]:
     """Each code that the package gives, with its messages, … for what is put in."""
     files = (path for path in sorted(PACKAGE.rglob("*.py")) if "demo_project" not in path.parts)
-    nodes = [node for path in files for node in ast.walk(ast.parse(path.read_text("utf-8")))]
+    nodes = [node for path in files for node in ast.walk(_inline(ast.parse(path.read_text("utf-8")), {}))]
     named: dict[str, str] = {}  # constants, and classes with the code of their own
     for node in nodes:
         match node:
@@ -181,6 +177,22 @@ def messages(known: Container[str]) -> dict[str, list[str]]:
             if len(re.findall(r"[A-Za-z]{2,}", text)) >= MIN_WORDS and text not in kept:
                 kept.append(text)
     return found
+
+
+def _inline(node: ast.AST, texts: dict[str, ast.expr]) -> ast.AST:
+    """Put sentences in the place of the names that they were given before, in the same block or around it."""
+    texts = dict(texts) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.If | ast.match_case) else texts
+    for child in ast.iter_child_nodes(node):
+        _inline(child, texts)
+    if isinstance(node, ast.Call):
+        node.args = [texts.get(getattr(it, "id", ""), it) for it in node.args]
+    elif isinstance(node, ast.FormattedValue):
+        node.value = texts.get(getattr(node.value, "id", ""), node.value)
+    elif isinstance(node, ast.Assign):
+        names, values = (it.elts if isinstance(it, ast.Tuple) else [it] for it in (node.targets[0], node.value))
+        pairs = ((it, value) for it, value in zip(names, values, strict=False) if isinstance(it, ast.Name))
+        texts |= {it.id: value if " " in _literal(value) else it for it, value in pairs}
+    return node
 
 
 def _codes(node: ast.AST, named: dict[str, str], known: Container[str]) -> Iterator[tuple[str, str]]:
@@ -218,9 +230,13 @@ def _literal(node: ast.AST | None) -> str:
         case ast.Constant(value=str(text)):
             return text
         case ast.JoinedStr(values=values):
-            return "".join(str(each.value) if isinstance(each, ast.Constant) else "…" for each in values)
+            return "".join(map(_part, values))
         case _:
             return ""
+
+
+def _part(node: ast.expr) -> str:
+    return str(node.value) if isinstance(node, ast.Constant) else _literal(getattr(node, "value", None)) or "…"
 
 
 def main(arguments: list[str]) -> int:

@@ -65,8 +65,7 @@ async def run_session(
     """Run one session to its end, its deadline, its budget or cancellation; sessions may run side by side.
 
     A session that ends badly is an outcome; `ExecutionError` says that it could not even be prepared. On cancellation
-    it is interrupted, its last messages are recorded, every process of it is ended, and the cancellation goes on. `cli`
-    takes the place of the one that comes with the SDK.
+    it is interrupted, its last messages are recorded, every process of it is ended, and the cancellation goes on.
     """
     cli = cli or launch.find_cli()
     # In a thread, because the loop also serves the model proxy of other runs.

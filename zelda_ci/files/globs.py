@@ -24,12 +24,10 @@ def upwards(path: str) -> tuple[str, ...]:
 
 
 def matches(patterns: Iterable[str], path: str) -> bool:
-    """True where one of the patterns covers a file, `path` being relative to where the patterns count from.
-
-    As in `.gitignore`: a pattern without a slash counts at any depth, one that covers a folder covers what lies in it.
-    What Claude Code does beyond that: braces list alternatives, case does not matter, `!` and `./` cover nothing, and a
-    bracket that nothing closes is a character.
-    """
+    """True where one of the patterns covers a file, `path` being relative to where the patterns count from."""
+    # As in `.gitignore`: a pattern without a slash counts at any depth, one that covers a folder covers what is in it.
+    # What Claude Code does beyond that: braces list alternatives, case does not matter, `!` and `./` cover nothing, and
+    # a bracket that nothing closes is a character.
     shown = path.encode("utf-8", "replace").decode()  # what is no UTF-8 in a name would end the search
     return any(expression.search(shown) for pattern in patterns for expression in _expressions(pattern))
 

@@ -115,11 +115,10 @@ async def capture(
     inherit: Sequence[int] = (),
     to: Path | None = None,
 ) -> Captured:
-    """Run a program of ours and return all that it wrote, each stream up to `max_bytes`.
+    """Run a program of ours and return all that it wrote, each stream up to `max_bytes`; raises as `answer`.
 
     Its standard output goes into the file `to` instead, where one is given. It keeps the descriptors `inherit` open,
-    such as a lock that must stay held while it runs even if Zelda is killed. Raises as `answer`, and `OSError` where
-    the file cannot be written.
+    such as a lock that must stay held while it runs even if Zelda is killed.
     """
     sizes, streams = [0, 0], (io.BytesIO(), io.BytesIO())
     with ExitStack() as stack:

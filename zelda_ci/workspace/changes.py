@@ -2,8 +2,7 @@
 
 Nothing that the session could have configured is read: not its repository, hooks, filters or its own list of ignored
 files, only `.gitignore` and `.gitattributes` of the tree. Paths are relative to the top of the tree; bytes that are no
-UTF-8 are surrogates in them. Where git fails altogether, for instance for want of room, functions raise
-`WorkspaceError`.
+UTF-8 are surrogates in them. Where git fails altogether, as for want of room, functions raise `WorkspaceError`.
 """
 
 import os

@@ -1,8 +1,7 @@
 """Where workspaces lie, private folders of runs and their environment, and the end of what a dead Zelda left.
 
 All are in a folder outside the project, with nothing above it that would steer a session. Each run has one with a lock
-that shows whether its Zelda lives. The environment is built from nothing by an allow-list, so that no credential slips
-in.
+that shows whether its Zelda lives. The environment is built from nothing by an allow-list: no credential slips in.
 """
 
 import hashlib
@@ -231,12 +230,10 @@ def build_environment(
     reaches: Callable[[Path], bool],
     mark: Path,
 ) -> dict[str, str]:
-    """Build the complete environment of a run, and in its HOME the configuration with which git can commit.
-
-    Programs from the user's project itself, such as those of an activated virtual environment, stay out: they would
-    run the user's files in place of the tested ones, and install into them. Paths in the suite are relative to the
-    `tested` folder, and a run gets to what it `reaches`. Its strays are found by the folder `mark`.
-    """
+    """Build the complete environment of a run, and in its HOME the configuration with which git can commit."""
+    # Programs from the user's project itself, such as those of an activated virtual environment, stay out: they would
+    # run the user's files in place of the tested ones, and install into them. Paths in the suite are relative to the
+    # `tested` folder, and a run gets to what it `reaches`. Its strays are found by the folder `mark`.
     git_file = folder.home / ".gitconfig"
     git_file.write_text(configuration(GIT_SETTINGS))
     asked_for = {name: environ[name] for name in execution.passed_on if name in environ} | dict(execution.variables)
