@@ -13,7 +13,7 @@ import anyio
 
 from zelda_ci import metrics
 from zelda_ci.config import project
-from zelda_ci.config.environment import HOW
+from zelda_ci.config.environment import HOW, EnvironmentSettings
 from zelda_ci.domain.attribution import Attribution, CriterionWorth, WorthReport
 from zelda_ci.domain.check import CheckReport, ContextReport
 from zelda_ci.domain.comparison import Verdict
@@ -164,47 +164,15 @@ class Invocation(Prepared):
         folder = self.order.replay or self.order.record
         return proxy.ModelProxy(None if self.replayed else upstream(), self.redact, folder, rate_limits)
 
-    def _of_sessions(self, who: str = "a session") -> Upstream:
-        """The way to the models with the credential of the environment; raises `ConfigError` where it is not usable."""
-        credential, environ = self.settings.credential(), self.environ
-        if credential is None:
-            raise ConfigError(f"ANTHROPIC_API_KEY is not set, and {who} needs it.", hint=HOW, code="API_KEY_MISSING")
-        secret, address, headers = credential.secret, (credential.base_url or "").rstrip("/"), {}
-        if secret:
-            is_key = credential.variable == "ANTHROPIC_API_KEY"
-            headers = {"x-api-key": secret} if is_key else {"authorization": secret.as_bearer()}
-        match credential.platform:
-            case "bedrock":
-                return Bedrock(credential.region, headers, address, environ)
-            case "vertex":
-                return Vertex(credential.project, credential.region, headers, address, environ)
-            case "anthropic":
-                beta = OAUTH_BETA if credential.variable == "CLAUDE_CODE_OAUTH_TOKEN" else ""
-                return Upstream(headers, address or API_URL, environ, beta=beta)
+    def _of_sessions(self) -> Upstream:
+        return direct(self.settings, "a session")
 
     def _of_judges(self) -> Upstream:
         suite = next((suite for suite in self.suites if metrics.ask_judge(suite)), None)
         return self._of_judge(suite.gateway_url) if suite else self._of_sessions()
 
     def _of_judge(self, gateway: str | None) -> Upstream:
-        """The gateway where one is configured, with its own key, if its host may get it; never sessions' credential."""
-        if gateway is None:
-            return self._of_sessions("the judge")
-        host, hosts = urlsplit(gateway).hostname or "", self.settings.gateway_hosts
-        if hosts is not None and host not in hosts:
-            origin = self.given.get("gatewayUrl") or self.loaded.layer.origin("gatewayUrl")
-            hint = "Nothing was run, and the key was sent nowhere. If you trust the host, allow it where the key is set"
-            raise ConfigError(
-                f"{origin}: gatewayUrl is at {host}, a host that your environment does not allow to get "
-                "PORTKEY_API_KEY.",
-                hint=f"{hint}: ZELDA_GATEWAY_HOSTS={host}.",
-                code="GATEWAY_REFUSED",
-            )
-        if self.settings.portkey_api_key is None:
-            hint = "Set it in the environment, or unset gatewayUrl and PORTKEY_GATEWAY_URL to ask the API directly."
-            message = "PORTKEY_API_KEY is not set, and the judge behind the gateway needs it."
-            raise ConfigError(message, hint=hint, code="JUDGE_KEY_MISSING")
-        return portkey(self.settings.portkey_api_key, gateway, self.settings.portkey_routing, self.environ)
+        return of_judge(gateway, self.settings, self.given.get("gatewayUrl") or self.loaded.layer.origin("gatewayUrl"))
 
     @property
     def _is_checked(self) -> bool:
@@ -229,6 +197,47 @@ class Invocation(Prepared):
                 emit(Warned(f"setup: {command} (found {origin}; `setupCommand: none` switches it off)"))
         if left_out := self.found_secrets.left_out:
             emit(Warned(f"{left_out} values of .env files or variables are too large to be masked in results"))
+
+
+def direct(settings: EnvironmentSettings, who: str) -> Upstream:
+    """The way to the models with the credential of the environment; raises `ConfigError` where it is not usable."""
+    credential, environ = settings.credential(), settings.environ
+    if credential is None:
+        raise ConfigError(f"ANTHROPIC_API_KEY is not set, and {who} needs it.", hint=HOW, code="API_KEY_MISSING")
+    secret, address, headers = credential.secret, (credential.base_url or "").rstrip("/"), {}
+    if secret:
+        is_key = credential.variable == "ANTHROPIC_API_KEY"
+        headers = {"x-api-key": secret} if is_key else {"authorization": secret.as_bearer()}
+    match credential.platform:
+        case "bedrock":
+            return Bedrock(credential.region, headers, address, environ)
+        case "vertex":
+            return Vertex(credential.project, credential.region, headers, address, environ)
+        case "anthropic":
+            beta = OAUTH_BETA if credential.variable == "CLAUDE_CODE_OAUTH_TOKEN" else ""
+            return Upstream(headers, address or API_URL, environ, beta=beta)
+
+
+def of_judge(gateway: str | None, settings: EnvironmentSettings, origin: object) -> Upstream:
+    """The gateway where one is configured, with its own key, if its host may get it; never sessions' credential.
+
+    Its address comes from `origin`, for messages.
+    """
+    if gateway is None:
+        return direct(settings, "the judge")
+    host, hosts = urlsplit(gateway).hostname or "", settings.gateway_hosts
+    if hosts is not None and host not in hosts:
+        hint = "Nothing was run, and the key was sent nowhere. If you trust the host, allow it where the key is set"
+        raise ConfigError(
+            f"{origin}: gatewayUrl is at {host}, a host that your environment does not allow to get PORTKEY_API_KEY.",
+            hint=f"{hint}: ZELDA_GATEWAY_HOSTS={host}.",
+            code="GATEWAY_REFUSED",
+        )
+    if settings.portkey_api_key is None:
+        hint = "Set it in the environment, or unset gatewayUrl and PORTKEY_GATEWAY_URL to ask the API directly."
+        message = "PORTKEY_API_KEY is not set, and the judge behind the gateway needs it."
+        raise ConfigError(message, hint=hint, code="JUDGE_KEY_MISSING")
+    return portkey(settings.portkey_api_key, gateway, settings.portkey_routing, settings.environ)
 
 
 def _pauses(emit: Emit) -> RateLimits:
