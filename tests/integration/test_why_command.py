@@ -13,6 +13,7 @@ from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, text, too
 SKILL = "---\nname: greeting\ndescription: How to greet.\n---\nGreet with hello.\n"
 RULES = "# Rules\n\nGreet politely.\n\nKeep to the code.\n\nUse short names.\n"
 CULPRIT = "Never use any skill."
+OTHER = "claude-haiku-4-5"
 # Three hunks: one of them makes the model skip its skill.
 CHANGED = (
     "# Rules of this project\n\nGreet politely.\n\nKeep to the code.\n" + CULPRIT + "\n\nUse short names.\nTest it.\n"
@@ -50,8 +51,9 @@ def command(project: Project, *arguments: str, script: Any = model) -> tuple[int
     return done.returncode, done.stdout, done.stderr
 
 
-def compared(project: Project, script: Any = model) -> None:
-    code, output, errors = command(project, "run", "--against", "HEAD~1", "--trials", FEW, "--jobs", "4", script=script)
+def compared(project: Project, *options: str, script: Any = model) -> None:
+    asked = ("--against", "HEAD~1", "--trials", FEW, "--jobs", "4", *options)
+    code, output, errors = command(project, "run", *asked, script=script)
     assert code == 1, output + errors
 
 
@@ -113,9 +115,11 @@ def test_what_needs_no_session_is_said_at_once_and_errors_say_what_to_do(tmp_pat
     project = project_of(tmp_path, **{"CLAUDE.md": RULES.replace("Use short", f"{CULPRIT} Use short")})
     code, _, errors = command(project, "why")
     assert (code, "There is no stored run yet" in errors) == (2, True)
-    compared(project)
+    compared(project, "--model", OTHER)
     runs = len(results(project))
-    code, output, errors = command(project, "why", script=[])
+    code, _, errors = command(project, "why", script=[])
+    assert (code, "Give the options that it ran with, such as --model" in errors) == (2, True), errors
+    code, output, errors = command(project, "why", "--model", OTHER, script=[])
     assert code == 0, output + errors
     assert "Only CLAUDE.md, line 7 changed of what this suite can feel" in output
     assert len(results(project)) == runs

@@ -358,10 +358,10 @@ def run(  # noqa: PLR0913 - its options
     help="Most that the search may cost, judges included; without it, what the comparison has left of its own budget.",
 )
 @options.jobs(help="In parallel.")
+@options.overrides("why")
 @options.unsafe
 @options.no_check
 @options.as_json
-@click.make_pass_decorator(RunOrder, ensure=True)
 def why(order: RunOrder, *, run: str, project: Path, criterion: int | None, as_json: bool) -> int:
     """Find out which lines of a change made a suite worse.
 
@@ -370,7 +370,8 @@ def why(order: RunOrder, *, run: str, project: Path, criterion: int | None, as_j
 
     The change is taken apart into hunks of the files that steer. Sessions run with some of them taken back, four at a
     time, until one is likely to be the cause, or no part of the change is; six more confirm it. Where only one
-    part changed that the suite can feel, no session runs.
+    part changed that the suite can feel, no session runs. Settings that were given to `zelda run` by options have to be
+    given again.
     """
     loaded = app.load(project)
     question = asked_about(loaded.results_dir, run, criterion)
@@ -398,7 +399,7 @@ def why(order: RunOrder, *, run: str, project: Path, criterion: int | None, as_j
         what = "The suite or its settings have" if commit else "The tested files, the suite or its settings have"
         raise StorageError(
             f"{what} changed since {head.run_id} ran: its sessions are no evidence any more.",
-            hint="Compare again with `zelda run --against`, and ask `zelda why` then.",
+            hint="Give the options that it ran with, such as --model; or compare again, and ask `zelda why` then.",
             code="HEAD_CHANGED",
         )
     with reporters.listener(as_json=as_json) as emit:

@@ -103,7 +103,7 @@ class KeySources:
     option: str | None = None
     input: str | None = None
     variable: str | None = None
-    commands: tuple[str, ...] = ("run", "check")
+    commands: tuple[str, ...] = ("run", "check", "why")
     help: str | None = None
     """Help of option and input, where the description of the key does not fit."""
     none: str | None = None

@@ -376,7 +376,9 @@ class SharedSettings(Record):
     judge_model: Annotated[
         JudgeModelId,
         JUDGE_CHOICE,
-        KeySources("--judge-model", commands=("run", "check", "rejudge"), help="Model that judges: its full id."),
+        KeySources(
+            "--judge-model", commands=("run", "check", "why", "rejudge"), help="Model that judges: its full id."
+        ),
     ] = DEFAULT_MODEL
     """Model that judges acceptance criteria and tool usage: its full id."""
     trials: Annotated[
