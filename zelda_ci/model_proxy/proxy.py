@@ -232,15 +232,17 @@ class ModelProxy(AsyncContextManagerMixin):
         `budget_usd`, further requests are refused. A `ProxyError` says why a cassette cannot be read.
         """
         token, recorder, allowed = secrets.token_urlsafe(32), None, allowed or Allowed()
-        texts = SessionTexts({**placeholders, "proxyUrl": self._base_url, "proxyToken": token}, self.redact)
         file, cassette = self._cassettes and self._cassettes / f"{run_label}.json", wire.CassetteState()
         source: AnswerSource = self._live if allowed.messages else pricing.estimated
         with ExitStack() as stack:
-            if file and not self._upstream:
-                cassette = replay = ReplaySource(load(file), texts)
-                source = replay.answer
-            elif file:
-                cassette = recorder = stack.enter_context(recording(file, run_label, texts))
+            if file:
+                own = {**placeholders, "proxyUrl": self._base_url, "proxyToken": token}
+                texts = SessionTexts(own, self.redact)
+                if self._upstream:
+                    cassette = recorder = stack.enter_context(recording(file, run_label, texts))
+                else:
+                    cassette = replay = ReplaySource(load(file), texts)
+                    source = replay.answer
             meter = Meter(self._base_url, token, budget_usd, cassette, self.socket, wait or RateLimitWait())
             run = ProxyRun(meter, source, self._pause, allowed, recorder)
             self._runs[token] = run.answer
