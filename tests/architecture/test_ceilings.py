@@ -26,7 +26,7 @@ CEILINGS = {
     "zelda_ci/github": 1338,
     "zelda_ci/judge": 1283,
     "zelda_ci/metrics": 2672,
-    "zelda_ci/model_proxy": 2407,
+    "zelda_ci/model_proxy": 2409,
     "zelda_ci/pipeline": 3811,
     "zelda_ci/process": 327,
     "zelda_ci/report": 5900,
