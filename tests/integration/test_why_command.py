@@ -78,6 +78,12 @@ def test_the_hunk_that_did_it_is_named_and_confirmed(tmp_path: Path) -> None:
     assert page.returncode == 0, page.stderr
     assert "With CLAUDE.md, line 6 as before: " in (project.path / "page.html").read_text()
 
+    # One that is damaged, or names units that it has not, is passed over.
+    stored["suspicions"][0]["unit"] = 3
+    (file.parent / "made-up.json").write_text(json.dumps(stored))
+    (file.parent / "torn.json").write_text("{")
+    assert "Most likely CLAUDE.md, line 6 (9" in zelda(project, "compare").stdout
+
     # Where the cause lies elsewhere, nobody is named.
     code, output, _ = command(project, "why", "--json", script=silent)
     assert (code, json.loads(output)["verdict"]) == (0, "none"), output

@@ -1,6 +1,8 @@
 """Which part of a change made a suite worse: the parts, and what was found out about them."""
 
-from typing import Literal
+from typing import Literal, Self
+
+from pydantic import model_validator
 
 from zelda_ci.domain.base import Document, Record
 from zelda_ci.domain.numbers import format_count
@@ -64,6 +66,18 @@ class Attribution(Document):
     verdict: Literal["named", "between", "length", "none", "only", "undecided"]
     """`only` where there is one unit, and no session was needed; `undecided` where the money was spent before."""
     cost_usd: float = 0.0
+
+    @model_validator(mode="after")
+    def _names_its_units(self) -> Self:
+        """Refuse a file from elsewhere whose indexes lead nowhere."""
+        rounds, confirmed = self.rounds, [self.confirmation] if self.confirmation else []
+        named = {index for each in (*rounds, *confirmed) for index in each.reverted}
+        named |= {each.unit for each in self.suspicions if each.unit is not None} | {*[0] * (self.verdict == "only")}
+        if not named <= {*range(len(self.units))} or not all(it.files for it in self.units):
+            raise ValueError("a unit is named that is not there")
+        if not all(each.reverted for each in confirmed):
+            raise ValueError("the confirmation takes nothing back")
+        return self
 
 
 class PassCount(Record):

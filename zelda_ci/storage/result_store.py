@@ -45,6 +45,7 @@ MAX_RESULT_BYTES, MAX_STEERING_BYTES = 50_000_000, 64_000_000
 MAX_TRANSCRIPT_BYTES, MAX_PATCH_BYTES = 500_000_000, 5_000_000
 # Of a run: images that a transcript names, the same one several times included, and their bytes on disk.
 MAX_IMAGES, MAX_TOTAL_BYTES = 100, 50_000_000
+MAX_ATTRIBUTION_BYTES = 4_000_000
 FILE_NAME = re.compile(r"[0-9a-f]{64}\.(?:png|jpg|gif|webp)")
 # Text in the bytes of an image: its metadata, or what somebody has hidden behind the first bytes of one.
 _TEXT = re.compile(rb"[\x20-\x7e]{6,}")
@@ -319,7 +320,7 @@ class ResultStore:
         found = dict[tuple[str, str], Attribution]()
         for path in sorted(self._attributions.glob("*.json")):
             with suppress(StorageError):
-                each = codec.decode(Attribution, read_file(path), str(path))
+                each = codec.decode(Attribution, read_file(path, MAX_ATTRIBUTION_BYTES), str(path))
                 if each.batch_id == batch_id:
                     found[each.suite, each.subject] = each
         return tuple(found.values())
@@ -330,7 +331,7 @@ class ResultStore:
         if Path(batch_id).name == batch_id:
             with suppress(StorageError):
                 path = self._comparisons / f"{batch_id}.json"
-                return codec.decode(StoredComparison, read_file(path), str(path))
+                return codec.decode(StoredComparison, read_file(path, MAX_RESULT_BYTES), str(path))
         return None
 
     def forget_comparisons(self, run_ids: Collection[str], batch_ids: Collection[str]) -> None:

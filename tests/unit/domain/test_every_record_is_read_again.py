@@ -13,6 +13,7 @@ from pydantic import AwareDatetime
 
 from tests.builders import suite
 from zelda_ci import domain
+from zelda_ci.domain.attribution import Attribution
 from zelda_ci.domain.base import Record, Setting
 from zelda_ci.domain.manifest import ManifestEntry
 from zelda_ci.domain.measures import METRICS, EvalResult
@@ -80,6 +81,8 @@ def records(kind: type[Record], *, full: bool) -> Iterator[Record]:
     values = {name: samples(f.annotation, full=full) for name, f in fields.items() if full or f.is_required()}
     if kind is SessionImage:
         values["sha256"] = ["0f" * 32]
+    if kind is Attribution:
+        values["units"] = [2 * values["units"][0]]
     if kind is EvalResult:
         for metric, spec in METRICS.items():
             for details in (Record(), *records(spec.details, full=full)):
