@@ -169,7 +169,8 @@ def test_a_key_with_an_option_and_an_input_touches_two_files(copy: Path, tmp_pat
     for action in ("action.yml", "runner/action.yml"):
         described = yaml.safe_load((copy / action).read_text())["inputs"]["fallback-model"]["description"]
         assert described.startswith("Model that answers where the session's own is overloaded: its full id. Overrides")
-    row = "| `execution.fallbackModel` | `--fallback-model` (`zelda run`, `zelda check`) | `fallback-model` | |"
+    commands = "`--fallback-model` (`zelda run`, `zelda check`, `zelda why`)"
+    row = f"| `execution.fallbackModel` | {commands} | `fallback-model` | |"
     assert row in (copy / "docs/configuration.md").read_text()
     pages = {"docs/ci.md": "`execution.fallbackModel`", "docs/action.md": "| `fallback-model` |"}
     for page, words in {**pages, "docs/cli.md": "`--fallback-model MODEL`"}.items():
