@@ -455,13 +455,13 @@ CheckCommand = Annotated[Command, checked("must not be an empty list", bool)]
 Files = Annotated[Globs, checked("must name files, not only what ! takes out", lambda it: any(f[0] != "!" for f in it))]
 
 
-def _is_range(times: str) -> bool:
+def _is_rising(times: str) -> bool:
     low, _, high = times.partition("..")
     return not high or int(low or 0) <= int(high)
 
 
-Range = Annotated[str, Field(pattern=TIMES), checked("must not end below where it begins", _is_range)]
-Times = Annotated[int, Field(ge=0, le=999_999)] | Range
+Rising = Annotated[str, Field(pattern=TIMES), checked("must not end below where it begins", _is_rising)]
+Times = Annotated[int, Field(ge=0, le=999_999)] | Rising
 
 
 def _is_phrase(text: str) -> object:
@@ -477,8 +477,7 @@ def _is_phrase(text: str) -> object:
 
 
 Phrase = Annotated[
-    Text,
-    checked("is no expression that RE2 can read: no look-around, no back-references, no flag but i", _is_phrase),
+    Text, checked("is no expression of RE2: no look-around, no back-references, no flag but i", _is_phrase)
 ]
 
 

@@ -210,10 +210,10 @@ def test_a_suite_may_switch_the_tests_of_the_project_off_but_not_measure_them_th
         ("{called: Read, times: few}", "times of item 1 of checks must be "),
         ("{notCalled: Read, times: 2}", "has times, which goes with called only"),
         ("{says: x, agent: main}", "has agent, which goes with words for calls only"),
-        ("{says: '/(/'}", "says of item 1 of checks is no expression that RE2 can read"),
+        ("{says: '/(/'}", "says of item 1 of checks is no expression of RE2"),
         (
             "{says: /x/gi}",
-            "3:12: says of item 1 of checks is no expression that RE2 can read: no look-around, no back-",
+            "3:12: says of item 1 of checks is no expression of RE2: no look-around, no back-references",
         ),
         ("{called: Read, times: 3..1}", "3:27: times of item 1 of checks must not end below where it begins"),
         ("{changed: ['!a']}", "3:15: changed of item 1 of checks must name files, not only what ! takes out"),
