@@ -75,13 +75,12 @@ _READS = re.compile(
 _NOT = ("!", ":!", ":^", ":(exclude", "--exclude", "--ignore", "--glob=!", "-g!")
 _LEAVES_OUT = frozenset({"--exclude", "--exclude-dir", "--ignore", "-path", "-name"})
 _WORD = re.compile(rf"(?:{_QUOTES}|[^\s'\"\\])+", re.DOTALL)
-_PLAIN = re.compile(r"(?:[\w.-]+/)*[\w.-]*\w")
 _MARKS = re.compile(r"""['"\\]|\$\{?(?:PWD|CLAUDE_PROJECT_DIR)\}?/""")
 _WRITES_TO = re.compile(r"(?:(?<!\S)\d+|&)?>{1,2}\|?\s*\S+")
 # How grep and diff name the file whose lines they print.
 _PRINTED = re.compile(r"^(?:[-+]{3} [ab]/([^\t\n]{1,300})|([^\s:]{1,300}):)", re.MULTILINE)
-# Claude Code's shell is where the line before left it, unless that did not work.
-_CD_FAILED = re.compile(r"Shell cwd was reset to|\bcd: ")
+# Claude Code's shell is where the line before left it, unless that did not work or is outside of the project.
+_STAYS = re.compile(r"(Shell cwd was reset to)|\bcd: ")
 # Subshells that a command is in, by where each begins.
 Scope = tuple[int, ...]
 
@@ -295,7 +294,8 @@ def shown_files(call: SessionCall, folder: str) -> tuple[list[str], str]:
     found = [str(tool.input[key]) for key in PATH_KEYS if is_reader and isinstance(tool.input.get(key), str)]
     for command, bare, scope in call.commands:
         here = next(folders[scope[:end]] for end in range(len(scope), -1, -1) if scope[:end] in folders)
-        first, *words = [_MARKS.sub("", word) for word in _WORD.findall(_WRITES_TO.sub(" ", bare or command))] or [""]
+        shown = _WRITES_TO.sub(" ", bare or command) if ">" in command else bare or command
+        first, *words = [it if it.isalnum() else _MARKS.sub("", it) for it in _WORD.findall(shown)] or [""]
         program = first.rpartition("/")[2]
         while program == "git" and words:
             option, *words = words
@@ -309,7 +309,8 @@ def shown_files(call: SessionCall, folder: str) -> tuple[list[str], str]:
             found += (join(here, name) for name in _named_files(program, words or [first]))
     if is_printing:
         found += (first or second for first, second in _PRINTED.findall(tool.output or ""))
-    return found, "" if _CD_FAILED.search(tool.output or "") else folders[()]
+    stays = _STAYS.search(tool.output or "") if call.commands and folders[()] else None
+    return found, ("" if stays[1] else folder) if stays else folders[()]
 
 
 def _named_files(program: str, words: list[str]) -> Iterator[str]:
@@ -320,8 +321,8 @@ def _named_files(program: str, words: list[str]) -> Iterator[str]:
         words = words[:looked_for] + words[looked_for + 1 :]
     words = words[:-1] if _COPIES.fullmatch(program) else words
     for before, word in zip(["", *words], words, strict=False):
-        if not word.startswith(_NOT) and before not in _LEAVES_OUT:
-            parts = () if _PLAIN.fullmatch(word) else (it.lstrip("@") for it in PATH_WORD.findall(word))
+        if (is_reader or "/" in word or "." in word) and not word.startswith(_NOT) and before not in _LEAVES_OUT:
+            parts = () if word.isalnum() else (it.lstrip("@") for it in PATH_WORD.findall(word))
             for name in dict.fromkeys((word[:MAX_SHOWN_LENGTH], *parts)):
                 if is_reader or "/" in name or "." in name:
                     yield f"{name}/" if is_reader and name.strip("./") else name
