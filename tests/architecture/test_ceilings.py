@@ -19,8 +19,8 @@ CEILINGS = {
     "zelda_ci/ci": 3362,
     "zelda_ci/cli": 2373,
     "zelda_ci/compare": 2445,
-    "zelda_ci/config": 2827,
-    "zelda_ci/domain": 3902,
+    "zelda_ci/config": 2830,
+    "zelda_ci/domain": 3904,
     "zelda_ci/execution": 2405,
     "zelda_ci/files": 677,
     "zelda_ci/github": 1338,
@@ -29,7 +29,7 @@ CEILINGS = {
     "zelda_ci/model_proxy": 2409,
     "zelda_ci/pipeline": 3811,
     "zelda_ci/process": 327,
-    "zelda_ci/report": 5900,
+    "zelda_ci/report": 5905,
     "zelda_ci/sandbox": 1899,
     "zelda_ci/selection": 1045,
     "zelda_ci/storage": 881,
@@ -43,11 +43,11 @@ CEILINGS = {
     "tests/architecture": 902,
     "tests/golden": 1424,
     "tests/hostile": 3404,
-    "tests/integration": 19813,
+    "tests/integration": 19812,
     "tests/scenarios": 3617,
     "tests/slow": 540,
     "tests/support": 7123,
-    "tests/unit": 20263,
+    "tests/unit": 20282,
 }
 
 

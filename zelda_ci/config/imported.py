@@ -165,7 +165,7 @@ class Importer:
         except Rejected as problem:
             raise ConfigError("\n".join(map(str, problem.problems)), code="IMPORT_FAILED") from None
         if not self.suites:
-            raise ConfigError("\n".join(["Nothing can be imported.", *self.to_do]), code="IMPORT_FAILED")
+            raise ConfigError("Nothing was imported.", hint="\n".join(self.to_do), code="IMPORT_FAILED")
 
     def _file(self, path: Path) -> None:
         if path.name in {"case.yaml", "prompt.md"}:
@@ -487,6 +487,8 @@ def _rule(call: Node) -> str:
 
 def _cases(path: Path) -> list[Path]:
     """The files of known kinds in a folder, or the file itself."""
+    if not path.exists():
+        raise ConfigError(f"{path} does not exist.", code="IMPORT_FAILED")
     if path.is_file():
         return [path]
     found: list[Path] = []
@@ -502,8 +504,7 @@ def _cases(path: Path) -> list[Path]:
     ]
     if not cases:
         hint = "Name a folder of `claude plugin eval` cases, a skill's evals.json, or a promptfooconfig.yaml."
-        what = "holds nothing that can be imported" if path.exists() else "does not exist"
-        raise ConfigError(f"{path} {what}.", hint=hint, code="IMPORT_FAILED")
+        raise ConfigError(f"{path} holds nothing that can be imported.", hint=hint, code="IMPORT_FAILED")
     return sorted(cases)
 
 

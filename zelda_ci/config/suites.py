@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -140,7 +141,7 @@ def _with(suite: SuiteFile, values: Mapping[str, str]) -> SuiteFile:
 
     given, here = {key: values[key] for key in ("model", "effort") if key in values}, suite.layer.places["matrix"]
     dumped = suite.layer.values()
-    dumped |= {key: _filled(dumped[key], filled) for key in (*SENTENCES, "checks") if key in dumped}
+    dumped |= {key: _filled(dumped[key], filled) for key in (*SENTENCES, "checks", "prompts") if key in dumped}
     dumped["execution"] = {**dumped.get("execution", {}), **given}
     places = {**suite.layer.places, **{f"execution.{key}": here for key in given}}
     layer = replace(suite.layer, config=SuiteConfig.model_validate(dumped), places=places)
@@ -166,12 +167,12 @@ def _matrix_problems(suite: SuiteFile) -> Iterator[ConfigProblem]:
     if (count := prod(map(len, _axes(suite).values()))) > MAX_COMBINATIONS:
         yield config_problem(layer.file, place, f"matrix makes {count} suites, and at most {MAX_COMBINATIONS} may be")
         return
-    names = [each.name for each in combinations(suite)]
-    if bad := next((name for name in names if not re.fullmatch(NAME, name) or names.count(name) > 1), None):
+    names = Counter(each.name for each in combinations(suite))
+    if bad := next((name for name, times in names.items() if not re.fullmatch(NAME, name) or times > 1), None):
         why = "is too long" if len(bad) > MAX_NAME else "would be that of several suites"
         yield config_problem(layer.file, place, f"matrix: the name {bad} {why}")
-    checks = json.dumps([check.model_dump(mode="json") for check in config.checks], ensure_ascii=False)
-    texts = (suite.prompt, *config.acceptance_criteria, *config.must_pass, *config.answer_criteria, checks)
+    others = json.dumps([it.model_dump(mode="json") for it in (*config.checks, *config.prompts)], ensure_ascii=False)
+    texts = (suite.prompt, *config.acceptance_criteria, *config.must_pass, *config.answer_criteria, others)
     for name, values in config.matrix.variables.items():
         slot = f"{{{{{name}}}}}"
         if not values or not any(slot in text for text in texts):

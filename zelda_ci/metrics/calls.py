@@ -113,7 +113,7 @@ class Rule:
             paths = [given[key] for key in PATH_KEYS if isinstance(given.get(key), str)]
             return any(covers_path([wanted], path, self.manifest) for path in paths)
         if tool.name in TURNS_TO:
-            name = str(given.get("skill" if tool.name == "Skill" else "subagent_type") or "").removeprefix("/")
+            name = tool.label.partition("(")[2].removesuffix(")")
             names = {name} if ":" in wanted.removesuffix(":*") else {name, name.rpartition(":")[2]}
             return any(_is_like(each, wanted.removeprefix("/")) for each in names)
         if wanted.startswith("domain:"):

@@ -75,6 +75,7 @@ CALLS = [
     ({"routed": "skill release"}, ["Skill changelog -> denied", "Skill release", DONE], True),
     ({"routed": "command changelog"}, ["Skill changelog", DONE], True),
     ({"routed": "agent changelog"}, ["Skill changelog", DONE], False),
+    ({"routed": "agent general-purpose"}, ["Agent", DONE], True),
     ({"routed": "skill changelog"}, ["Bash ls", DONE], False),
     ({"routed": "none"}, ["Bash ls", DONE], True),
     ({"routed": ["none", "skill changelog"]}, ["Skill release", DONE], False),
