@@ -84,9 +84,7 @@ class ImportedSuite:
         lines = [f"# Imported from {printed(self.origin)} by zelda import."]
         for key, value in keys.items():
             items = dict.fromkeys(map(_item, value)) if isinstance(value, list) else ()
-            lines += (
-                [f"{key}:", *(f"  - {each}" for each in items)] if items else [f"{key}: {_yaml(value)}"] * bool(value)
-            )
+            lines += [f"{key}:", *(f"  - {it}" for it in items)] if items else [f"{key}: {_yaml(value)}"] * bool(value)
         return "\n".join([*lines, ""])
 
 
@@ -183,6 +181,12 @@ class Importer:
     def _name(self, path: Path) -> str:
         return os.path.relpath(path, self.root)
 
+    def _script(self, node: Node, path: Path) -> str:
+        """A file as a word of a command of the project."""
+        if not lies_in(path, self.root):
+            self._left(node, f"{self._name(path)} lies outside the project: no command finds it")
+        return shlex.quote(self._name(path))
+
     def _node(self, path: Path, text: str | None = None) -> Node:
         """What a file says, or a text in it; what is wrong with that and leaves it usable is left to do."""
         name = self._name(path)
@@ -223,7 +227,7 @@ class Importer:
             self._left(node, f"{suite.name} has no prompt")
             return
         for key, value in list(suite.settings.items()):
-            if not _is_valid(**{key: value}):
+            if value and not _is_valid(**{key: value}):
                 self._left(node, f"{suite.name}: {key} cannot be {json.dumps(suite.settings.pop(key))}")
         if not (suite.checks or suite.criteria or suite.answer_criteria):
             self._left(node, f"{suite.name} has neither a criterion nor a check: say what must be true")
@@ -264,15 +268,13 @@ class Importer:
         suite.description = case.get("description").text
         given = dict[str, Any]()
         for options in (case, execution, head):
-            given |= {
-                key: json.loads(it.dumped) for key in _OPTIONS.split() if (it := options.get(key)).value is not None
-            }
+            pairs = ((key, options.get(key)) for key in _OPTIONS.split())
+            given |= {key: json.loads(it.dumped) for key, it in pairs if it.value is not None}
             self._unknown(options, f"schema_version name description graders execution prompt {_OPTIONS}", suite.name)
         suite.settings |= {ours: given.pop(key) for key, ours in (("tags", "tags"), ("runs", "trials")) if key in given}
         suite.settings["execution"] = {to_camel(key): value for key, value in given.items()}
-        scripts = [self._name(it) for it in (folder / "fixture.sh", folder / "scaffold.sh") if it.is_file()]
-        if scripts:
-            suite.settings["setupCommand"] = " && ".join(f"bash {shlex.quote(script)}" for script in scripts)
+        scripts = [it for it in (folder / "fixture.sh", folder / "scaffold.sh") if it.is_file()]
+        suite.settings["setupCommand"] = " && ".join(f"bash {self._script(head, script)}" for script in scripts)
         for grader in case.get("graders"):
             text = grader.get("pattern", "rubric", "criteria", "prompt").text
             self._check(suite, grader, suite.name, self._grader(grader, text, suite))
@@ -396,17 +398,14 @@ class Importer:
         return [each for each in found if isinstance(each.value, dict)]
 
     def _text(self, node: Node, path: Path) -> str:
-        """A text, or what stands in the file that it names."""
-        is_file = node.text.startswith("file://")
-        return "\n".join(it.text or it.dumped for it in self._listed(node, path)) if is_file else node.text
+        """A text, or what stands in the file that it names; groups and lists as JSON."""
+        parts = self._listed(node, path) if node.text.startswith("file://") else (node,)
+        return "\n".join(it.dumped if isinstance(it.value, dict | tuple) else it.text for it in parts)
 
     def _variables(self, test: Node, path: Path) -> dict[str, list[str]]:
         """The variables of a test, each with its values."""
-        named = {name: each.get(name) for each in self._groups(test.get("vars"), path) for name in each.value}
-        return {
-            name: [it.dumped if isinstance(it.value, dict | tuple) else self._text(it, path) for it in values]
-            for name, values in named.items()
-        }
+        groups = self._groups(test.get("vars"), path)
+        return {name: [self._text(it, path) for it in each.get(name)] for each in groups for name in each.value}
 
     def _filled(self, text: str, values: Mapping[str, str], node: Node, name: str) -> str:
         """A template with its variables put in; what is no variable, or one without a value, is left to do."""
@@ -424,22 +423,22 @@ class Importer:
         stated = (it if it.text else it.get("name", "pattern", "goal") for it in (() if is_program else value))
         texts = [fill(self._text(it, path)) for it in stated]
         texts = [it.strip() for it in texts[0].split(",")] if how in {"any", "all"} and value.text else texts
-        checks = list[dict[str, Any]]()
+        checks, is_said = list[dict[str, Any]](), bool(texts) and all(texts)
         # Of the others, no criterion or check says the contrary.
         kind = kind if not is_absent or kind in _CALLS[:3] or (base in _SEARCHES and how != "all") else ""
         match kind:
             case "assert-set":
                 for each in assertion.get("assert"):
                     self._assert(suite, each, name, fill, path)
-            case _ if kind and base in _SEARCHES and how in {"", "any", "all"} and texts:
+            case _ if kind and base in _SEARCHES and how in {"", "any", "all"} and is_said:
                 patterns = [_SEARCHES[base].format(it if base == "regex" else re.escape(it)) for it in texts]
                 patterns = ["|".join(patterns)] if how == "any" and not is_absent else patterns
                 is_plain = base == "contains" and len(texts) == len(patterns) and not any(map(expression_of, texts))
                 checks = [{"says": each} for each in (texts if is_plain else map(_expression, patterns))]
-            case _ if kind in _RUBRICS and texts and all(texts):
+            case _ if kind in _RUBRICS and is_said:
                 suite.answer_criteria += [" ".join(_RUBRICS[kind].format(text).split()) for text in texts]
             case "javascript" | "python" if is_program:
-                files = [shlex.quote(self._name(file)) for file in self._files(value, path)]
+                files = [self._script(value, file) for file in self._files(value, path)]
                 checks = [{"command": f"{_PROGRAMS[kind]} {file}"} for file in files]
                 self._left(assertion, f"{name}: {value.text} gets no `output`: let it read files, and end with 0 or 1")
             case "cost" | "latency" if isinstance(limit, int | float):
@@ -497,11 +496,8 @@ def _cases(path: Path) -> list[Path]:
         found += (place / name for name in names if _CASES.fullmatch(name))
     # A prompt that belongs to another file is no case of its own.
     others = {it.parent for it in found if it.name.startswith("promptfoo")}
-    cases = [
-        it
-        for it in found
-        if it.name != "prompt.md" or not (it.with_name("case.yaml") in found or others & {*it.parents})
-    ]
+    owned = {it for it in found if it.with_name("case.yaml") in found or others & {*it.parents}}
+    cases = [it for it in found if it.name != "prompt.md" or it not in owned]
     if not cases:
         hint = "Name a folder of `claude plugin eval` cases, a skill's evals.json, or a promptfooconfig.yaml."
         raise ConfigError(f"{path} holds nothing that can be imported.", hint=hint, code="IMPORT_FAILED")

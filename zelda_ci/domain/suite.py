@@ -547,6 +547,12 @@ class SuiteCheck(Setting):
         return next(word for word in CHECK_WORDS if getattr(self, word) is not None)
 
     @property
+    def routes(self) -> tuple[str, ...]:
+        """Rules for the calls of which one is to be the first."""
+        targets = (target.partition(" ") for target in self.routed or () if target != "none")
+        return tuple(f"{'Agent' if kind == 'agent' else 'Skill'}({name})" for kind, _, name in targets)
+
+    @property
     def text(self) -> str:
         """The criterion: its name, or what the suite's file says."""
         if self.name:
