@@ -211,7 +211,8 @@ class Importer:
         names = (slug if number == 1 else f"{slug}-{number}" for number in count(1))
         free = next(each for each in names if each not in self._taken)
         self._taken.add(free)
-        return ImportedSuite(free, f"{node.source.file}:{node.place.line}")
+        # Without the line, which moves with all that is written above.
+        return ImportedSuite(free, node.source.file)
 
     def _check(self, suite: ImportedSuite, node: Node, name: str, checks: Iterable[dict[str, Any]]) -> None:
         """Add what was found at a place as checks, where it is valid."""
@@ -254,7 +255,10 @@ class Importer:
                     else:
                         self._left(each, f"{suite.name}: no text says what {key} means here")
             for file in case.get("files"):
-                self._left(file, f"{suite.name} works on {file.text}: have it in the repository, named in the prompt")
+                self._left(
+                    file,
+                    f"{suite.name} works on {file.text or file.dumped}: have it in the repository, named in the prompt",
+                )
             self._unknown(case, " ".join(known), suite.name)
             self._add(suite, case)
         self._unknown(whole, "skill_name skill evals version description", "evals.json")
@@ -377,7 +381,10 @@ class Importer:
         """The items of a list, those of files that it names included."""
         for item in node:
             named = item if item.text else item.get("raw", "id", "path")
-            if not _FILE.fullmatch(named.text):
+            is_file = _FILE.fullmatch(named.text)
+            if named is not item and (is_file or item.get("raw").value is not None):
+                self._unknown(item, "raw id path label", "prompts")
+            if not is_file:
                 yield item
                 continue
             for file in self._files(named, path):

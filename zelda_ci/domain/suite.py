@@ -29,7 +29,7 @@ VALUE = r"^[^\x00]*$"
 SHELL = r"^(\S*/)?(ba)?sh$|^\S+ +\S"
 CALL = r"^[A-Za-z][A-Za-z0-9_*-]*(\([^\x00]*\S[^\x00]*\))?$"
 HOOK = r"^[A-Z][A-Za-z]+(\([^\x00]*\S[^\x00]*\))?$"
-TARGET = r"^(none|(skill|agent|command) [^\s()*/][^\s()*]*)$"
+TARGET = r"^(none|(skill|agent|command) [^\s()*/]+)$"
 TIMES = r"^([0-9]{1,6}\.\.([0-9]{1,6})?|\.\.[0-9]{1,6})$"
 WEB_ADDRESS = r"^https?://[A-Za-z0-9._-]+(:[0-9]{1,5})?(/[^\s?#@]*)?$"
 # What error messages and tables of keys call a text that matches.
