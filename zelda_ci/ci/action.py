@@ -25,7 +25,7 @@ from zelda_ci.domain.comparison import NotLoaded
 from zelda_ci.domain.outcome import Outcome
 from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
 from zelda_ci.domain.trials import TrialPlan, plan_of, trials_alone
-from zelda_ci.errors import ConfigError, ZeldaError
+from zelda_ci.errors import ConfigError, WorkspaceError, ZeldaError
 from zelda_ci.events import Emit
 from zelda_ci.github.api import Api, Http
 from zelda_ci.github.artifacts import ArtifactService
@@ -107,14 +107,14 @@ def _skip(case: CiContext, why: str, emit: Emit) -> int:
     return _without_session(case, notice) or (Outcome.INCOMPLETE.exit_code if is_failure else 0)
 
 
-def _before_any_session(case: CiContext, emit: Emit) -> CiContext:
+def _before_any_session(case: CiContext, emit: Emit, source: BaseSource | None = None) -> CiContext:
     """Add what a pull request's files that steer take of the context, and what of them is refused."""
     case = replace(case, root=find_root(case.settings.project))
     if case.decision.base is None:
         return case
     with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
         try:
-            source = BaseSource(case, Path(name))
+            source = source or BaseSource(case, Path(name))
             case = _with_refused(case, source)
             return _with_context_size(case, source, emit) if base.changed_steering(case, source) else case
         except ZeldaError as problem:
@@ -137,14 +137,23 @@ def _with_context_size(case: CiContext, source: BaseSource, emit: Emit) -> CiCon
     """
     if source.commit is None or source.is_foreign:
         return case
+
+    def noted(what: str, problem: ZeldaError) -> CiContext:
+        note = f"What steering {what} of the context is not known: {problem.message}"
+        case.log.say(note)
+        return replace(case, notes=(*case.notes, note))
+
     try:
         order = RunOrder(overrides=case.settings.overrides, against=BaseOrder(source.commit, source.fetch))
         invocation = Invocation(source.alone(case.root), order, environment(case.environ, case.settings))
-        size = invocation.context(emit)
+        try:
+            size = invocation.context(emit)
+        except WorkspaceError as problem:
+            # The base may not have the folder. What is there now can be told all the same, and held against the limit.
+            case = noted("took", problem)
+            size = invocation.ordering(replace(order, against=None)).context(emit)
     except ZeldaError as problem:
-        note = f"What steering takes of the context is not known: {problem.message}"
-        case.log.say(note)
-        return replace(case, notes=(*case.notes, note))
+        return noted("takes", problem)
     case.log.say(plain(context_line(size)))
     found = too_large(size.head, invocation.suites[0].gate.max_always_on_tokens)
     return replace(case, context_size=size, refused=(*case.refused, *([found] if found else [])))
@@ -189,8 +198,8 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
             source = BaseSource(case, Path(name))
             if source.is_foreign or source.has_suites(find_root(settings.project)):
                 raise
-        log.report("notice", "There are no suites, so no session runs.", title="Zelda")
-        return _without_session(_before_any_session(case, emit), markdown.render("no_suites.md.j2"))
+            log.report("notice", "There are no suites, so no session runs.", title="Zelda")
+            return _without_session(_before_any_session(case, emit, source), markdown.render("no_suites.md.j2"))
     if decision.refusal:
         text = publish.problem_text(publish.BROKEN, decision.refusal.message)
         _without_session(_before_any_session(case, emit), text)

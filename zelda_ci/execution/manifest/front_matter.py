@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import re2
 import yaml
 
 from zelda_ci.imports import one_at_a_time
@@ -20,7 +21,8 @@ MAX_LENGTH = 32_000
 # Each alias may repeat a value that holds aliases: what is short to write can be long to build.
 MAX_ALIASES = 20
 
-COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+# Python's own engine would search the whole rest of a file for the end of each comment that has none.
+COMMENT = re2.compile(r"(?s)<!--.*?-->")
 _BEGIN = re.compile(r"---\s*\n")
 # What Claude Code puts into quotes where a head is no YAML: words with such a sign, unless a carriage return ends them.
 _LINE = re.compile(r"^([a-zA-Z_-]+):[ \t]+(?!(?:\".*\"|'.*'|\[.*\])$)([^\s][^\r\n]*)$", re.MULTILINE)
