@@ -118,16 +118,20 @@ def _before_any_session(case: CiContext, emit: Emit, source: BaseSource | None =
             case = _with_refused(case, source)
             return _with_context_size(case, source, emit) if base.changed_steering(case, source) else case
         except ZeldaError as problem:
-            case.log.say(f"What the pull request changes is not known: {problem.message}")
-            return case
+            return _unknown(case, "What the pull request changes", problem)
+
+
+def _unknown(case: CiContext, what: str, problem: ZeldaError) -> CiContext:
+    note = f"{what} is not known: {problem.message}"
+    case.log.say(note)
+    return replace(case, notes=(*case.notes, note))
 
 
 def _with_refused(case: CiContext, source: BaseSource) -> CiContext:
     try:
         return replace(case, refused=source.newly_refused(case.root))
     except ZeldaError as problem:
-        case.log.say(f"Which settings files and plugins are newly refused is not known: {problem.message}")
-        return case
+        return _unknown(case, "Which settings files and plugins are newly refused", problem)
 
 
 def _with_context_size(case: CiContext, source: BaseSource, emit: Emit) -> CiContext:
@@ -137,12 +141,6 @@ def _with_context_size(case: CiContext, source: BaseSource, emit: Emit) -> CiCon
     """
     if source.commit is None or source.is_foreign:
         return case
-
-    def noted(what: str, problem: ZeldaError) -> CiContext:
-        note = f"What steering {what} of the context is not known: {problem.message}"
-        case.log.say(note)
-        return replace(case, notes=(*case.notes, note))
-
     try:
         order = RunOrder(overrides=case.settings.overrides, against=BaseOrder(source.commit, source.fetch))
         invocation = Invocation(source.alone(case.root), order, environment(case.environ, case.settings))
@@ -150,10 +148,10 @@ def _with_context_size(case: CiContext, source: BaseSource, emit: Emit) -> CiCon
             size = invocation.context(emit)
         except WorkspaceError as problem:
             # The base may not have the folder. What is there now can be told all the same, and held against the limit.
-            case = noted("took", problem)
+            case = _unknown(case, "What steering took of the context before", problem)
             size = invocation.ordering(replace(order, against=None)).context(emit)
     except ZeldaError as problem:
-        return noted("takes", problem)
+        return _unknown(case, "What steering takes of the context", problem)
     case.log.say(plain(context_line(size)))
     found = too_large(size.head, invocation.suites[0].gate.max_always_on_tokens)
     return replace(case, context_size=size, refused=(*case.refused, *([found] if found else [])))

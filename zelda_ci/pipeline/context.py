@@ -245,7 +245,9 @@ def steering_problems(
 ) -> tuple[ContextFinding, ...]:
     """What does not work as it is written, by place; `files` are all of the tree's, by their paths from its `top`."""
     finder = _ProblemFinder(Tree(top), files)
-    problems = {*finder.repeated(found.items), *(problem for item in found.items for problem in finder.of(item))}
+    refused = ((it.file, 1, it.effect, "Correct it.") for it in found.refused)
+    own = (problem for item in found.items for problem in finder.of(item))
+    problems: set[_Problem] = {*refused, *own, *finder.repeated(found.items)}
     return tuple(
         ContextFinding(file=redact(file), line=line, problem=redact(problem), fix=redact(fix))
         for file, line, problem, fix in sorted(problems)
@@ -254,23 +256,13 @@ def steering_problems(
 
 class _ProblemFinder:
     def __init__(self, tree: Tree, files: Collection[str]) -> None:
-        self._files = files
-
-        @cache
-        def read(file: str) -> tuple[str, str]:
-            """The text of a file, or why there is none."""
-            try:
-                return tree.read(file), ""
-            except Unfit as why:
-                return "", f"{why}"
-
-        self._read, self._real = read, tree.real
+        self._tree, self._files, self._text = tree, files, cache(self._read)
 
     def of(self, item: ManifestItem) -> Iterator[_Problem]:
         kind, text, lacking = KINDS[item.kind], item.description or "", item.problem or ""
         _, is_import, importer = text.partition(IMPORTED_BY)
         if item.kind is ItemKind.MEMORY and lacking and is_import:
-            folder, lines = dirname(self._real(importer)), self._text(importer).splitlines()
+            folder, lines = dirname(self._tree.real(importer)), self._text(importer).splitlines()
 
             def is_in(count: int) -> bool:
                 """Whether the first lines hold the import."""
@@ -278,11 +270,10 @@ class _ProblemFinder:
                 return any(item.name in (path, normpath(join(folder, path))) for path in paths)
 
             problem = f"imports {item.name}, which is not loaded: {lacking}"
-            at = bisect_left(range(len(lines)), True, key=is_in)
+            at = bisect_left(range(len(lines)), 1, key=is_in)
             yield importer, at, problem, "Correct the path, or take the import out."
-        elif lacking and lacking == self._read(item.file)[1]:
-            problem = f"the {kind.word} {item.name} is not loaded: {lacking}"
-            yield item.file, 1, problem, "Make it a file of the project with less than 4 MiB, or take it out."
+        elif lacking and not self._text(item.file):
+            yield item.file, 1, f"the {kind.word} {item.name} is not loaded: {lacking}", "Correct it, or take it out."
         first, same, _ = lacking.partition(SAME_NAME)
         if same and item.kind in CALLED:
             problem = f"the {kind.word} {item.name} is never used: {first} has the same name"
@@ -331,5 +322,7 @@ class _ProblemFinder:
         whole = re.compile(words and rf"(?<![\w/*]){re.escape(words)}(?![\w/*])")
         return next((at for at, line in enumerate(lines[begin:], start=begin + 1) if whole.search(line)), begin + 1)
 
-    def _text(self, file: str) -> str:
-        return self._read(file)[0]
+    def _read(self, file: str) -> str:
+        with suppress(Unfit):
+            return self._tree.read(file)
+        return ""

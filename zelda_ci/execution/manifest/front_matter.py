@@ -21,8 +21,7 @@ MAX_LENGTH = 32_000
 # Each alias may repeat a value that holds aliases: what is short to write can be long to build.
 MAX_ALIASES = 20
 
-# Python's own engine would search the whole rest of a file for the end of each comment that has none.
-COMMENT = re2.compile(r"(?s)<!--.*?-->")
+COMMENT = re2.compile(r"(?s)<!--.*?-->")  # re would look through the rest of a file for each that does not end
 _BEGIN = re.compile(r"---\s*\n")
 # What Claude Code puts into quotes where a head is no YAML: words with such a sign, unless a carriage return ends them.
 _LINE = re.compile(r"^([a-zA-Z_-]+):[ \t]+(?!(?:\".*\"|'.*'|\[.*\])$)([^\s][^\r\n]*)$", re.MULTILINE)
@@ -93,7 +92,7 @@ class MarkdownDocument:
     @property
     def shown(self) -> str:
         """What the model sees of a file that it is given whole: neither its head nor its comments."""
-        return COMMENT.sub("", self.body).strip()
+        return str(COMMENT.sub("", self.body)).strip()
 
     @property
     def offer(self) -> str:

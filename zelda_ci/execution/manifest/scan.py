@@ -105,8 +105,7 @@ class Memory:
             # Imports may go in circles.
             if self.findings.tree.real(file) in self._visited:
                 continue
-            is_outside = posixpath.relpath(file, self.findings.start or ".").startswith("..")
-            if path.startswith(("/", "~")) or is_outside:
+            if path.startswith(("/", "~")) or posixpath.relpath(file, self.findings.start or ".").startswith(".."):
                 file, problem = path, "it lies outside the project, which cannot be approved in a test run"
             else:
                 try:
