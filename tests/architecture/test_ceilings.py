@@ -19,13 +19,13 @@ CEILINGS = {
     "zelda_ci/ci": 3362,
     "zelda_ci/cli": 2373,
     "zelda_ci/compare": 2445,
-    "zelda_ci/config": 2827,
-    "zelda_ci/domain": 3902,
-    "zelda_ci/execution": 2405,
+    "zelda_ci/config": 2829,
+    "zelda_ci/domain": 3917,
+    "zelda_ci/execution": 2411,
     "zelda_ci/files": 677,
     "zelda_ci/github": 1338,
     "zelda_ci/judge": 1283,
-    "zelda_ci/metrics": 2672,
+    "zelda_ci/metrics": 2801,
     "zelda_ci/model_proxy": 2409,
     "zelda_ci/pipeline": 3811,
     "zelda_ci/process": 327,
@@ -47,7 +47,7 @@ CEILINGS = {
     "tests/scenarios": 3617,
     "tests/slow": 540,
     "tests/support": 7123,
-    "tests/unit": 20263,
+    "tests/unit": 20309,
 }
 
 

@@ -28,7 +28,7 @@ NO_BLANKS = r"^\S+$"
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 VALUE = r"^[^\x00]*$"
 SHELL = r"^(\S*/)?(ba)?sh$|^\S+ +\S"
-CALL = r"^[A-Za-z][A-Za-z0-9_*-]*(\([^\x00]*\S[^\x00]*\))?$"
+CALL = r"^([A-Z]|mcp__)[\w*-]*(\([^\x00]*\S[^\x00]*\))?$"
 HOOK = r"^[A-Z][A-Za-z]+(\([^\x00]*\S[^\x00]*\))?$"
 TARGET = r"^(none|(skill|agent|command) [^\s()*]+)$"
 TIMES = r"^([0-9]{1,6}\.\.([0-9]{1,6})?|\.\.[0-9]{1,6})$"
@@ -451,11 +451,23 @@ class SharedSettings(Record):
 SuiteKind = Literal["task", "routing"]
 CallRule = Annotated[str, Field(pattern=CALL)]
 HookRule = Annotated[str, Field(pattern=HOOK)]
-Times = Annotated[int, Field(ge=0, le=999_999)] | Annotated[str, Field(pattern=TIMES)]
+CheckCommand = Annotated[Command, checked("must not be an empty list", bool)]
+Files = Annotated[Globs, checked("must name files, not only what ! takes out", lambda it: any(f[0] != "!" for f in it))]
+
+
+def _is_rising(times: str) -> bool:
+    low, _, high = times.partition("..")
+    return not high or int(low or 0) <= int(high)
+
+
+Rising = Annotated[str, Field(pattern=TIMES), checked("must not end below where it begins", _is_rising)]
+Times = Annotated[int, Field(ge=0, le=999_999)] | Rising
 
 
 def _is_phrase(text: str) -> object:
     """True for text that is no expression between slashes, or for one that RE2 reads."""
+    if re.fullmatch("/.+/(?!i$)[gimsuy]+", text, re.DOTALL):
+        return False
     options = re2.Options()
     options.log_errors = False
     try:
@@ -464,7 +476,9 @@ def _is_phrase(text: str) -> object:
         return False
 
 
-Phrase = Annotated[Text, checked("is no regular expression that RE2 can read", _is_phrase)]
+Phrase = Annotated[
+    Text, checked("is no expression of RE2: no look-around, no back-references, no flag but i", _is_phrase)
+]
 
 
 def expression_of(phrase: str) -> str | None:
@@ -495,9 +509,9 @@ class SuiteCheck(Setting):
     """Calls that were made in this order, with others between them."""
     before: Sequel | None = Field(None, examples=[{"first": "Bash(npm test*)", "then": "Bash(git commit*)"}])
     """A call that came before each one of another kind."""
-    not_read: Globs | None = Field(None, examples=[["secrets/**"]])
+    not_read: Files | None = Field(None, examples=[["secrets/**"]])
     """Files that the session did not read, as far as its calls show."""
-    changed: Globs | None = Field(None, examples=[["CHANGELOG.md"]])
+    changed: Files | None = Field(None, examples=[["CHANGELOG.md"]])
     """Files that the session changed: one at least for each pattern."""
     changed_only: Globs | None = Field(None, examples=[["src/**", "tests/**"]])
     """The only files that the session changed."""
@@ -505,7 +519,7 @@ class SuiteCheck(Setting):
     """Text in the last message, or an expression such as /rate limit/i."""
     not_says: Phrase | None = Field(None, examples=["/as an AI/i"])
     """The same, not in the last message."""
-    command: Command | None = Field(None, examples=["./check.sh"])
+    command: CheckCommand | None = Field(None, examples=["./check.sh"])
     """A command that ends with exit code 0, run where build and test commands are."""
     hook_ran: HookRule | None = Field(None, examples=["PreToolUse(guard)"])
     """A hook that ran."""
@@ -557,7 +571,7 @@ class SuiteCheck(Setting):
             case tuple() as words if self.word == "command":
                 value = shlex.join(words)
             case tuple() as parts:
-                value = (" or " if self.word == "routed" else ", ").join(parts)
+                value = (" or " if self.word == "routed" else ", ").join(parts) or "nothing"
             case value:
                 pass
         times = "" if self.times is None else f", times: {self.times}"

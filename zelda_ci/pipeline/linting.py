@@ -132,7 +132,7 @@ class Linter:
             lacking = f"{KINDS[_KINDS[tool][0]].word} {wanted} that is loaded", *([f"{tool}({near})"] if near else [])
             return () if any(fnmatchcase(form, wanted.lstrip("/")) for form in forms) else lacking
         # Files that match a pattern may be written first, and those elsewhere nobody knows.
-        is_open = tool != "Read" or not wanted or wanted.startswith("//") or {*"*?[{"} & {*wanted}
+        is_open = tool != "Read" or not wanted or wanted.startswith(("//", "~/")) or {*"*?[{"} & {*wanted}
         files, whole = (seen_from(self._found.folder, file) for file in self._found.files), ToolsManifest()
         is_there = is_open or any(covers_path([wanted], file, whole) for file in files)
         return () if is_there else (f"file {wanted}",)
