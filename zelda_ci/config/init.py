@@ -83,9 +83,9 @@ _NO_TEXT = re.compile(
     r"^(```|~~~).*?(^\1|\Z)|<!--.*?(-->|\Z)|^\s*([#|>@]|---|\*\*\*|===).*?$", re.DOTALL | re.MULTILINE
 )
 _BULLET = re.compile(r"\s*([-*+]|\d{1,3}[.)])\s+(\[[ xX]\]\s+)?")
-# "Use when adding a route": what a description names as the time for it.
+# "Use when adding a route", "Use proactively after writing code": what a description names as the time for it.
 _OCCASION = re.compile(
-    r"\b(?:use|invoke|call|trigger)\b[^.!?]*?\b(?:when(?:ever)?|if|for)\s+"
+    r"\b(?:use|invoke|call|trigger)\b[^.!?]*?\b(?:when(?:ever)?|if|for|after|before)\s+"
     r"(?:(?:the\s+)?(?:you|users?|somebody)\s+(?:asks?|wants?|needs?)\s+(?:(?:you|claude)\s+)?(?:to|for)\s+)?([^.!?]+)",
     re.IGNORECASE,
 )

@@ -41,8 +41,8 @@ def test_the_occasion_of_a_skill_is_the_task_and_neither_its_name_nor_its_descri
     assert "The occasion: add a route. Choose" in prompt
     assert "REST" not in prompt
     assert "rest-endpoint" not in prompt
-    said = [occasion(skill(text)) for text in ("Writes entries. Use it whenever a feature is added!", "How to test.")]
-    assert said == ["a feature is added", None]
+    said = ("Writes entries. Use it whenever a feature is added!", "Use it after writing code.", "How to test.")
+    assert [occasion(skill(text)) for text in said] == ["a feature is added", "writing code", None]
     assert "accepts a wrong input" in first_suite(skill("How to test things.")).text
     called = "The skill rest-endpoint was called before the first file was changed."
     assert suite.resolved.acceptance_criteria[0] == called
