@@ -19,7 +19,7 @@ CEILINGS = {
     "zelda_ci/ci": 3362,
     "zelda_ci/cli": 2373,
     "zelda_ci/compare": 2445,
-    "zelda_ci/config": 2829,
+    "zelda_ci/config": 2835,
     "zelda_ci/domain": 3917,
     "zelda_ci/execution": 2411,
     "zelda_ci/files": 677,
