@@ -140,7 +140,12 @@ class Rule:
         if not opened or wanted == "*":
             return (0,)
         if call.tool.name == "Bash":
-            return tuple(number for number, forms in enumerate(call.forms) if any(_is_like(it, wanted) for it in forms))
+            found = tuple(
+                number for number, forms in enumerate(call.forms) if any(_is_like(it, wanted) for it in forms)
+            )
+            # A rule may be a line itself.
+            line = " ".join(str(call.tool.input.get("command")).split()) if re.search(r"&&|[;|]", wanted) else ""
+            return found or ((0,) if line and _is_like(line, wanted) else ())
         return (0,) if self._is_called_with(call.tool, wanted) else ()
 
     def _is_called_with(self, tool: ToolCall, wanted: str) -> bool:
@@ -290,8 +295,8 @@ def shown_files(call: SessionCall, folder: str) -> tuple[list[str], str]:
     A slash at the end of a name says that it may be a folder, of which all was shown.
     """
     tool, folders, is_printing = call.tool, dict[Scope, str]({(): folder}), call.tool.name == "Grep"
-    is_reader = tool.name in FAMILIES["Read"]
-    found = [str(tool.input[key]) for key in PATH_KEYS if is_reader and isinstance(tool.input.get(key), str)]
+    paths = [tool.input.get(key) for key in PATH_KEYS] if tool.name in {"Read", "NotebookRead", "Grep"} else ()
+    found = [f"{path}/" if is_printing else path for path in paths if isinstance(path, str)]
     for command, bare, scope in call.commands:
         here = next(folders[scope[:end]] for end in range(len(scope), -1, -1) if scope[:end] in folders)
         shown = _WRITES_TO.sub(" ", bare or command) if ">" in command else bare or command

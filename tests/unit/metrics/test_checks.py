@@ -128,6 +128,7 @@ CALLS: list[tuple[dict[str, Any], list[Any], list[Any]]] = [
     ]),
     ({"called": "Bash(npm test:*)"}, ["npm test -- --run"], ["npm testing"]),
     ({"called": "Bash(npm test)"}, ["npm test 2>&1 | tail -5", "npm test >log &"], ["npm test x", "echo 'npm test'"]),
+    ({"called": "Bash(cd * && make*)"}, ["cd x && make all"], ["cd x; make"]),
     ({"called": 'Bash(echo "a > b")'}, ['echo "a > b" > c'], []), ({"called": "Bash(ls *)"}, ["ls"], ["lsof"]),
     # In which order.
     ({"order": ["Read(a.md)", "Edit(src/**)", "Bash(npm test*)"]},
