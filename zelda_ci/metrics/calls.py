@@ -62,7 +62,7 @@ _REDIRECTED = re.compile(rf"({_QUOTES})|\s*(?:(?<!\S)\d+|&)?[<>]{{1,3}}[&|-]?\s*
 # first word of some is what they look for, and the last one of others what they write.
 _SHOWS_NOTHING = re.compile(
     "echo|printf|rm|rmdir|unlink|mkdir|touch|chmod|chown|ls|tree|du|stat|test|\\[{1,2}|find|tee|which|basename|dirname|"
-    "realpath|readlink|gh|git-(?:add|commit|rm|mv|push|status|tag|branch|restore|checkout|switch|reset|clean|ls-files)"
+    "realpath|readlink|gh|git-(?:add|commit|rm|mv|push|status|tag|branch|restore|checkout|switch|reset|clean|ls-files|check-ignore)"
 )
 _SEARCHES = re.compile("[ef]?grep|rg|ag|ack|sed|awk|jq|yq|git-grep")
 _PRINTS_NAMES = re.compile("[ef]?grep|rg|ag|ack|diff|git-.*")
@@ -73,7 +73,7 @@ _READS = re.compile(
 )
 # Words that leave files out, and those behind which such files stand.
 _NOT = ("!", ":!", ":^", ":(exclude", "--exclude", "--ignore", "--glob=!", "-g!")
-_LEAVES_OUT = frozenset({"--exclude", "--exclude-dir", "--ignore", "-path", "-name"})
+_LEAVES_OUT = re.compile("--(?:exclude|ignore)(?:-(?:dir|from|glob|path|pattern))?|-path|-name")
 _WORD = re.compile(rf"(?:{_QUOTES}|[^\s'\"\\])+", re.DOTALL)
 _MARKS = re.compile(r"""['"\\]|\$\{?(?:PWD|CLAUDE_PROJECT_DIR)\}?/""")
 _WRITES_TO = re.compile(r"(?:(?<!\S)\d+|&)?>{1,2}\|?\s*\S+")
@@ -307,8 +307,8 @@ def shown_files(call: SessionCall, folder: str) -> tuple[list[str], str]:
             here = join(here, words[0]) if option == "-C" and words else here
             words, program = (words[1:], program) if option in {"-C", "-c"} else (words, f"git-{option.lstrip('-')}")
         is_printing = is_printing or bool(_PRINTS_NAMES.fullmatch(program))
-        if program in {"cd", "pushd"}:
-            place = next((word for word in words if not word.startswith("--")), "") or "~"
+        if program in {"cd", "pushd", "popd"}:
+            place = next((word for word in words if not word.startswith("--")), "") or ("~" if program == "cd" else "-")
             folders[scope] = "" if place[0] in "-$" else join(here, place)
         elif not _SHOWS_NOTHING.fullmatch(program) or "-exec" in words:
             found += (join(here, name) for name in _named_files(program, words or [first]))
@@ -326,7 +326,11 @@ def _named_files(program: str, words: list[str]) -> Iterator[str]:
         words = words[:looked_for] + words[looked_for + 1 :]
     words = words[:-1] if _COPIES.fullmatch(program) else words
     for before, word in zip(["", *words], words, strict=False):
-        if (is_reader or "/" in word or "." in word) and not word.startswith(_NOT) and before not in _LEAVES_OUT:
+        if (
+            (is_reader or "/" in word or "." in word)
+            and not word.startswith(_NOT)
+            and not _LEAVES_OUT.fullmatch(before)
+        ):
             parts = () if word.isalnum() else (it.lstrip("@") for it in PATH_WORD.findall(word))
             for name in dict.fromkeys((word[:MAX_SHOWN_LENGTH], *parts)):
                 if is_reader or "/" in name or "." in name:

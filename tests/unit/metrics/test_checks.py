@@ -147,6 +147,7 @@ CALLS: list[tuple[dict[str, Any], list[Any], list[Any]]] = [
         "git commit -m 'Remove secrets/key'", "cp a.txt secrets/a.txt", "echo x | tee secrets/key", "cat ~/secrets/key",
         "grep -rn secrets src", "grep -rn 'secrets/key' src", "grep -r x . --exclude=secrets/key", "make # secrets/key",
         "rg foo -g '!secrets/*'", "find . -not -path './secrets/*'", "git diff -- . ':!secrets/key'", "cat *",
+        ["Bash pushd secrets; popd", "Bash cat key"], "eslint --ignore-pattern 'secrets/**' src",
         "[ -f secrets/key ] && echo", "ruff check . -> secrets/key.py:3:1: E501", "cat > n <<'EOF'\nsecrets/key\nEOF",
     ], [
         ["Read secrets/key"], "cat ./secrets/key", "cat /w/ws/secrets/key", ["Grep x -> secrets/key:1:hunter2"],
