@@ -27,7 +27,7 @@ PATH_KEYS = ("file_path", "notebook_path", "path")
 # What Claude Code answers where a call was not carried out at all.
 NOT_CARRIED_OUT = "<tool_use_error>"
 MAX_COMMAND_LENGTH = 100_000
-MAX_SHOWN_LENGTH = 200
+MAX_SHOWN_LENGTH, MAX_FOLDER_LENGTH = 200, 1000
 MAX_DEPTH, MAX_NESTED = 10, 50
 # Words that may be paths, in whatever alphabet.
 PATH_WORD = re2.compile(r"[\pL\pN_.@+~%/-]*[\pL\pN_.]")
@@ -308,7 +308,7 @@ def shown_files(call: SessionCall, folder: str) -> tuple[list[str], str]:
         is_printing = is_printing or bool(_PRINTS_NAMES.fullmatch(program))
         if program in {"cd", "pushd", "popd"}:
             place = next((word for word in words if not word.startswith("--")), "") or ("~" if program == "cd" else "-")
-            folders[scope] = "" if place[0] in "-$" else join(here, place)
+            folders[scope] = "" if place[0] in "-$" else normpath(join(here, place))[-MAX_FOLDER_LENGTH:]
         elif not _SHOWS_NOTHING.fullmatch(program) or "-exec" in words:
             found += (join(here, name) for name in _named_files(program, words or [first]))
     if is_printing:

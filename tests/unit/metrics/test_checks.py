@@ -209,7 +209,7 @@ def test_changes_are_matched_from_the_projects_folder(
     assert found.verdict == (CriterionVerdict.PASS if is_met else CriterionVerdict.FAIL), found.reasoning
 
 
-LONG = ["-", "1", "$(", "`", '"', "'", "${", "$((", "<<A ", "bash <<A\n", "eval ", "{ ", "a;", "> ", "secret/*"]
+LONG = ["-", "1", "$(", "`", '"', "'", "${", "$((", "<<A ", "bash <<A\n", "eval ", "{ ", "cd a;", "> ", "secret/*"]
 BLOCKED = "Bash git push -> denied"
 GUARD = (("PreToolUse:Bash", "command: python3 .claude/hooks/guard.py"), ("PreToolUse:Edit|Write", "command: lint.sh"))
 HOOKS = [
