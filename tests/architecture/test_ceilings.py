@@ -25,7 +25,7 @@ CEILINGS = {
     "zelda_ci/files": 677,
     "zelda_ci/github": 1338,
     "zelda_ci/judge": 1283,
-    "zelda_ci/metrics": 2801,
+    "zelda_ci/metrics": 2807,
     "zelda_ci/model_proxy": 2409,
     "zelda_ci/pipeline": 3832,
     "zelda_ci/process": 327,
