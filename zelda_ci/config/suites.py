@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -137,7 +138,7 @@ def _axes(suite: SuiteFile) -> Mapping[str, tuple[str, ...]]:
 def _with(suite: SuiteFile, values: Mapping[str, str]) -> SuiteFile:
     given, here = {key: values[key] for key in ("model", "effort") if key in values}, suite.layer.places["matrix"]
     dumped = suite.layer.values()
-    dumped |= {key: _filled(dumped[key], values) for key in (*SENTENCES, "checks") if key in dumped}
+    dumped |= {key: _filled(dumped[key], values) for key in (*SENTENCES, "checks", "prompts") if key in dumped}
     dumped["execution"] = {**dumped.get("execution", {}), **given}
     places = {**suite.layer.places, **{f"execution.{key}": here for key in given}}
     layer = replace(suite.layer, config=SuiteConfig.model_validate(dumped), places=places)
@@ -168,12 +169,12 @@ def _matrix_problems(suite: SuiteFile) -> Iterator[ConfigProblem]:
         if why := document.problem_of(SuiteConfig, ("checks",), _filled(given, dict(zip(axes, each, strict=True)))):
             yield config_problem(layer.file, layer.places["checks"], f"with {', '.join(each)} of the matrix, {why}")
             return
-    names = [each.name for each in combinations(suite)]
-    if bad := next((name for name in names if not re.fullmatch(NAME, name) or names.count(name) > 1), None):
+    names = Counter(each.name for each in combinations(suite))
+    if bad := next((name for name, times in names.items() if not re.fullmatch(NAME, name) or times > 1), None):
         why = "is too long" if len(bad) > MAX_NAME else "would be that of several suites"
         yield config_problem(layer.file, place, f"matrix: the name {bad} {why}")
-    checks = json.dumps([check.model_dump(mode="json") for check in config.checks], ensure_ascii=False)
-    texts = (suite.prompt, *config.acceptance_criteria, *config.must_pass, *config.answer_criteria, checks)
+    others = json.dumps([it.model_dump(mode="json") for it in (*config.checks, *config.prompts)], ensure_ascii=False)
+    texts = (suite.prompt, *config.acceptance_criteria, *config.must_pass, *config.answer_criteria, others)
     for name, values in config.matrix.variables.items():
         slot = f"{{{{{name}}}}}"
         if not values or not any(slot in text for text in texts):

@@ -7,7 +7,6 @@ Descriptions, limits and examples of the fields are the one source of the JSON S
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 from urllib.parse import urlsplit
 
@@ -30,7 +29,7 @@ VALUE = r"^[^\x00]*$"
 SHELL = r"^(\S*/)?(ba)?sh$|^\S+ +\S"
 CALL = r"^([A-Z]|mcp__)[\w*-]*(\([^\x00]*\S[^\x00]*\))?$"
 HOOK = r"^[A-Z][A-Za-z]+(\([^\x00]*\S[^\x00]*\))?$"
-TARGET = r"^(none|(skill|agent|command) [^\s()*]+)$"
+TARGET = r"^(none|(skill|agent|command) [^\s()*/]+)$"
 TIMES = r"^([0-9]{1,6}\.\.([0-9]{1,6})?|\.\.[0-9]{1,6})$"
 WEB_ADDRESS = r"^https?://[A-Za-z0-9._-]+(:[0-9]{1,5})?(/[^\s?#@]*)?$"
 # What error messages and tables of keys call a text that matches.
@@ -45,7 +44,7 @@ PATTERNS = {
     VALUE: "text",
     CALL: "a tool, alone or with what it is called with in brackets as in permission rules, such as Bash(git push*),",
     HOOK: "the event of a hook, alone or with a part of its command in brackets, such as PreToolUse(guard),",
-    TARGET: "none, or skill, agent or command and its name, such as skill changelog,",
+    TARGET: "none, or skill, agent or command and its name without a slash, such as skill changelog,",
     TIMES: "a range such as 1.., ..3 or 2..4",
     WEB_ADDRESS: "an http:// or https:// address without user name, query and fragment",
 }
@@ -54,6 +53,7 @@ MODEL_CREDENTIALS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_O
 JUDGE_CHOICE = base("would have chosen who judges, and through a gateway at which provider")
 DEFAULT_MODEL = "claude-sonnet-5-5"
 A_WEEK = 604_800
+MAX_SHOWN_PROMPT = 120
 
 
 def has_port(address: str) -> bool:
@@ -561,6 +561,12 @@ class SuiteCheck(Setting):
         return next(word for word in CHECK_WORDS if getattr(self, word) is not None)
 
     @property
+    def routes(self) -> tuple[str, ...]:
+        """Rules for the calls of which one is to be the first."""
+        targets = (target.partition(" ") for target in self.routed or () if target != "none")
+        return tuple(f"{'Agent' if kind == 'agent' else 'Skill'}({name})" for kind, _, name in targets)
+
+    @property
     def text(self) -> str:
         """The criterion: its name, or what the suite's file says."""
         if self.name:
@@ -592,7 +598,8 @@ class RoutedPrompt(Setting):
 
     @property
     def check(self) -> SuiteCheck:
-        short = shorten(self.prompt, 120, placeholder="...")
+        words = " ".join(self.prompt.split())
+        short = words if len(words) <= MAX_SHOWN_PROMPT else f"{words[: MAX_SHOWN_PROMPT - 3]}..."
         return SuiteCheck(routed=self.expect, name=f'"{short}" is for {" or ".join(self.expect)}')
 
 

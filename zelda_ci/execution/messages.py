@@ -9,6 +9,7 @@ from zelda_ci.domain import kinds, session
 from zelda_ci.domain.session import McpServerState, Noticed, SessionImage, SessionRecord, Started
 from zelda_ci.execution.launch import SessionRequest
 from zelda_ci.execution.outcome import SessionFacts
+from zelda_ci.model_proxy.pricing import count
 from zelda_ci.model_proxy.wire import dicts
 from zelda_ci.redact import Redactor, SafeText
 
@@ -231,8 +232,7 @@ class Translator:
         """Return the record of a refused tool call, of a message or of the list in the result."""
         tool, call = self._text(data.get("tool_name")), data.get("tool_use_id")
         reason = reason or self._redact("refused by permissions or by a hook")
-        safe = self._text(call) if call else None
-        return session.Denied(at=self._at, tool=tool, tool_call_id=safe, reason=reason)
+        return session.Denied(at=self._at, tool=tool, tool_call_id=self._text(call) if call else None, reason=reason)
 
     def _result(self, message: Any) -> Iterator[SessionRecord]:
         # Some refuse without a message of their own: only the result tells.
@@ -254,10 +254,10 @@ class Translator:
             cost_usd=message.total_cost_usd,
             model_usage={
                 self._redact(name): session.ModelUsage(
-                    input_tokens=usage.get("inputTokens") or 0,
-                    output_tokens=usage.get("outputTokens") or 0,
-                    cache_read_tokens=usage.get("cacheReadInputTokens") or 0,
-                    cache_write_tokens=usage.get("cacheCreationInputTokens") or 0,
+                    input_tokens=count(usage, "inputTokens"),
+                    output_tokens=count(usage, "outputTokens"),
+                    cache_read_tokens=count(usage, "cacheReadInputTokens"),
+                    cache_write_tokens=count(usage, "cacheCreationInputTokens"),
                     cost_usd=usage.get("costUSD") or 0.0,
                     cost_known=usage.get("costBasis") == "list",
                 )

@@ -149,8 +149,7 @@ class Rule:
             paths = [given[key] for key in PATH_KEYS if isinstance(given.get(key), str)]
             return any(covers_path([wanted], path, self.manifest) for path in paths)
         if tool.name in TURNS_TO:
-            named = given.get("skill") if tool.name == "Skill" else given.get("subagent_type") or "general-purpose"
-            name = str(named or "").removeprefix("/")
+            name = tool.label.partition("(")[2].removesuffix(")")
             names = {name} if ":" in wanted.removesuffix(":*") else {name, name.rpartition(":")[2]}
             wanted = wanted.removeprefix("/")
             # All of a plugin, too.

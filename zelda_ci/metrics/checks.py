@@ -113,12 +113,10 @@ class Checks:
 
     def _routed(self, check: SuiteCheck) -> Finding:
         calls = (call for call in self._calls if call.is_made and call.is_main)
-        first, wanted = next((call for call in calls if call.tool.name in TURNS_TO), None), check.routed or ()
+        first = next((call for call in calls if call.tool.name in TURNS_TO), None)
         if first is None:
-            return "none" in wanted, "No skill, sub-agent or command was called.", ()
-        named = (target.partition(" ") for target in wanted if target != "none")
-        rules = (f"{'Agent' if kind == 'agent' else 'Skill'}({name})" for kind, _, name in named)
-        is_met = any(Rule(rule, self._manifest).covers(first) for rule in rules)
+            return "none" in (check.routed or ()), "No skill, sub-agent or command was called.", ()
+        is_met = any(Rule(rule, self._manifest).covers(first) for rule in check.routes)
         return is_met, f"The first call was {first.shown} (turn {first.turn}).", cited([first])
 
     def _order(self, check: SuiteCheck) -> Finding:

@@ -17,11 +17,11 @@ from zelda_ci.model_proxy.wire import ApiAnswer, Call, dicts, texts
 
 
 def count(usage: Mapping[str, Any], *keys: str) -> int:
-    """Return the count under nested keys of a `usage` object; 0 where there is none."""
+    """Return the count under nested keys of a `usage` object; 0 where there is none, and a trillion at most."""
     value: Any = usage
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
-    return value if isinstance(value, int) and value > 0 else 0
+    return min(value, 10**12) if isinstance(value, int) and value > 0 else 0
 
 
 def cache_writes(usage: Mapping[str, Any]) -> tuple[int, int]:

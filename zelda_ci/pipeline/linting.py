@@ -83,7 +83,9 @@ class Linter:
                 found = _verdicts(text, runs, key, judged.get(text))
                 remarks[(key, number), text] = chain(self._wording(text, key), found)
         for number, check in enumerate(suite.checks):
-            remarks[("checks", number), check.text] = self._check(check, suite)
+            is_prompt = suite.kind == "routing" and number == len(suite.checks) - 1
+            place: Steps = ("prompts", int(suite.name.rpartition(".")[2]) - 1) if is_prompt else ("checks", number)
+            remarks[place, check.text] = self._check(check, suite)
         for (path, subject), found in remarks.items():
             yield from ((suite.file, source.at.get(path, TOP).line, subject, each) for each in found)
 
@@ -100,11 +102,16 @@ class Linter:
 
     def _check(self, check: SuiteCheck, suite: ResolvedSuite) -> Iterator[Remark]:
         both = (check.before.first, check.before.then) if check.before else ()
-        for rule in filter(None, (check.called, check.not_called, check.hook_blocked, *(check.order or ()), *both)):
+        rules = (check.called, check.not_called, check.hook_blocked, *(check.order or ()), *both, *check.routes)
+        for rule in filter(None, rules):
             lacking = self._lacking(rule)
             # What is not to be read need not be there.
             if lacking and not (rule.startswith("Read(") and rule in (check.not_called, check.hook_blocked)):
-                yield "cannotMatch", f"No call can match {rule}: the project has no {lacking[0]}.", lacking[1:]
+                yield (
+                    "cannotMatch",
+                    f"No call can match {rule}: the project has no {lacking[0]}.",
+                    () if check.routed else lacking[1:],
+                )
         hooks = [(*str(it.name).partition(":")[::2], it.description or "") for it in self._items if it.kind == "hook"]
         event, _, part = (check.hook_ran or "").removesuffix(")").partition("(")
         if event and not any(name == event and (part in does or waits_for(on, part)) for name, on, does in hooks):

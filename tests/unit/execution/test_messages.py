@@ -215,7 +215,7 @@ def test_a_result_keeps_what_the_verdict_and_the_bill_need(hear: Conversation) -
             total_cost_usd=0.5,
             model_usage={
                 MODEL: {**usage, "costUSD": 0.4, "costBasis": "list"},
-                "claude-unheard-of": {"costUSD": 0.1, "costBasis": "unknown"},
+                "claude-unheard-of": {"costUSD": 0.1, "costBasis": "unknown", "inputTokens": 1.5},
             },
             errors=["Reached maximum number of turns (2)"],
             terminal_reason="max_turns",

@@ -79,7 +79,8 @@ CALLS: list[tuple[dict[str, Any], list[Any], list[Any]]] = [
     ({"routed": "skill release"}, [["Skill changelog -> denied", "Skill release"]],
      [["Skill changelog", "Skill release"]]),
     ({"routed": "command changelog"}, [["Skill changelog"]], []),
-    ({"routed": "agent changelog"}, [], [["Skill changelog"]]), ({"routed": "none"}, [["Bash ls"]], []),
+    ({"routed": "agent general-purpose"}, [["Agent"]], []), ({"routed": "agent changelog"}, [], [["Skill changelog"]]),
+    ({"routed": "none"}, [["Bash ls"]], []),
     ({"routed": ["none", "skill changelog"]}, [], [["Skill release"]]),
     # Names, and what a tool is called with.
     ({"called": "Skill(changelog)"}, [["Skill changelog"], ["Skill /changelog"], ["Skill docs:changelog"]],
