@@ -50,7 +50,7 @@ from zelda_ci.workspace.workspaces import Workspaces
 MAX_COUNTS = 8
 # Keys of a request that its token count depends on.
 COUNTED = ("model", "messages", "system", "tools")
-ELLIPSIS = "…"
+ELLIPSIS, TOP = "…", "/project"
 MAX_QUOTE = 60
 # Sizes in tokens, by text, and of first requests by their identity.
 _Counts = dict[str | int, int]
@@ -177,7 +177,9 @@ async def _ask(given: dict[str, SideContext], name: str, side: Opened, prepared:
         return [part for part in found if part.always or part.on_demand]
 
     texts, window = await anyio.to_thread.run_sync(parts), int(usage.get("rawMaxTokens") or 0)
-    given[name] = SideContext(texts, first, window)
+    # In a folder of the same name each time, so that the sizes are the same, too.
+    body = json.loads(json.dumps(first.body, ensure_ascii=False).replace(str(workspace.root), TOP))
+    given[name] = SideContext(texts, replace(first, body=body), window)
 
 
 def _server(item: ManifestItem, tools: Mapping[str, str], loaded: Collection[str]) -> ItemTexts:
