@@ -248,8 +248,7 @@ def steering_problems(
     """What does not work as it is written, by place; `files` are all of the tree's, by their paths from its `top`."""
     finder = _ProblemFinder(Tree(top), files)
     refused = ((it.file, 1, it.effect, "Correct it.") for it in found.refused)
-    own = (problem for item in found.items for problem in finder.of(item))
-    problems: set[_Problem] = {*refused, *own, *finder.repeated(found.items)}
+    problems = {*refused, *finder.repeated(found.items), *(it for item in found.items for it in finder.of(item))}
     return tuple(
         ContextFinding(file=redact(file), line=line, problem=redact(problem), fix=redact(fix))
         for file, line, problem, fix in sorted(problems)
@@ -267,13 +266,11 @@ class _ProblemFinder:
             folder, lines = dirname(self._tree.real(importer)), self._text(importer).splitlines()
 
             def is_in(count: int) -> bool:
-                """Whether the first lines hold the import."""
                 paths = mentioned("\n".join(lines[:count]))
                 return any(item.name in (path, normpath(join(folder, path))) for path in paths)
 
-            problem = f"imports {item.name}, which is not loaded: {lacking}"
-            at = bisect_left(range(len(lines)), 1, key=is_in)
-            yield importer, at, problem, "Correct the path, or take the import out."
+            at, problem = bisect_left(range(len(lines)), 1, key=is_in), f"imports {item.name}, which is not loaded"
+            yield importer, at, f"{problem}: {lacking}", "Correct the path, or take the import out."
         elif lacking and not self._text(item.file):
             yield item.file, 1, f"the {kind.word} {item.name} is not loaded: {lacking}", "Correct it, or take it out."
         first, same, _ = lacking.partition(SAME_NAME)
