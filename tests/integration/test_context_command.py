@@ -27,6 +27,8 @@ PROJECT = {
         "You find mistakes.\n", name="critic", description="|\n  Finds mistakes.\n\n  - In sums"
     ),
     ".claude/skills/typed/SKILL.md": head("Only for sources.\n", description="Types sources.", paths="src/**"),
+    # Claude Code tells letters by case in these patterns.
+    ".claude/settings.json": '{"claudeMdExcludes": ["**/ALWAYS.md"]}',
     "src/main.py": "",
 }
 

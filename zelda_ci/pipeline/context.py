@@ -167,7 +167,8 @@ async def _ask(given: dict[str, SideContext], name: str, side: Opened, prepared:
         # From the top of the tree, the CLAUDE.md files, imports and rules that are there from the start.
         roots, paths = {workspace.root, workspace.root.resolve()}, [Path(str(it.get("path"))) for it in memory]
         files = {path.relative_to(top).as_posix() for path in paths for top in roots if path.is_relative_to(top)}
-        usable = (item for item in side.offered.items if not (item.problem or item.shadowed))
+        # Of what is followed, Claude Code's word counts, whatever our reading of its settings says.
+        usable = (it for it in side.offered.items if not (it.shadowed or (it.problem and it.kind not in FOLLOWED)))
         found = (
             _server(item, definitions, loaded)
             if item.kind is ItemKind.MCP_SERVER
@@ -191,7 +192,7 @@ def _server(item: ManifestItem, tools: Mapping[str, str], loaded: Collection[str
 
 
 def _document(item: ManifestItem, tree: Tree, memory: Collection[str], listings: Sequence[str]) -> ItemTexts:
-    document, waits = MarkdownDocument(), item.below or item.paths
+    document, waits = MarkdownDocument(), not item.problem and (item.below or item.paths)
     with suppress(Unfit):
         document = parse(tree.read(item.file))
     if item.kind in FOLLOWED:
