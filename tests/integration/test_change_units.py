@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def with_units(
-    project: Project, work: Callable[[ChangeUnits], Awaitable[T]], is_felt: Callable[[str], bool] = may_steer
+    project: Project, work: Callable[[ChangeUnits], Awaitable[T]], is_felt: Callable[[str], bool | None] = may_steer
 ) -> T:
     """Read the units of the last commit, and do something with them."""
 
