@@ -2,7 +2,7 @@
 
 from typing import Literal, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from zelda_ci.domain.base import Document, Record
 from zelda_ci.domain.numbers import format_count
@@ -38,7 +38,7 @@ class Suspicion(Record):
     unit: int | None = None
     """Index of the unit; absent of a hypothesis without one."""
     hypothesis: Literal["unit", "length", "none"] = "unit"
-    probability: float
+    probability: float = Field(ge=0, lt=1.01)
 
 
 class Round(Record):

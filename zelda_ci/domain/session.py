@@ -1,13 +1,12 @@
 """A coding session: what was said and done, as it happened (`SessionRecord`) and as a whole (`SessionTranscript`)."""
 
-from datetime import datetime
 from enum import StrEnum
 from operator import not_
 from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeInt
 
-from zelda_ci.domain.base import Document, Record
+from zelda_ci.domain.base import Document, Moment, Record
 from zelda_ci.domain.kinds import MAX_TOOL_NAME_LENGTH, agent, skill
 from zelda_ci.redact import SafeJson, SafeText
 
@@ -18,6 +17,7 @@ _BEGINNINGS: dict[bytes, MediaType] = {
 }  # fmt: skip
 # The name under which Claude Code speaks itself, mostly to tell of an error.
 SYNTHETIC_MODEL = "<synthetic>"
+TokenCount = Annotated[int, Field(ge=0, le=10**18)]
 # Of one image: the API takes 5 MB of base64.
 MAX_IMAGE_BYTES = 3_700_000
 
@@ -61,10 +61,10 @@ class SessionStatus(StrEnum):
 class Usage(Record):
     """Tokens, as the Messages API counts them: the four kinds do not overlap."""
 
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
+    input_tokens: TokenCount = 0
+    output_tokens: TokenCount = 0
+    cache_read_tokens: TokenCount = 0
+    cache_write_tokens: TokenCount = 0
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(**{kind: getattr(self, kind) + getattr(other, kind) for kind in Usage.model_fields})
@@ -77,7 +77,7 @@ class Usage(Record):
 class ModelUsage(Usage):
     """Tokens and cost of one model in one session, sub-agents and retries included."""
 
-    cost_usd: float = 0.0
+    cost_usd: float = Field(0.0, ge=0, le=1e300)
     cost_known: bool = True
     """False where no list price of the model is known and the cost is a guess."""
 
@@ -265,7 +265,8 @@ class ToolCall(Record):
             case "Skill":
                 return skill(self.input.get("skill"))
             case "Agent" | "Task":
-                return agent(self.input.get("subagent_type"))
+                # Which Claude Code starts where none is named.
+                return agent(self.input.get("subagent_type") or "general-purpose")
             case "Workflow" if self.input.get("name"):
                 return skill(self.input.get("name"))
             case _:
@@ -299,7 +300,7 @@ class SessionTranscript(Document):
 
     run_id: str
     prompt: SafeText
-    started_at: datetime
+    started_at: Moment
     status: SessionStatus
     reason: SafeText | None = None
     """Reason why the session did not complete, in a sentence; absent when it did."""

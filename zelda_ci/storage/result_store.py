@@ -474,11 +474,6 @@ def _entry(folder: os.DirEntry[str], known: _Entry | None) -> _Entry | None:
     if run.run_id != name:
         # Its id could not be told from that of the run it was copied from.
         raise UnreadableError(f"{short} is the result of another run.", code="RESULT_FOREIGN")
-    try:
-        # Shown, sorted and chosen by the moment it began, which has to exist in every time zone.
-        run.started_at.astimezone(UTC)
-    except OverflowError:
-        raise UnreadableError(f"{short} contains a time that does not exist.", code="RESULT_FOREIGN") from None
     return stamp, at_a_glance(run)
 
 
