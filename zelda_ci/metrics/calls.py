@@ -4,8 +4,9 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from posixpath import join, normpath
 from typing import Any
 
@@ -26,63 +27,62 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
 PATH_KEYS = ("file_path", "notebook_path", "path")
 # What Claude Code answers where a call was not carried out at all.
 NOT_CARRIED_OUT = "<tool_use_error>"
-MAX_COMMAND_LENGTH = 100_000
-MAX_SHOWN_LENGTH, MAX_FOLDER_LENGTH = 200, 1000
-MAX_DEPTH, MAX_NESTED = 10, 50
+MAX_COMMAND_LENGTH, MAX_SHOWN_LENGTH, MAX_FOLDER_LENGTH = 100_000, 200, 1000
+# Of subshells and quotations in each other, and of those around a line that a shell runs.
+MAX_NESTED, MAX_AROUND_LINE = 40, 4
 # Words that may be paths, in whatever alphabet.
 PATH_WORD = re2.compile(r"[\pL\pN_.@+~%/-]*[\pL\pN_.]")
 # Sessions write these lines: no line takes for ever.
-_QUOTES = r"""'[^']*'|"(?:\\.|[^"\\])*"|\\."""
-_ARITHMETIC = r"\$\(\((?:[^()]|\([^()]*\))*\)\)"
 _PIECE = re.compile(
-    rf"""
-    (?P<text> \\. | '[^']*' | <<< | {_ARITHMETIC} | \$\{{[^}}'"`$]*\}} | [<>]{{1,2}}[&|] | &>{{1,2}} )
-    | <<(?P<dash>-?)[ \t]*(?P<until> '[^'\n]+' | "[^"\n]+" | [^\s;&|<>()'"]+ )
-    | (?P<open> [$<>]?\( | ["`] )
-    | (?P<comment> (?:(?<=[\s;&|(])|^) \#[^\n]* )
-    | (?P<end> && | \|[|&]? | ;{{1,2}} | [&\n)] )
-    | [^\\'"$`;&|\n()<>\#]+ | .
+    r"""
+    (?P<text> \\. | '[^']*' | \$\(\((?:[^()]|\([^()]*\))*\)\) | \$\{[^}'"`$]*\} )
+    | (?P<gap> [^\S\n]+ | (?:(?<=[\s;&|(])|^) \#[^\n]* )
+    | <<-?[ \t]*(?P<document> '[^'\n]+' | "[^"\n]+" | [^\s;&|<>()'"]+ )
+    | (?P<open> [$<>]\( | ["`] )
+    | (?P<redirection> (?: (?<!\S)\d+ | & )? (?: <<< | [<>]{1,2} ) [&|]? [ \t]* )
+    | (?P<end> && | \|[|&]? | ;{1,2} | [&\n()] )
+    | [^\\'"$`;&|()<>\#\s]+ | .
     """,
     re.DOTALL | re.VERBOSE | re.MULTILINE,
 )
-# The same within double quotes.
-_QUOTED = re.compile(rf'\\.|{_ARITHMETIC}|(?P<open>\$\(|`)|(?P<end>")|[^\\"$`]+|.', re.DOTALL)
-_INNER = re.compile(r"\$\(([^()]*)\)|`([^`]*)`")
-_KEYWORD = re2.compile(r"(?:if|then|elif|else|while|until|do|time|!|\{)\s+")
-# What may stand before a command: assignments, redirections, and programs that run it, with their options and numbers.
-_WRAPPER = re2.compile(
-    r"[A-Za-z_]\w*=(?:'[^']*'|\"(?:\\.|[^\"\\])*\"|[^\s'\"]*)*(?:\s+|$)|\d*>{1,2}[&|]?\s*\S+\s+|"
-    r"(?:sudo|env|nohup|nice|stdbuf|command|exec|timeout|xargs)(?:\s+(?:-u\s+\S+|-{1,2}\S+|\d+(?:\.\d+)?[smhd]?|\{\}))*\s+"
+# The same within double quotes, and in here-documents.
+_QUOTED = re.compile(r'\\.|\$\(\((?:[^()]|\([^()]*\))*\)\)|(?P<open>\$\(|`)|[^\\"$`]+|.', re.DOTALL)
+# Of a command, behind each word of which there is a NUL: what may stand before it, which are keywords, assignments and
+# programs that run it, with their options and numbers; its redirections, and files among them; the line that it runs.
+_KEYWORDS = re.compile(r"\A\0*(?:(?:if|then|elif|else|fi|while|until|do|done|time|[!{}])\0+)*")
+_STARTERS = re.compile(
+    r"\A(?:[A-Za-z_]\w*=[^\0]*\0+|(?:\d+|&)?>[^\0]*\0+|(?:sudo|env|nohup|nice|stdbuf|command|exec|timeout|xargs)\0+"
+    r"(?:-u\0+[^\0]+\0+|-[^\0]+\0+|\d+(?:\.\d+)?[smhd]?\0+|\{\}\0+)*)*"
 )
-_SHELL = re2.compile(r"(?:eval|((?:\S*/)?(?:ba|z|da|k)?sh(?:\s+-\S+)*\s+-\w*c))\s+")
-# Programs to which a here-document is no data: shells, and others.
-_READS_SCRIPT = re.compile(r"(?:\S*/)?(?:((?:ba|z|da|k)?sh)|(?:python|node|ruby|perl|php|deno|bun)[\d.]*)\b")
-_REDIRECTED = re.compile(rf"({_QUOTES})|\s*(?:(?<!\S)\d+|&)?[<>]{{1,3}}[&|-]?\s*(?:{_QUOTES}|[^\s'\"<>])*", re.DOTALL)
-# Programs that show the content of no file that they name, and those of which any word may be a file or a folder. The
-# first word of some is what they look for, and the last one of others what they write.
-_SHOWS_NOTHING = re.compile(
-    "echo|printf|rm|rmdir|unlink|mkdir|touch|chmod|chown|ls|tree|du|stat|test|\\[{1,2}|find|tee|which|basename|dirname|"
-    "realpath|readlink|gh|git-(?:add|commit|rm|mv|push|status|tag|branch|restore|checkout|switch|reset|clean|ls-files|check-ignore)"
-)
-_SEARCHES = re.compile("[ef]?grep|rg|ag|ack|sed|awk|jq|yq|git-grep")
-_PRINTS_NAMES = re.compile("[ef]?grep|rg|ag|ack|diff|git-.*")
-_COPIES = re.compile("cp|mv|ln|install|rsync|scp")
-_READS = re.compile(
-    "tac|cat|bat|head|tail|less|more|nl|cut|sort|uniq|wc|diff|cmp|od|xxd|find|hexdump|strings|base64|tar|zip|source|[.]|"
-    f"git-show|git-diff|{_SEARCHES.pattern}|{_COPIES.pattern}"
+_REDIRECTION = re.compile(r"(?<![^\0])(?:\d+|&)?(?:<(?![<(&])[ \t]*([^\0]*)|[<>](?!\()[^\0]*)\0+")
+_RUNS = re.compile(r"eval\0+(.*)|(?:[^\0]*/)?(?:ba|z|da|k)?sh\0+(?:-[^\0]*\0+)*?-\w*c\0+([^\0]*)", re.DOTALL)
+# What programs do with files that they name, and to which of them a here-document is no data.
+_PROGRAM = re.compile(
+    r"""(?:[^\0]*/)?(?:
+    (?P<shell> (?:ba|z|da|k)?sh ) | (?P<interpreter> (?:python|node|ruby|perl|php|deno|bun)[\d.]* )
+    | (?P<moves> cd|pushd|popd ) | (?P<edits> sed|awk|jq|yq ) | (?P<copies> cp|mv|ln|install|rsync|scp )
+    | (?P<shows_nothing> echo|printf|rm|rmdir|unlink|mkdir|touch|chmod|chown|ls|tree|du|stat|test|\[{1,2}|find|tee|which
+        |basename|dirname|realpath|readlink|gh
+        |git-(?:add|commit|rm|mv|push|status|tag|branch|restore|checkout|switch|reset|clean|ls-files|check-ignore) )
+    | (?P<greps> (?:[ef]|git-)?grep|rg|ag|ack ) | (?P<compares> diff|git-.* )
+    | (?P<reads> tac|cat|bat|head|tail|less|more|nl|cut|sort|uniq|wc|cmp|od|xxd|hexdump|strings|base64|tar|zip|source
+        |[.] )
+    )""",
+    re.VERBOSE,
 )
 # Words that leave files out, and those behind which such files stand.
 _NOT = ("!", ":!", ":^", ":(exclude", "--exclude", "--ignore", "--glob=!", "-g!")
-_LEAVES_OUT = re.compile("--(?:exclude|ignore)(?:-(?:dir|from|glob|path|pattern))?|-path|-name")
-_WORD = re.compile(rf"(?:{_QUOTES}|[^\s'\"\\])+", re.DOTALL)
+_LEAVES_OUT = re.compile(r"--(?:exclude|ignore)[\w-]*|-path|-name")
 _MARKS = re.compile(r"""['"\\]|\$\{?(?:PWD|CLAUDE_PROJECT_DIR)\}?/""")
-_WRITES_TO = re.compile(r"(?:(?<!\S)\d+|&)?>{1,2}\|?\s*\S+")
 # How grep and diff name the file whose lines they print.
 _PRINTED = re.compile(r"^(?:[-+]{3} [ab]/([^\t\n]{1,300})|([^\s:]{1,300}):)", re.MULTILINE)
 # Claude Code's shell is where the line before left it, unless that did not work or is outside of the project.
 _STAYS = re.compile(r"(Shell cwd was reset to)|\bcd: ")
 # Subshells that a command is in, by where each begins.
 Scope = tuple[int, ...]
+# How rules may name a simple command: as it is, without what only starts it, without redirections; the words of the
+# last of these, as they are written, and files that are its input.
+Command = tuple[tuple[str, str, str], list[str], Scope]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,16 +103,10 @@ class SessionCall:
         return not (self.tool.is_error and self.tool.name in TURNS_TO)
 
     @cached_property
-    def commands(self) -> tuple[tuple[str, str, Scope], ...]:
-        """Of a shell line, the simple commands in it, in order; each also without what only starts it."""
-        line = self.tool.input.get("command")
-        is_line = self.tool.name == "Bash" and isinstance(line, str)
-        return tuple(simple_commands(str(line)[:MAX_COMMAND_LENGTH])) if is_line else ()
-
-    @cached_property
-    def forms(self) -> tuple[set[str], ...]:
-        """Of each simple command, how rules may name it: as it is, without what starts it, without redirections."""
-        return tuple({command, bare, _REDIRECTED.sub(r"\1", bare)} for command, bare, _ in self.commands)
+    def commands(self) -> list[Command]:
+        """Of a shell line, the simple commands in it, in order."""
+        line = self.tool.input.get("command") if self.tool.name == "Bash" else None
+        return ShellLine(line[:MAX_COMMAND_LENGTH]).commands if isinstance(line, str) else []
 
     @property
     def shown(self) -> str:
@@ -139,12 +133,11 @@ class Rule:
         wanted = rest.removesuffix(")")
         if not opened or wanted == "*":
             return (0,)
-        if call.tool.name == "Bash":
-            found = tuple(
-                number for number, forms in enumerate(call.forms) if any(_is_like(it, wanted) for it in forms)
-            )
+        if tool == "Bash":
+            commands = enumerate(call.commands)
+            found = tuple(number for number, (forms, *_) in commands if any(_is_like(it, wanted) for it in forms))
             # A rule may be a line itself.
-            line = " ".join(str(call.tool.input.get("command")).split()) if re.search(r"&&|[;|]", wanted) else ""
+            line = _on_one_line(str(call.tool.input.get("command"))) if re.search(r"&&|[;|<>]", wanted) else ""
             return found or ((0,) if line and _is_like(line, wanted) else ())
         return (0,) if self._is_called_with(call.tool, wanted) else ()
 
@@ -209,83 +202,72 @@ def _is_like(text: str, wanted: str) -> bool:
 # --- shell lines --------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class _OpenShell:
-    """A part of a shell line until it is closed: the line itself, a subshell, or what stands in double quotes."""
+class ShellLine:
+    """Takes a shell line apart into its simple commands, each behind those inside of it.
 
-    closer: str
-    scope: Scope
-    pieces: list[str] = field(default_factory=list)
-    begin: int = 0
-    """Number of the piece with which the current command begins."""
+    What a program makes of its arguments, nobody sees here, but for shells. Bodies of here-documents are data.
+    """
 
+    def __init__(self, line: str, scope: Scope = (), closer: str = "") -> None:
+        self.commands = list[Command]()
+        self._line, self._at, self._behind = line.replace("\\\n", " "), 0, 0
+        self._read(closer, scope)
 
-def simple_commands(line: str, scope: Scope = ()) -> Iterator[tuple[str, str, Scope]]:
-    """Every simple command in a shell line as it is written, blanks made one, each behind those inside of it."""
-    # The bodies of here-documents are data. What a program makes of its arguments, nobody sees here.
-    opened, at, skip = [_OpenShell("", scope)], 0, 0
-    line = line.replace("\\\n", " ")
+    def _read(self, closer: str, scope: Scope) -> str:
+        """Read up to what closes a subshell or a quotation, and return that text."""
+        before, command, documents = "", "", list[tuple[str, bool]]()
+        pattern = _QUOTED if closer in {'"', "<<"} else _PIECE
+        while (piece := pattern.match(self._line, self._at)) and piece[0] != closer:
+            self._at, kind, text = piece.end(), piece.lastgroup, piece[0]
+            if kind == "end":
+                self._keep(command, documents, scope)
+                before, command, documents = before + command + text, "", []
+                self._at = max(self._at, self._behind) if text == "\n" else self._at
+            else:
+                command += "\0" * (kind in {"gap", "redirection", "document"}) + text * (kind != "gap")
+            if kind == "document":
+                documents.append(self._document(piece[kind]))
+            elif (kind == "open" or text == "(") and len(scope) < MAX_NESTED:
+                inner = self._read(text if text in '"`' else ")", (*scope, self._at))
+                before, command = (before + inner, "") if text == "(" else (before, command + inner)
+        self._at += len(closer)
+        if pattern is _PIECE:
+            self._keep(command, documents, scope)
+        return f"{before}{command}{closer}".replace("\0", " ")
 
-    def ended() -> Iterator[tuple[str, str, Scope]]:
-        part = opened[-1]
-        command = "" if part.closer == '"' else " ".join("".join(part.pieces[part.begin :]).split())
-        while keyword := _KEYWORD.match(command):
-            command = command[keyword.end() :]
-        if command and command not in {"fi", "done", "else", "}", "then", "do"}:
-            bare = without_wrappers(command)
-            yield command, bare, part.scope
-            if len(scope) < MAX_DEPTH and (shell := _SHELL.match(bare)):
-                script = bare[shell.end() :]
-                with suppress(ValueError):
-                    words = shlex.split(script)
-                    script = " ".join(words[:1] if shell[1] else words)
-                yield from simple_commands(script, (*part.scope, at))
+    def _document(self, until: str) -> tuple[str, bool]:
+        """The body of a here-document, behind that of one before it, and whether commands in it are run."""
+        start, word = max(self._line.find("\n", self._at), self._behind), _MARKS.sub("", until)
+        if start < 1:
+            return "", False
+        end = re.compile(rf"^\t*{re.escape(word)}$", re.MULTILINE).search(self._line, start + 1)
+        stop, self._behind = end.span() if end else 2 * (len(self._line),)
+        return self._line[start + 1 : stop], word == until
 
-    while at < len(line):
-        part = opened[-1]
-        piece: Any = (_QUOTED if part.closer == '"' else _PIECE).match(line, at)
-        at, kind, text = piece.end(), piece.lastgroup, piece[0]
-        if kind == "comment":
-            continue
-        if kind in {"open", "end"} and text == part.closer:
-            yield from ended()
-            opened.pop()
-            is_apart = opened[-1].pieces[-1] == "("
-            opened[-1].pieces += [*part.pieces, text]
-            opened[-1].begin = len(opened[-1].pieces) if is_apart else opened[-1].begin
-            continue
-        is_border = kind == "end" or text == "("
-        if is_border:
-            yield from ended()
-        part.pieces.append(text)
-        if is_border:
-            part.begin = len(part.pieces)
-            at = max(at, skip) if text == "\n" else at
-        if kind == "open" and len(opened) < MAX_NESTED:
-            inner = part.scope if text == '"' else (*part.scope, at)
-            opened.append(_OpenShell(text if text in {'"', "`"} else ")", inner))
-        elif kind == "until" and (start := max(line.find("\n", at), skip)) > 0:
-            word, tabs = re.sub(r"[\\'\"]", "", piece["until"]), "\t*" if piece["dash"] else ""
-            end = re.compile(rf"^{tabs}{re.escape(word)}$", re.MULTILINE).search(line, start + 1)
-            body, skip = line[start + 1 : end.start() if end else None], end.end() if end else len(line)
-            reader = _READS_SCRIPT.match(without_wrappers("".join(part.pieces[part.begin : part.begin + 9]).strip()))
-            inside = [first or second for first, second in _INNER.findall(body)] if word == piece["until"] else []
-            scripts = [body] if reader and reader[1] else inside
-            for script in scripts if len(scope) < MAX_DEPTH else ():
-                yield from simple_commands(script, (*part.scope, at))
-            part.pieces += [f" {body}"] if reader and not reader[1] else []
-    while opened:
-        yield from ended()
-        part = opened.pop()
-        if opened:
-            opened[-1].pieces += part.pieces
+    def _keep(self, command: str, documents: list[tuple[str, bool]], scope: Scope) -> None:
+        """Keep a command, and behind it those of the lines that it runs."""
+        whole = _KEYWORDS.sub("", f"{command}\0")
+        bare = _STARTERS.sub("", whole)
+        plain = _REDIRECTION.sub("", bare)
+        kind, runs = _kind(plain.partition("\0")[0]), _RUNS.match(plain)
+        words = [*filter(None, plain.split("\0")), *filter(None, _REDIRECTION.findall(whole))]
+        words += (body for body, _ in documents if kind == "interpreter")
+        if whole:
+            self.commands.append(((_on_one_line(whole), _on_one_line(bare), _on_one_line(plain)), words, scope))
+        lines = [(body, "" if kind == "shell" else "<<") for body, is_run in documents if is_run or kind == "shell"]
+        with suppress(ValueError):
+            lines += [(" ".join(shlex.split((runs[1] or runs[2]).replace("\0", " "))), "")] if runs else []
+        for line, end in lines if len(scope) < MAX_AROUND_LINE else ():
+            self.commands += ShellLine(line, (*scope, self._at), end).commands
 
 
-def without_wrappers(command: str) -> str:
-    """A command without assignments and programs before it that only start it."""
-    while match := _WRAPPER.match(command):
-        command = command[match.end() :]
-    return command
+def _on_one_line(text: str) -> str:
+    return " ".join(text.replace("\0", " ").split())
+
+
+def _kind(program: str) -> str | None:
+    match = _PROGRAM.fullmatch(program)
+    return match and match.lastgroup
 
 
 def shown_files(call: SessionCall, folder: str) -> tuple[list[str], str]:
@@ -296,41 +278,33 @@ def shown_files(call: SessionCall, folder: str) -> tuple[list[str], str]:
     tool, folders, is_printing = call.tool, dict[Scope, str]({(): folder}), call.tool.name == "Grep"
     paths = [tool.input.get(key) for key in PATH_KEYS] if tool.name in {"Read", "NotebookRead", "Grep"} else ()
     found = [f"{path}/" if is_printing else path for path in paths if isinstance(path, str)]
-    for command, bare, scope in call.commands:
+    for _, written, scope in call.commands:
         here = next(folders[scope[:end]] for end in range(len(scope), -1, -1) if scope[:end] in folders)
-        shown = _WRITES_TO.sub(" ", bare or command) if ">" in command else bare or command
-        first, *words = [it if it.isalnum() else _MARKS.sub("", it) for it in _WORD.findall(shown)] or [""]
-        program = first.rpartition("/")[2]
-        while program == "git" and words:
-            option, *words = words
+        words = [it if it.isalnum() else _MARKS.sub("", it) for it in written]
+        while words[1:] and words[0] == "git":
+            _, option, *words = words
             here = join(here, words[0]) if option == "-C" and words else here
-            words, program = (words[1:], program) if option in {"-C", "-c"} else (words, f"git-{option.lstrip('-')}")
-        is_printing = is_printing or bool(_PRINTS_NAMES.fullmatch(program))
-        if program in {"cd", "pushd", "popd"}:
-            place = next((word for word in words if not word.startswith("--")), "") or ("~" if program == "cd" else "-")
+            words = ["git", *words[1:]] if option in {"-C", "-c"} else [f"git-{option.lstrip('-')}", *words]
+        kind = _kind(words[0]) if words else None
+        is_printing = is_printing or kind in {"greps", "compares"}
+        if kind == "moves":
+            place = next((word for word in words[1:] if word[:2] not in {"", "--"}), "-")
             folders[scope] = "" if place[0] in "-$" else normpath(join(here, place))[-MAX_FOLDER_LENGTH:]
-        elif not _SHOWS_NOTHING.fullmatch(program) or "-exec" in words:
-            found += (join(here, name) for name in _named_files(program, words or [first]))
+        elif kind != "shows_nothing" or "-exec" in words:
+            found += (join(here, name) for name in _named_files(kind, words[1:] or words))
     if is_printing:
         found += (first or second for first, second in _PRINTED.findall(tool.output or ""))
     stays = _STAYS.search(tool.output or "") if call.commands and folders[()] else None
     return found, ("" if stays[1] else folder) if stays else folders[()]
 
 
-def _named_files(program: str, words: list[str]) -> Iterator[str]:
-    """The words of a command that may be files, or patterns of them."""
-    is_reader = _READS.fullmatch(program)
-    if is_reader and _SEARCHES.fullmatch(program) and not {"-e", "-f"} & {*words}:
-        looked_for = next((number for number, word in enumerate(words) if not word.startswith("-")), len(words))
-        words = words[:looked_for] + words[looked_for + 1 :]
-    words = words[:-1] if _COPIES.fullmatch(program) else words
-    for before, word in zip(["", *words], words, strict=False):
-        if (
-            (is_reader or "/" in word or "." in word)
-            and not word.startswith(_NOT)
-            and not _LEAVES_OUT.fullmatch(before)
-        ):
-            parts = () if word.isalnum() else (it.lstrip("@") for it in PATH_WORD.findall(word))
-            for name in dict.fromkeys((word[:MAX_SHOWN_LENGTH], *parts)):
+def _named_files(kind: str | None, words: list[str]) -> Iterator[str]:
+    """The words behind a program that may be files or folders, or patterns of them."""
+    plain, is_reader = [word for word in words if not word.startswith("-")], kind not in {None, "shell", "interpreter"}
+    # What is looked for, and what is written.
+    others = plain[:1] if kind in {"greps", "edits"} else plain[-1:] if kind == "copies" else []
+    for before, word in pairwise(["", *words]):
+        if word not in others and not word.startswith(_NOT) and not _LEAVES_OUT.fullmatch(before):
+            for name in dict.fromkeys((word[:MAX_SHOWN_LENGTH], *(it.lstrip("@") for it in PATH_WORD.findall(word)))):
                 if is_reader or "/" in name or "." in name:
                     yield f"{name}/" if is_reader and name.strip("./") else name

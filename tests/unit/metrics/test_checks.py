@@ -13,7 +13,7 @@ from zelda_ci.domain.manifest import ManifestItem, ToolsManifest
 from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import ApiUsage, HookRan, Turn
 from zelda_ci.domain.workspace import Changes
-from zelda_ci.metrics.calls import simple_commands
+from zelda_ci.metrics.calls import ShellLine
 from zelda_ci.metrics.checks import decide
 
 DONE = '"Done: the rate limit is 5 per second."'
@@ -293,7 +293,7 @@ def test_a_check_is_called_as_the_file_says_or_by_its_name() -> None:
     ],
 )  # fmt: skip
 def test_a_shell_line_is_taken_apart_into_its_commands(line: str, commands: list[str]) -> None:
-    assert [command for command, *_ in simple_commands(line)] == commands
+    assert [forms[0] for forms, *_ in ShellLine(line).commands] == commands
 
 
 @pytest.mark.parametrize("line", ["A=" + "a" * 5_000 + "'x", "timeout " + "-u " * 6_000, *(it * 9_000 for it in LONG)])
