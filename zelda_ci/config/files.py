@@ -84,7 +84,8 @@ def lookalikes(root: Path, test_dir: str, *, deep: bool = False) -> tuple[str, .
     for path in found:
         file = path.relative_to(root).as_posix()
         with suppress(OSError):
-            is_named = file.isprintable() and re.fullmatch(r"(?!promptfoo).*\.ya?ml", path.name.lower())
+            # Another tool's, which has prompts, too.
+            is_named = file.isprintable() and path.name.lower().endswith(ENDINGS) and "promptfoo" not in path.name
             if is_named and _SUITE_KEYS.search(untrusted.read_head(path, 100_000)):
                 place = path.parent.relative_to(root).as_posix() if path in inside else test_dir
                 core = re.sub(r"^tests?[-_. ]*|[-_.]tests?$", "", path.stem.lower()) or "name"
