@@ -15,7 +15,7 @@ MAX_FILE_LINES = 1000
 SLACK = 0.1
 
 CEILINGS = {
-    "zelda_ci": 1091,
+    "zelda_ci": 1090,
     "zelda_ci/ci": 3372,
     "zelda_ci/cli": 2375,
     "zelda_ci/compare": 2430,
@@ -27,7 +27,7 @@ CEILINGS = {
     "zelda_ci/judge": 1283,
     "zelda_ci/metrics": 2807,
     "zelda_ci/model_proxy": 2412,
-    "zelda_ci/pipeline": 3849,
+    "zelda_ci/pipeline": 3844,
     "zelda_ci/process": 327,
     "zelda_ci/report": 5911,
     "zelda_ci/sandbox": 1899,
@@ -35,7 +35,7 @@ CEILINGS = {
     "zelda_ci/storage": 877,
     "zelda_ci/survey": 385,
     "zelda_ci/test_output": 1984,
-    "zelda_ci/workspace": 3153,
+    "zelda_ci/workspace": 3151,
     "scripts": 2556,
     "benchmarks": 1114,
     "runner": 215,
