@@ -56,7 +56,7 @@ def check(order: RunOrder, *, project: Path, as_json: bool) -> int:
 
 
 @click.command(
-    epilog="Examples: `zelda lint`; `zelda lint rest-endpoint --json`. Exit codes: 0 without findings, 1 with findings."
+    epilog="Examples: `zelda lint`; `zelda lint api --json`. Exit codes: 0 nothing found, 1 findings, 2 error."
 )
 @click.argument("names", **options.NAMES)
 @options.project

@@ -97,14 +97,14 @@ class Rule:
         """Of the simple commands of a shell line, the numbers of those that it names; of another call that, 0."""
         (name, opened, rest), tool = self.text.partition("("), call.tool.name
         is_of_server = name.startswith("mcp__") and name.count("__") == 1 and tool.startswith(f"{name}__")
-        if not (is_of_server or tool in FAMILIES.get(name, ()) or _is_like(tool, name)):
+        if not (is_of_server or tool in FAMILIES.get(name, ()) or is_like(tool, name)):
             return ()
         if not opened:
             return (0,)
         wanted = rest.removesuffix(")")
         if call.tool.name == "Bash":
             forms = ((command, _without_wrappers(command)) for command in call.commands)
-            return tuple(number for number, both in enumerate(forms) if any(_is_like(it, wanted) for it in both))
+            return tuple(number for number, both in enumerate(forms) if any(is_like(it, wanted) for it in both))
         return (0,) if self._is_called_with(call.tool, wanted) else ()
 
     def _is_called_with(self, tool: ToolCall, wanted: str) -> bool:
@@ -115,19 +115,19 @@ class Rule:
         if tool.name in TURNS_TO:
             name = str(given.get("skill" if tool.name == "Skill" else "subagent_type") or "").removeprefix("/")
             names = {name} if ":" in wanted.removesuffix(":*") else {name, name.rpartition(":")[2]}
-            return any(_is_like(each, wanted.removeprefix("/")) for each in names)
+            return any(is_like(each, wanted.removeprefix("/")) for each in names)
         if wanted.startswith("domain:"):
             host = re.sub(r"^\w+://(?:[^/@]*@)?", "", str(given.get("url") or "")).partition("/")[0].partition(":")[0]
             host, domain = host.lower(), wanted.removeprefix("domain:").lower()
-            return _is_like(host, domain) or host.endswith(f".{domain}")
-        return any(_is_like(text, wanted) for text in texts_of(given))
+            return is_like(host, domain) or host.endswith(f".{domain}")
+        return any(is_like(text, wanted) for text in texts_of(given))
 
 
 def covers_path(patterns: Sequence[str], path: str, manifest: ToolsManifest) -> bool:
-    """Whether one of the patterns covers a path as the session wrote it; `//` begins an absolute pattern."""
+    """Whether a pattern covers a path as the session wrote it; `//` begins an absolute one, `./` changes nothing."""
     relative = manifest.in_folder(manifest.in_tree(path))
     absolute = [f"/{pattern.lstrip('/')}" for pattern in patterns if pattern.startswith("//")]
-    inside = [pattern for pattern in patterns if not pattern.startswith("//")]
+    inside = [pattern.removeprefix("./") for pattern in patterns if not pattern.startswith("//")]
     return (relative is not None and globs.matches(inside, relative)) or (
         path.startswith("/") and globs.matches(absolute, normpath(path).lstrip("/"))
     )
@@ -149,7 +149,7 @@ def _expression(wanted: str) -> Any:
     return re2.compile(f"(?s){'.*'.join(map(re2.escape, text.split('*')))}{rest}")
 
 
-def _is_like(text: str, wanted: str) -> bool:
+def is_like(text: str, wanted: str) -> bool:
     return bool(_expression(wanted).fullmatch(text))
 
 

@@ -109,9 +109,7 @@ class Checks:
         first, wanted = next((call for call in calls if call.tool.name in TURNS_TO), None), check.routed or ()
         if first is None:
             return "none" in wanted, "No skill, sub-agent or command was called.", ()
-        named = (target.partition(" ") for target in wanted if target != "none")
-        rules = (f"{'Agent' if kind == 'agent' else 'Skill'}({name})" for kind, _, name in named)
-        is_met = any(Rule(rule, self._manifest).covers(first) for rule in rules)
+        is_met = any(Rule(rule, self._manifest).covers(first) for rule in routes(check))
         return is_met, f"The first call was {first.shown} (turn {first.turn}).", cited([first])
 
     def _order(self, check: SuiteCheck) -> Finding:
@@ -255,6 +253,12 @@ class Checks:
             names = some_of(list(dict.fromkeys(str(hook.name) for hook, _ in failed)), MAX_NAMED)
             return False, f"Failed: {names}.", [*map(_hook_place, failed)]
         return True, f"{format_count(len(ran), 'hook')} ran, none failed." if ran else "No hook ran.", ()
+
+
+def routes(check: SuiteCheck) -> Iterator[str]:
+    """The calls, as rules, of which a prompt is to make one."""
+    for kind, _, name in (target.partition(" ") for target in check.routed or () if target != "none"):
+        yield f"{'Agent' if kind == 'agent' else 'Skill'}({name})"
 
 
 def cited(calls: Sequence[SessionCall]) -> list[Citation]:

@@ -148,6 +148,8 @@ CALLS = [
     ({"notRead": ["secrets/**"]}, ["Grep x -> secrets/key:1:hunter2", DONE], False),
     ({"notRead": ["secrets/**"]}, ["Bash rg -n x -> secrets/key:1:hunter2", DONE], False),
     ({"notRead": "*.pem"}, ["Read deep/down/a.pem", DONE], False),
+    ({"notRead": ["./secrets/**"]}, ["Read secrets/key", DONE], False),
+    ({"notCalled": "Read(./.env)"}, ["Read .env", DONE], False),
     # What was said.
     ({"says": "rate limit"}, [DONE], True),
     ({"says": "/RATE LIMIT is \\d+/i"}, [DONE], True),
