@@ -28,6 +28,7 @@ class Developer:
     python: str = sys.executable
     path: tuple[str, ...] = field(default=())
     """Where Python finds Zelda and what it needs."""
+    modules: tuple[str, ...] = ("zelda_ci",)
 
     @property
     def kind(self) -> str:
@@ -37,7 +38,7 @@ class Developer:
         return [*self.prefix, *argv]
 
     def zelda(self, *arguments: str) -> list[str]:
-        return self.argv([self.python, "-m", "zelda_ci", *arguments])
+        return self.argv([self.python, "-m", *self.modules, *arguments])
 
     def variables(self) -> dict[str, str]:
         return {"PYTHONPATH": os.pathsep.join(self.path), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -72,15 +73,13 @@ def unprivileged() -> Developer:
     return Developer(NOBODY_IN_PARTICULAR, NOBODY_IN_PARTICULAR, prefix, _python_for(prefix), _packages())
 
 
-def without_bubblewrap() -> Developer:
-    """The same user on a machine that has no bubblewrap; only root can arrange that.
+def with_bubblewrap() -> Developer:
+    """The same user where only bubblewrap may make namespaces.
 
     Raises:
         LookupError: As in `unprivileged`.
     """
-    who = unprivileged()
-    hide = 'for it in $(which -a bwrap); do mount --bind /dev/null "$it" || exit; done; exec "$@"'
-    return replace(who, prefix=("unshare", "--mount", "sh", "-c", hide, "sh", *who.prefix))
+    return replace(unprivileged(), modules=("tests.support.only_bubblewrap", "zelda_ci"))
 
 
 def root() -> Developer:

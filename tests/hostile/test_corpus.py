@@ -41,10 +41,10 @@ def user() -> Developer:
         pytest.skip(f"needs a Python for another user: {problem}")
 
 
-def poor() -> Developer:
-    """Without bubblewrap."""
+def bubblewrap() -> Developer:
+    """Where only bubblewrap may make namespaces."""
     user()
-    return developer.without_bubblewrap()
+    return developer.with_bubblewrap()
 
 
 def of(ids: Sequence[str]) -> list[Action]:
@@ -58,7 +58,7 @@ def expected(level: str, who: Developer, channel: Channel, tried: Sequence[Actio
 
 
 def tried_by(which: Callable[[], Developer], channel: Channel) -> list[Action]:
-    """The whole corpus; where a build has tried it without bubblewrap, a session tries what no build can, and the brief."""
+    """The whole corpus; where a build has tried it in bubblewrap, a session tries what no build can, and the brief."""
     light = [action for action in CORPUS if not action.heavy]
     if which is user or channel == "build":
         return light
@@ -67,7 +67,7 @@ def tried_by(which: Callable[[], Developer], channel: Channel) -> list[Action]:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("channel", ["agent", "build"])
-@pytest.mark.parametrize("which", [user, pytest.param(poor, marks=needs.ROOT)])
+@pytest.mark.parametrize("which", [user, pytest.param(bubblewrap, marks=needs.BWRAP)])
 def test_at_full_isolation_nothing_of_the_whole_corpus_succeeds_and_the_world_stays_as_it_was(
     channel: Channel, which: Callable[[], Developer]
 ) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_isolation_users import WITHOUT_BUBBLEWRAP
 from tests.support import needs
 from tests.support.command import environment
 from tests.support.patience import PATIENCE
@@ -50,15 +49,13 @@ def project_of(place: Path, home: Path, *folders: str, **environ: str) -> Projec
 BOTH = (".pyenv/shims", ".local/bin")
 
 
-def test_root_without_bubblewrap_has_namespaces_in_which_nothing_else_of_a_closed_home_is_there(
-    place: Path, home: Path
-) -> None:
+def test_root_has_namespaces_in_which_nothing_else_of_a_closed_home_is_there(place: Path, home: Path) -> None:
     needs.level("full")
     project = project_of(place, home, *BOTH)
     line = (
         f"python3; tool; cat {home}/.ssh/id; ls -A {home}; id -u; echo x > {home}/.local/bin/tool; echo x > {home}/new"
     )
-    argv = [*WITHOUT_BUBBLEWRAP, sys.executable, "-m", "tests.support.confined_run", str(project.path), "auto", line]
+    argv = [sys.executable, "-m", "tests.support.confined_run", str(project.path), "auto", line]
     done = subprocess.run(
         argv, cwd=ROOT, env=environment(project), capture_output=True, text=True, timeout=PATIENCE, check=False
     )

@@ -2,14 +2,13 @@
 
 import os
 import time
-from datetime import datetime
 from pathlib import Path
 
 import orjson
 import pytest
 
 from tests.support.history import store
-from tests.unit.compare.runs import efficiency, fulfillment, run
+from tests.unit.compare.runs import efficiency, fulfillment
 from zelda_ci.domain.outcome import History
 from zelda_ci.errors import StorageError
 from zelda_ci.storage import codec
@@ -49,10 +48,6 @@ def test_what_is_no_result_is_named_and_passed_over(tmp_path: Path) -> None:
     copy.mkdir()
     (copy / "result.json").write_bytes((runs / good.run_id / "result.json").read_bytes())
     contents = {"cut": b'{"schemaVersion": 1,', "binary": bytes(range(256)), "newer": b'{"schemaVersion": 9}'}
-    never = run(run_id="never-2026-02-13T14-30-00").model_copy(
-        update={"started_at": datetime.fromisoformat("0001-01-01T00:00:00+14:00")}
-    )
-    contents["never"] = codec.encode(never)
     for name, content in contents.items():
         folder = runs / f"{name}-2026-02-13T14-30-00"
         folder.mkdir()
@@ -70,7 +65,6 @@ def test_what_is_no_result_is_named_and_passed_over(tmp_path: Path) -> None:
         "cut": "RESULT_DAMAGED",
         "binary": "RESULT_DAMAGED",
         "newer": "RESULT_NEWER",
-        "never": "RESULT_FOREIGN",
         "pipe": "RESULT_FOREIGN",
         "link": "RESULT_FOREIGN",
         "my notes": "RESULT_FOREIGN",

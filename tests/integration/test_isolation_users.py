@@ -7,7 +7,7 @@ import shutil
 import site
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +50,10 @@ def interpreter() -> str:
     return found
 
 
-def told(project: Project, level: str, *before: str) -> Mapping[str, Any]:
+def told(project: Project, level: str, *before: str, within: Sequence[str] = ()) -> Mapping[str, Any]:
     """What a Zelda process with other rights found out and did."""
     line = WORK.replace("{project}", f"'{project.path}'").replace("{pid}", str(os.getpid()))
-    argv = [*before, interpreter(), "-m", "tests.support.confined_run", str(project.path), level, line]
+    argv = [*before, interpreter(), "-m", *within, "tests.support.confined_run", str(project.path), level, line]
     environ = {
         **project.environ, "CANARY": "x", "PYTHONPATH": os.pathsep.join(map(str, PACKAGES)),
         "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "PYTHONDONTWRITEBYTECODE": "1",
@@ -85,19 +85,18 @@ def test_root_in_an_ordinary_container_runs_sessions_as_another_user(project: Pr
     assert project.leftovers() == []
 
 
-HIDE = 'for it in $(which -a bwrap); do mount --bind /dev/null "$it" || exit; done; exec "$@"'
-WITHOUT_BUBBLEWRAP = ("unshare", "--mount", "sh", "-c", HIDE, "sh")
+ONLY_BUBBLEWRAP = pytest.param("full", ["tests.support.only_bubblewrap"], marks=needs.BWRAP)
 
 
-@pytest.mark.parametrize(("level", "before"), [("full", ()), ("full", WITHOUT_BUBBLEWRAP), ("landlock", ())])
-def test_an_ordinary_user_is_confined_as_well(project: Project, level: str, before: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(("level", "within"), [("full", []), ONLY_BUBBLEWRAP, ("landlock", [])])
+def test_an_ordinary_user_is_confined_as_well(project: Project, level: str, within: Sequence[str]) -> None:
     if level == "full":
         needs.level("full")
     for folder, names, files in os.walk(project.home.parent):
         for name in (".", *names, *files):
             os.chown(Path(folder, name), UID, UID, follow_symlinks=False)
     ordinary = ("setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", "--inh-caps=-all")
-    found = told(project, level, *before, *ordinary)
+    found = told(project, level, *ordinary, within=within)
     assert (found["best"], found.get("level")) == ("full", level), found
     uid, subject, *rest = found["output"].splitlines()
     assert (uid, subject, "wrote" in rest) == (str(UID), "work", True)

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import needs
-from tests.support.command import gone, results, zelda
+from tests.support.command import environment, gone, results, zelda
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ScriptedApi, text
 from zelda_ci.domain.details import CommandResult
@@ -19,6 +20,7 @@ from zelda_ci.domain.workspace import PHASES, Confinement, Workspace
 from zelda_ci.errors import WorkspaceError
 from zelda_ci.workspace.workspaces import Workspaces
 
+ROOT = Path(__file__).parents[2]
 WALLS = ["full", "uid", "landlock"]
 """Levels with a launcher."""
 
@@ -150,8 +152,11 @@ exec {shutil.which("bwrap")} "$@"
 """
     )
     (tools / "bwrap").chmod(0o755)
+    argv = [sys.executable, "-m", "tests.support.only_bubblewrap", "zelda_ci", "run"]
+    path = {"PATH": f"{tools}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
     with ScriptedApi(lambda _: text("Done.")) as api:
-        done = zelda(project, "run", api=api.url, PATH=f"{tools}{os.pathsep}{os.environ['PATH']}")
+        environ = environment(project, api.url, **path)
+        done = subprocess.run(argv, cwd=project.path, env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stdout + done.stderr
     assert " ".join(done.stdout.split()).count("could not be confined") >= len(CASES)
     assert " PASS " not in done.stdout

@@ -281,7 +281,7 @@ def run(  # noqa: PLR0913 - its options
         invocation, is_json = _chosen(project, order, grep, failed=last_failed), reporting.printed == "json"
         found = reporters.carry_out(invocation, partial(invocation.worth, parts), as_json=is_json)
         reporters.print_table(found, worth_table(found), as_json=is_json)
-        return 0
+        return 2 if found.untold else 0
     if is_watching:
         against = order.against or BaseOrder(options.LAST)
         order, changed_since = replace(order, against=against), changed_since or against.ref

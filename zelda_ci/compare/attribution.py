@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import accumulate, combinations, groupby, pairwise
-from math import comb, exp, fsum, inf, lgamma, log, pi, sqrt
+from math import exp, fsum, inf, lgamma, log, pi, sqrt
 from operator import attrgetter, mul
 from statistics import NormalDist, geometric_mean
 from typing import Literal, NamedTuple
 
-from zelda_ci.compare.inference import fisher_exact, permutation_test, significant
 from zelda_ci.compare.sides import mean
 from zelda_ci.domain.attribution import Suspicion
 
@@ -71,17 +70,6 @@ def _fit_counts(without: tuple[int, int], having: tuple[int, int], *, is_equal: 
     return Fit(log(total if is_equal else total / _PAIRS), lambda felt: lower if felt else rate)
 
 
-@lru_cache
-def chance_to_find(base: int, head: int, *, is_equal: bool) -> float:
-    """How likely a comparison of so many trials finds that a suite got worse."""
-    return fsum(
-        comb(base, a) * comb(head, b) * exp(_fit_counts((a, base), (b, head), is_equal=is_equal).evidence)
-        for a in range(base + 1)
-        for b in range(head + 1)
-        if significant(fisher_exact(a, base, b, head).lower.p)
-    )
-
-
 def fit_measure(trials: Sequence[Trial], *, is_equal: bool, better_than: float) -> Fit:
     """Fit logarithms of a measure that lie on a line over what was felt, or around one value, with unknown spread."""
     felt, values = [it for it, _ in trials], [log(it) for _, it in trials]
@@ -129,14 +117,11 @@ class Search:
         self._compared: list[Trial] = [*((0.0, it) for it in base), *((1.0, it) for it in head)]
         self._levels = mean(base or [100.0]), mean(head)
         self._hypotheses = tuple(_suppose(units, lengths or ()))
-        # The comparison is known because it found something: that alone speaks for none of them.
         self._fit: Callable[..., Fit] = fit_rates
-        self._before = [0.0, 0.0]
         if lengths:
             self._fit = partial(fit_measure, better_than=sqrt(geometric_mean(base) * geometric_mean(head)))
-            self._before = [self._fit(self._compared, is_equal=it).evidence for it in (False, True)]
-        elif base and significant(permutation_test(base, head).lower.p):
-            self._before = [log(chance_to_find(len(base), len(head), is_equal=it)) for it in (False, True)]
+        # Somebody asks because the sides differ: that they do speaks against chance no more than `CHANCE` says.
+        self._before = [self._fit(self._compared, is_equal=it).evidence for it in (False, True)]
         self._sessions: list[tuple[Arm, float]] = []
         self.confirming: int | None = None
         """The unit that sessions are to confirm, or have."""

@@ -2,7 +2,7 @@
 
 from typing import Literal, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from zelda_ci.domain.base import Document, Record
 from zelda_ci.domain.numbers import format_count
@@ -38,7 +38,7 @@ class Suspicion(Record):
     unit: int | None = None
     """Index of the unit; absent of a hypothesis without one."""
     hypothesis: Literal["unit", "length", "none"] = "unit"
-    probability: float
+    probability: float = Field(ge=0, lt=1.01)
 
 
 class Round(Record):
@@ -108,4 +108,6 @@ class WorthReport(Document):
     """What parts of the files that steer are worth: of each suite the criterion that fell most without each."""
 
     rows: tuple[CriterionWorth, ...]
+    untold: tuple[SafeText, ...] = ()
+    """Parts, with the suite, of which nothing is known: it has no criterion, or no session of both kinds counted."""
     cost_usd: float = 0.0

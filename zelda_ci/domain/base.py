@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from functools import partial
-from typing import Any, Literal, LiteralString, Self, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, LiteralString, Self, cast, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
@@ -22,9 +22,7 @@ class Record(BaseModel):
     Unknown keys are ignored on reading, so that a newer Zelda's file can still be listed.
     """
 
-    model_config = ConfigDict(
-        frozen=True, alias_generator=to_camel, populate_by_name=True, extra="ignore", ser_json_inf_nan="strings"
-    )
+    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True, allow_inf_nan=False)
 
     def replace(self, **values: object) -> Self:
         """A copy with other values in some fields, which are validated like those of a new record."""
@@ -91,6 +89,10 @@ def checked(message: LiteralString, is_good: Callable[[Any], object]) -> AfterVa
         return value
 
     return AfterValidator(check)
+
+
+# Shown and compared in any time zone, where the first and the last days have no name.
+Moment = Annotated[AwareDatetime, checked("must be between the years 2 and 9998", lambda at: 1 < at.year < 9999)]
 
 
 SourceKind = Literal["option", "input", "variable"]

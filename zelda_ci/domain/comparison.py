@@ -3,9 +3,7 @@
 from enum import StrEnum
 from typing import Literal
 
-from pydantic import AwareDatetime
-
-from zelda_ci.domain.base import Document, Record
+from zelda_ci.domain.base import Document, Moment, Record
 from zelda_ci.domain.check import ContextReport
 from zelda_ci.domain.details import CriterionJudgement
 from zelda_ci.domain.measures import Measure
@@ -313,7 +311,7 @@ class Acceptance(Record):
     because: SafeText
     url: str | None = None
     """Address of the comment that accepts it."""
-    at: AwareDatetime
+    at: Moment
 
 
 class AcceptedReason(Record):
@@ -391,7 +389,7 @@ class Provenance(Document):
     batch_id: str
     complete: bool = True
     """False where the run was cut short or not judged completely: such results are nobody's baseline."""
-    created_at: AwareDatetime
+    created_at: Moment
     accepted: tuple[AcceptedReason, ...] = ()
     """Findings that would have turned the check red, had nobody with write access accepted them on the pull request."""
     refused: tuple[Refusal, ...] = ()
@@ -406,8 +404,8 @@ class PoolSummary(Record):
     """Most trials that any suite has."""
     runs: int
     """Invocations that made the trials."""
-    newest_at: AwareDatetime
-    oldest_at: AwareDatetime
+    newest_at: Moment
+    oldest_at: Moment
 
 
 class BaselineState(StrEnum):
@@ -443,5 +441,5 @@ class BaselineOrigin(Record):
     """The commit whose results were taken."""
     behind: int | None = None
     """Number of commits by which `commit` is behind `wanted`; absent where that is not known."""
-    created_at: AwareDatetime | None = None
+    created_at: Moment | None = None
     pool: PoolSummary | None = None

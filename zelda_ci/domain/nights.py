@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Annotated, Self
 
-from pydantic import AwareDatetime, Field, model_validator
+from pydantic import Field, model_validator
 
-from zelda_ci.domain.base import Document, Record
+from zelda_ci.domain.base import Document, Moment, Record
 from zelda_ci.domain.trials import MAX_TRIALS
 
 # More than any history of ours has: whoever writes more means to keep the reader busy.
@@ -55,13 +55,13 @@ class SuiteNight(Record):
     """Trials that passed in everything, among those that could pass or fail."""
     checks: dict[str, Passes] = {}
     """Passes by criterion, and of build and tests together."""
-    cost_usd: float = Field(0.0, ge=0, allow_inf_nan=False)
+    cost_usd: float = Field(0.0, ge=0)
 
 
 class Night(Record):
     """One row: a scheduled run, or on a laptop one invocation."""
 
-    at: AwareDatetime
+    at: Moment
     batch_id: str
     commit: str | None = None
     run: Annotated[int, Field(ge=1, le=LARGEST_NUMBER)] | None = None
@@ -76,14 +76,14 @@ class Drift(Record):
     check: str
     outcome: str
     """Fingerprint of the state in which it fell."""
-    since: AwareDatetime
+    since: Moment
     """The first night that counts as after."""
     before: Passes
     after: Passes
     """Passes after it fell, when it was found."""
     lately: Passes
     """Passes in the newest nights."""
-    p: float = Field(ge=0, le=1, allow_inf_nan=False)
+    p: float = Field(ge=0, le=1)
     """P value of the test that found it, corrected for everything that was tested in that night."""
     platform_before: dict[str, str] = {}
     platform_after: dict[str, str] = {}

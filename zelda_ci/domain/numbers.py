@@ -13,7 +13,7 @@ def format_score(value: float) -> str:
 
 def whole(value: float) -> str:
     """`12,345`."""
-    return f"{value:,.0f}"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.0f}"
 
 
 def average(value: float) -> str:

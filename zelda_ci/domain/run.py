@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import AwareDatetime, Field, field_validator
+from pydantic import Field, field_validator
 
-from zelda_ci.domain.base import Document, Record
+from zelda_ci.domain.base import Document, Moment, Record
 from zelda_ci.domain.details import CommandResult, CriterionJudgement
 from zelda_ci.domain.manifest import ToolsManifest, UnitUse
 from zelda_ci.domain.measures import EvalResult, Metric
@@ -127,8 +127,8 @@ class RunOutline(Record):
     variant: SafeText | None = None
     """What of these files was taken back or out, in words: such a run says nothing of the files as they are."""
     status: SessionStatus
-    started_at: AwareDatetime
-    finished_at: AwareDatetime
+    started_at: Moment
+    finished_at: Moment
     replayed: bool = False
     """True where the model's words came from a cassette."""
 
@@ -179,8 +179,8 @@ class BatchResult(Document):
     """One invocation: its runs in suite order, then trial order."""
 
     batch_id: str
-    started_at: AwareDatetime
-    finished_at: AwareDatetime
+    started_at: Moment
+    finished_at: Moment
     interrupted: bool = False
     """True where it was ended before its plan was carried out."""
     planned: int | None = None
@@ -251,7 +251,7 @@ class StoredComparison(CountedTrials[str]):
     """Without its runs, which are stored one by one."""
 
 
-def empty_batch(now: AwareDatetime) -> BatchResult:
+def empty_batch(now: Moment) -> BatchResult:
     return BatchResult(batch_id=f"{now:%Y-%m-%dT%H-%M-%S}-none", started_at=now, finished_at=now, planned=0, runs=())
 
 

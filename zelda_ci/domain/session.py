@@ -1,13 +1,12 @@
 """A coding session: what was said and done, as it happened (`SessionRecord`) and as a whole (`SessionTranscript`)."""
 
-from datetime import datetime
 from enum import StrEnum
 from operator import not_
 from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeInt
 
-from zelda_ci.domain.base import Document, Record
+from zelda_ci.domain.base import Document, Moment, Record
 from zelda_ci.domain.kinds import MAX_TOOL_NAME_LENGTH, agent, skill
 from zelda_ci.redact import SafeJson, SafeText
 
@@ -77,7 +76,7 @@ class Usage(Record):
 class ModelUsage(Usage):
     """Tokens and cost of one model in one session, sub-agents and retries included."""
 
-    cost_usd: float = 0.0
+    cost_usd: float = Field(0.0, ge=0, le=1e9)
     cost_known: bool = True
     """False where no list price of the model is known and the cost is a guess."""
 
@@ -299,7 +298,7 @@ class SessionTranscript(Document):
 
     run_id: str
     prompt: SafeText
-    started_at: datetime
+    started_at: Moment
     status: SessionStatus
     reason: SafeText | None = None
     """Reason why the session did not complete, in a sentence; absent when it did."""

@@ -162,11 +162,11 @@ def _probed(path: str, cli: Path | None) -> Offered:
 
 @cache
 def namespace_maker(path: str) -> str | None:
-    """What makes namespaces here: bubblewrap, which some systems allow more, or Zelda itself (`OWN`); tried."""
+    """What makes namespaces here: Zelda itself (`OWN`), or bubblewrap where the system allows only that."""
+    if not _refused():
+        return OWN
     bwrap = shutil.which("bwrap", path=path) or shutil.which("bwrap", path=os.defpath)
-    if bwrap and _tried([bwrap, *programs.TRIAL, "--", "true"]) is None:
-        return bwrap
-    return None if _refused() else OWN
+    return bwrap if bwrap and _tried([bwrap, *programs.TRIAL, "--", "true"]) is None else None
 
 
 @cache

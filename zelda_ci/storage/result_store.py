@@ -316,13 +316,14 @@ class ResultStore:
         write_whole(self._attributions / f"{batch_id}.json", [codec.encode(found, indent=2)], durable=False)
 
     def attributions(self, batch_id: str) -> tuple[Attribution, ...]:
-        """Read what searches have found about a batch, the newest of each suite and subject."""
+        """Read what searches have found about a batch, of each suite and subject the newest that is decided, if any."""
         found = dict[tuple[str, str], Attribution]()
         for path in sorted(self._attributions.glob("*.json")):
             with suppress(StorageError):
                 each = codec.decode(Attribution, read_file(path, MAX_ATTRIBUTION_BYTES), str(path))
-                if each.batch_id == batch_id:
-                    found[each.suite, each.subject] = each
+                key = each.suite, each.subject
+                if each.batch_id == batch_id and not (key in found and each.verdict == "undecided"):
+                    found[key] = each
         return tuple(found.values())
 
     def comparison(self, batch_id: str) -> StoredComparison | None:
@@ -473,11 +474,6 @@ def _entry(folder: os.DirEntry[str], known: _Entry | None) -> _Entry | None:
     if run.run_id != name:
         # Its id could not be told from that of the run it was copied from.
         raise UnreadableError(f"{short} is the result of another run.", code="RESULT_FOREIGN")
-    try:
-        # Shown, sorted and chosen by the moment it began, which has to exist in every time zone.
-        run.started_at.astimezone(UTC)
-    except OverflowError:
-        raise UnreadableError(f"{short} contains a time that does not exist.", code="RESULT_FOREIGN") from None
     return stamp, at_a_glance(run)
 
 

@@ -79,6 +79,7 @@ def test_ordinary_text_comes_out_as_it_went_in(text: str) -> None:
         (clock, {0: "0:00", 42.9: "0:42", 83: "1:23", 3723: "1:02:03"}),
         (partial(numbers.format_count, noun="file"), {1: "1 file", 0: "0 files"}),
         (partial(numbers.format_count, noun="retry", plural="retries"), {2000: "2,000 retries"}),
+        (numbers.whole, {10**400: "10" + ",000" * 133, -0.4: "-0", 1234.5: "1,234"}),
     ],
 )
 def test_numbers_are_written_for_people(write: Callable[[float], str], shown: dict[float, str]) -> None:

@@ -78,26 +78,20 @@ def changed(**changes: Any) -> bytes:
     return orjson.dumps({**orjson.loads(codec.encode(FULL, indent=2)), **changes})
 
 
-BAD = [
-    (b"", "RESULT_DAMAGED"),
-    (b"\xff\xfe{}", "RESULT_DAMAGED"),
-    (codec.encode(FULL, indent=2)[:-200], "RESULT_DAMAGED"),
-    (b"[" * 100_000, "RESULT_DAMAGED"),
-    (b"[]", "RESULT_FOREIGN"),
-    (b"{}", "RESULT_FOREIGN"),
-    (b'{"schemaVersion": 1}', "RESULT_FOREIGN"),
-    (changed(status="finished"), "RESULT_FOREIGN"),
-    (changed(config=None), "RESULT_FOREIGN"),
-    (changed(schemaVersion=0), "RESULT_FOREIGN"),
-    (changed(schemaVersion=2), "RESULT_NEWER"),
-    (changed(startedAt="yesterday"), "RESULT_FOREIGN"),
-    (changed(startedAt="2026-02-13T14:30:00"), "RESULT_FOREIGN"),
-    (orjson.dumps({"schemaVersion": 1, "evaluations": {"efficiency": {"details": 3}}}), "RESULT_FOREIGN"),
-    (b'{"schemaVersion": 7, "entirely": "different"}', "RESULT_NEWER"),
-]
+TIMES = ("yesterday", "2026-02-13T14:30:00", "0001-01-01T00:00:00+14:00")
+BAD = {
+    "RESULT_DAMAGED": [b"", b"\xff\xfe{}", codec.encode(FULL, indent=2)[:-200], b"[" * 100_000],
+    "RESULT_NEWER": [changed(schemaVersion=2), b'{"schemaVersion": 7, "entirely": "different"}'],
+    "RESULT_FOREIGN": [
+        *(b"[]", b"{}", b'{"schemaVersion": 1}', changed(status="finished"), changed(config=None)),
+        *(changed(schemaVersion=0), *(changed(finishedAt=time) for time in TIMES)),
+        *(changed(phaseSeconds={"setup": "NaN"}), changed(api={"models": {"m": {"costUsd": -1}}})),
+        orjson.dumps({"schemaVersion": 1, "evaluations": {"efficiency": {"details": 3}}}),
+    ],
+}
 
 
-@pytest.mark.parametrize(("data", "code"), BAD)
+@pytest.mark.parametrize(("data", "code"), [(data, code) for code, each in BAD.items() for data in each])
 def test_a_file_that_is_no_result_is_named_with_what_to_do(data: bytes, code: str) -> None:
     with pytest.raises(codec.UnreadableError) as caught:
         codec.decode(RunResult, data, "runs/x/result.json")

@@ -305,8 +305,11 @@ def worth_table(report: WorthReport) -> Table:
         cells = (visible(row.part), visible(row.suite), sentence(row.criterion, 50), _passed(row.inert) or "-")
         result = Cell(_worth(row), Tone.BAD if row.verdict == "worse" else Tone.NEUTRAL)
         rows.append(TableRow((*map(Cell, cells), result)))
-    remarks = (Cell(f"The sessions cost {brief_money(report.cost_usd)}.", Tone.DIM),) if report.cost_usd else ()
-    return Table(columns, tuple(rows), remarks=remarks)
+    remarks = [Cell(f"The sessions cost {brief_money(report.cost_usd)}.", Tone.DIM)] if report.cost_usd else []
+    if untold := visible(", ".join(report.untold), 400):
+        why = "no criterion was judged in sessions with and without it. `zelda list` shows how they ended"
+        remarks.append(Cell(f"Nothing is known of {untold}: {why}.", Tone.WARN))
+    return Table(columns, tuple(rows), remarks=tuple(remarks))
 
 
 def _worth(row: CriterionWorth) -> str:

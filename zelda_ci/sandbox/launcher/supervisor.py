@@ -180,8 +180,8 @@ def _become(argv: list[str], confined: str | None, supervisor: int) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     if confined is None:
         shared.report_ready()
-    elif confined == "0" and argv[3:5] == [shared.START, "inside"]:
-        # A Python is here already. Not where a process stays between us and the program: its memory would hold ours.
+    elif argv[3:5] == [shared.START, "inside"]:
+        # A Python is here already. What stays of it between us and the program lets nobody look into its memory.
         from zelda_ci.sandbox.launcher import inside
 
         inside.main(argv[5:])
