@@ -24,7 +24,7 @@ from zelda_ci.domain.workspace import Changes
 from zelda_ci.files.globs import upwards
 from zelda_ci.metrics import ask_judge
 from zelda_ci.metrics.calls import FAMILIES, covers_path, is_like
-from zelda_ci.metrics.checks import FAIL, PASS, Checks, routes, waits_for
+from zelda_ci.metrics.checks import FAIL, NOT_JUDGED, PASS, Checks, routes, waits_for
 from zelda_ci.selection.felt import coverage
 from zelda_ci.survey.folder import Survey
 
@@ -37,14 +37,13 @@ BUILT_IN = {
 _KINDS = {"Skill": (ItemKind.SKILL, ItemKind.COMMAND, ItemKind.WORKFLOW), "Agent": (ItemKind.AGENT,), "": ()}
 # A word of docs/lint.md, why it applies, and lines that would be better; placed with a file, a line and a subject.
 Remark = tuple[str, str, tuple[str, ...]]
+Judged = Mapping[str, Sequence[CriterionJudgement]]
 
 
 class Linter:
     """Looks at suites, at what steers Claude Code in their project, and at stored trials. Nothing is run."""
 
-    def __init__(
-        self, found: Survey, runs: Sequence[RunResult], idle: Mapping[str, Sequence[CriterionJudgement]] | None = None
-    ) -> None:
+    def __init__(self, found: Survey, runs: Sequence[RunResult], idle: Judged | None = None) -> None:
         """`idle` is how judges decide the criteria of suites, by name, on a session that does nothing."""
         self._found, self._runs, self._idle, self._rules = found, runs, idle or {}, dict[str, str]()
         self._items = [item for item in found.items if not (item.problem or item.shadowed)]
@@ -75,13 +74,12 @@ class Linter:
 
     def _tried(self, suite: ResolvedSuite) -> dict[str, CriterionJudgement]:
         judged = zip(suite.criteria, self._idle.get(suite.name, ()), strict=False)
-        return {text: it for text, it in judged if it.verdict is not CriterionVerdict.NOT_JUDGED}
+        return {text: it for text, it in judged if it.verdict is not NOT_JUDGED}
 
     def _suite(self, suite: ResolvedSuite) -> Iterator[tuple[str, Position, str, Remark]]:
         source = read(read_text(self._found.root / suite.file, suite.file), suite.file)
-        runs = [run for run in self._runs if run.suite == suite.name]
         criteria = {"mustPass": suite.must_pass, "acceptanceCriteria": suite.acceptance_criteria}
-        judged = self._tried(suite)
+        runs, judged = [run for run in self._runs if run.suite == suite.name], self._tried(suite)
         remarks: dict[tuple[Steps, str], Iterator[Remark]] = {((), suite.name): _of_whole(suite, judged)}
         for key, texts in {**criteria, "answerCriteria": suite.answer_criteria}.items():
             for number, text in enumerate(texts):
@@ -207,7 +205,9 @@ def _verdicts(text: str, runs: Sequence[RunResult], key: str, tried: CriterionJu
     trials, idle = defaultdict[object, Counter[CriterionVerdict]](Counter), ""
     for run in runs:
         details, efficiency, mark = run.details(FulfillmentDetails), run.details(EfficiencyDetails), run.fingerprint
-        if judged := details.by_name.get(text) if details else None:
+        known = details.by_name if details else {}
+        # Where nothing was judged, it was the judge that failed.
+        if (judged := known.get(text)) and {it.verdict for it in known.values() if it.by == "judge"} != {NOT_JUDGED}:
             trials[(mark.outcome, mark.platform, mark.tree) if mark else run.run_id][judged.verdict] += 1
             did_nothing = efficiency and run.changes and not (efficiency.tool_calls or run.changes.files)
             idle = run.run_id if did_nothing and judged.verdict is PASS else idle
@@ -244,8 +244,7 @@ _INNER = re.compile(
     r"as (?:it|long|soon)|that|which|who|whose|how|both|between|either|says|notes|warns|identifies|explains|mentions|"
     r"states|recommends|reports|tells|describes|shows|confirms)\b|[.?!:] "
 )
-_LITERAL = r"`[^`\n]*`|\"[^\"\n]*\""
-_MASKED = re.compile(rf"{_LITERAL}|\([^()]*\)")
+_MASKED = re.compile(r"`[^`]*`|\"[^\"]*\"|\([^()]*\)")
 _JOINT = re.compile(r"(?:; +|,? and )(?!(?:then|so|n?either|nor|otherwise)\b)(?:(?<=d )(?:(?:it|they|also|still) )*)?")
 _NEGATIVE = re.compile(
     r"(?i)(?:nothing|no|none|neither|never)\b|(?:\S+ ){0,6}?(?:(?:is|are|was|were|does|do|did|has|have|must|should) not"
@@ -294,23 +293,24 @@ def _verb(words: list[str], forms: re.Pattern[str]) -> int | None:
 
 def word_runs(text: str) -> Iterator[tuple[str, int]]:
     """Every run of eight words in a text, with the line in which it begins."""
-    # Commands and quoted texts have to be repeated. In some alphabets, letters have marks that are no letters.
-    lines = enumerate(re.sub(_LITERAL, " ", text).lower().splitlines(), start=1)
+    # Commands have to be repeated as they are. In some alphabets, letters have marks that are no letters.
+    lines = enumerate(re.sub(r"`[^`\n]*`", " ", text).lower().splitlines(), start=1)
     words = [(word, number) for number, line in lines for word in re.findall(r"[^\s!-&(-/:-@\[-`{-~]+", line)]
     for at in range(len(words) - 7):
         yield " ".join(word for word, _ in words[at : at + 8]), words[at][1]
 
 
-_BY = rf"(?:(?:{_WHO}|it) )?"
+_BY, _USE = rf"(?:(?:{_WHO}|it) )?", "(?:use|call|invoke)"
+_SKILL, _AGENT = (rf"the (?:`?([\w:-]+)`? {word}|{word} `?([\w:-]+)`?)" for word in ("skill", "sub-?agent"))
 # A single word in code may be a function.
 _COMMAND, _QUOTE = r"`([\w./:@=+-]+ [\w./:@=+ -]+)`", r"(?:`([^`/][^`]*)`|\"([^\"/][^\"]*)\")"
 _PATH, _FOLDER = r"(?:the file )?(?:`([^`\s]+)`|(\S*[./]\S*))", r"(?:`([^`\s]+?)/?`|([^`\s]+?)/)"
 _LAST, _SAY = r"(?:the )?(?:last|final) (?:message|answer) ", "(?:say|contain|mention|include)"
 # By the check that says the same, patterns of whole criteria. A group holds what is called, changed or said.
 _CHECKS = {
-    "called: Skill({})": rf"{_BY}(?:use|call|invoke)[sd] the (?:`?([\w:-]+)`? skill|skill `?([\w:-]+)`?)",
-    "called: Agent({})": rf"{_BY}(?:use|call|invoke)[sd] the (?:`?([\w:-]+)`? sub-?agent|sub-?agent `?([\w:-]+)`?)",
-    "notCalled: Skill({})": rf"{_BY}{_NOT}(?:use|call|invoke)s? the (?:`?([\w:-]+)`? skill|skill `?([\w:-]+)`?)",
+    "called: Skill({})": rf"{_BY}{_USE}(?:s|e?d) {_SKILL}|{_SKILL} (?:is|was) {_USE}e?d",
+    "called: Agent({})": rf"{_BY}{_USE}(?:s|e?d) {_AGENT}|{_AGENT} (?:is|was) {_USE}e?d",
+    "notCalled: Skill({})": rf"{_BY}{_NOT}{_USE}s? {_SKILL}|{_SKILL} (?:is|was) not {_USE}e?d",
     'called: "Bash({} *)"': rf"{_BY}(?:runs|ran) {_COMMAND}|{_COMMAND} (?:is|was) run",
     'notCalled: "Bash({} *)"': rf"{_BY}{_NOT}runs? {_COMMAND}|{_COMMAND} (?:is|was) not run",
     'notCalled: "Bash(git {} *)"': rf"{_BY}{_NOT}(push|commit)(?:e?s)?(?: anything)?|nothing was (push|commit)t?ed",

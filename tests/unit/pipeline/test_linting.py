@@ -252,9 +252,9 @@ def test_a_rare_failure_other_files_and_open_verdicts_are_no_wavering(tmp_path: 
 
 def test_a_criterion_that_no_trial_decided_is_told(tmp_path: Path) -> None:
     (found,) = of_trials(tmp_path, trial(1, OPEN), trial(2, CriterionVerdict.NOT_JUDGED))
-    assert (found.rule, "(2 left it open)" in found.reason) == ("neverJudged", True)
-    other = trial(1, OPEN).replace(suite="another")
-    assert of_trials(tmp_path, other) == []
+    assert (found.rule, "(1 left it open)" in found.reason) == ("neverJudged", True)
+    assert of_trials(tmp_path, trial(1, CriterionVerdict.NOT_JUDGED)) == []
+    assert of_trials(tmp_path, trial(1, OPEN).replace(suite="another")) == []
 
 
 def test_a_criterion_that_a_session_passed_idle_is_told_unless_it_is_about_the_answer(tmp_path: Path) -> None:

@@ -51,8 +51,9 @@ def test_what_and_joins_within_a_clause_is_one_criterion(text: str) -> None:
 CHECKS = [
     ("The session uses the changelog skill.", {"called": "Skill(changelog)"}),
     ("Calls the skill `changelog`", {"called": "Skill(changelog)"}),
+    ("The changelog skill is used.", {"called": "Skill(changelog)"}),
+    ("The sub-agent reviewer was called.", {"called": "Agent(reviewer)"}),
     ("It does not use the changelog skill.", {"notCalled": "Skill(changelog)"}),
-    ("Uses the reviewer sub-agent.", {"called": "Agent(reviewer)"}),
     ("Runs `npm test`.", {"called": "Bash(npm test *)"}),
     ("`make lint` is run.", {"called": "Bash(make lint *)"}),
     ("Claude never runs `git push`.", {"notCalled": "Bash(git push *)"}),
@@ -80,11 +81,11 @@ def test_a_criterion_that_a_check_decides_becomes_one_that_a_suite_may_have(text
 
 
 JUDGED = [
-    "The session uses the other skill.", "CHANGELOG.md is updated with a line about the fix.", "The docs are updated.",
+    "It uses the other skill.", "CHANGELOG.md is updated with a line about the fix.", "The docs are updated.",
     "Runs `npm test` before it commits.", "Runs `npm test | tee log`.", "The last message says what is left.",
     'The last message says "/rate.*/".', 'CHANGELOG.md is updated and "x".', "It says `done`.",
     "`DEFAULT_TIMEOUT` is changed.", "`config.timeout` is updated.", "`src/[id].ts` is changed.",
-    "It does not read stdin/stdout.", "`main` is run.", "Only changes files in ../x/.",
+    "It does not read stdin/stdout.", "`main` is run.", "The right skill was called.", "Only changes files in ../x/.",
 ]  # fmt: skip
 
 
@@ -95,8 +96,7 @@ def test_what_a_check_may_not_decide_stays_with_the_judge(text: str) -> None:
 
 def test_a_criterion_forbids_only_where_it_asks_for_nothing() -> None:
     forbids = [
-        "Nothing is pushed.", "The session does not touch tests.", "No test fails.", "It never logs a token.",
-        "None is left.",
+        "Nothing is pushed.", "Claude does not touch tests.", "No test fails.", "It never logs X.", "None is left.",
     ]  # fmt: skip
     asks = [
         "A note says that no test fails.", "The README explains what is not supported.",
@@ -112,6 +112,6 @@ def test_runs_of_words_know_their_line_whatever_stands_between() -> None:
     assert runs["answers errors with a json body and a"] == 3
     assert len(runs) == 5
     assert [*word_runs("one two three four five six seven")] == []
-    # Commands are quoted word by word, and marks are no ends of words.
+    # Commands stand there as they are, and marks are no ends of words.
     assert [*word_runs("Run `npm run build -- --mode production` and check it twice.")] == []
     assert [*word_runs("फ़ाइल में परिवर्तन करना ज़रूरी है।")] == []
