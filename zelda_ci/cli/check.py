@@ -81,11 +81,11 @@ def lint(*, names: tuple[str, ...], project: Path, judge: bool, as_json: bool) -
         reporters.print_json(found)
     else:
         for each in found.findings:
-            echo(f"{each.file}:{each.line}: {each.rule}: {each.subject}\n  {each.reason}")
+            echo(f"{each.file}:{each.line}: {each.rule}: {sentence(each.subject)}\n  {each.reason}")
             for line in each.instead:
                 echo(f"  {line}", fg="green")
         if found.not_tried:
-            about = some_of([f'"{inert(text)}"' for text in found.not_tried], MAX_NAMED)
+            about = some_of([f'"{sentence(text)}"' for text in found.not_tried], MAX_NAMED)
             why = "could not be judged" if judge else "need a judge (--judge)"
             echo(f"Not tried on a session that does nothing, since they {why}: {about}.")
         count = format_count(len(found.findings), "finding")

@@ -84,7 +84,7 @@ class Linter:
         for key, texts in {**criteria, "answerCriteria": suite.answer_criteria}.items():
             for number, text in enumerate(texts):
                 found = _verdicts(text, runs, key, judged.get(text))
-                remarks[(key, number), text] = chain(self._wording(text, key), found)
+                remarks[(key, number), text] = chain(self._wording(" ".join(text.split()), key), found)
         for number, check in enumerate(suite.checks):
             # The last one of a routing suite is made of the prompt whose number the suite's name ends with.
             own = ("checks", number) in source.at

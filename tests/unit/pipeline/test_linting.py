@@ -179,7 +179,7 @@ def test_a_suite_that_asks_nothing_is_told(tmp_path: Path) -> None:
 
 
 def test_a_finding_is_on_the_line_of_its_own_item_and_each_item_of_a_line_has_its_own(tmp_path: Path) -> None:
-    found = linted(tmp_path, "prompt: Do.\nacceptanceCriteria: [It runs `make a`., It runs `make b`.]\n")
+    found = linted(tmp_path, "prompt: Do.\nacceptanceCriteria: ['It runs\n\n `make a`.', It runs `make b`.]\n")
     assert [each.instead for each in found] == [('- called: "Bash(make a *)"',), ('- called: "Bash(make b *)"',)]
     routed = "{prompt: Log., expect: skill changelog},\n  {prompt: Do., expect: skill log}"
     assert words(linted(tmp_path, f"kind: routing\nprompts:\n  [{routed}]\n")) == [(4, "cannotMatch")]
