@@ -256,7 +256,7 @@ _DEED = r"(?:push|commit|chang|edit|delet|remov|add|creat|touch|install|renam|mo
 # What a session surely did not do that did nothing; what files hold as they are, nobody knows here.
 _DEEDS = re.compile(
     rf"(?i){_WHO} {_NOT}(?:{_DEED}|(?:run|read|open|call|use|write)s?\b).*|"
-    rf"(?:nothing|no (?:\S+ ){{0,5}}\S+) (?:is|are|was|were|has been|have been) {_DEED}\.?"
+    rf"(?:nothing|no \S+)(?: \S+){{0,5}} (?:is|are|was|were|has been|have been) {_DEED}\.?"
 )
 
 
