@@ -228,7 +228,7 @@ NAME = re.compile(r"(?:[\w.-]+/)*[\w][\w.-]*")
 @click.option("--routing", is_flag=True, help="Which skill, sub-agent or command is called for which prompt: a draft.")
 @options.project
 def new(*, name: str, skill: str | None, rule: str | None, routing: bool, project: Path) -> None:
-    """Add a suite: a task in the project's language, and criteria that can be seen.
+    """Add a suite: a task, and criteria that can be seen.
 
     NAME is the suite's name, with folders if you like: `api/health` becomes zelda/api/test-health.yaml. With --skill or
     --rule, the task is one for which the skill is needed or to which the rule applies, as far as its file says.

@@ -84,9 +84,7 @@ class ImportedSuite:
         lines = [f"# Imported from {printed(self.origin)} by zelda import."]
         for key, value in keys.items():
             items = dict.fromkeys(map(_item, value)) if isinstance(value, list) else ()
-            lines += (
-                [f"{key}:", *(f"  - {each}" for each in items)] if items else [f"{key}: {_yaml(value)}"] * bool(value)
-            )
+            lines += [f"{key}:", *(f"  - {it}" for it in items)] if items else [f"{key}: {_yaml(value)}"] * bool(value)
         return "\n".join([*lines, ""])
 
 
@@ -165,7 +163,7 @@ class Importer:
         except Rejected as problem:
             raise ConfigError("\n".join(map(str, problem.problems)), code="IMPORT_FAILED") from None
         if not self.suites:
-            raise ConfigError("\n".join(["Nothing can be imported.", *self.to_do]), code="IMPORT_FAILED")
+            raise ConfigError("Nothing was imported.", hint="\n".join(self.to_do), code="IMPORT_FAILED")
 
     def _file(self, path: Path) -> None:
         if path.name in {"case.yaml", "prompt.md"}:
@@ -182,6 +180,12 @@ class Importer:
 
     def _name(self, path: Path) -> str:
         return os.path.relpath(path, self.root)
+
+    def _script(self, node: Node, path: Path) -> str:
+        """A file as a word of a command of the project."""
+        if not lies_in(path, self.root):
+            self._left(node, f"{self._name(path)} lies outside the project: no command finds it")
+        return shlex.quote(self._name(path))
 
     def _node(self, path: Path, text: str | None = None) -> Node:
         """What a file says, or a text in it; what is wrong with that and leaves it usable is left to do."""
@@ -207,7 +211,8 @@ class Importer:
         names = (slug if number == 1 else f"{slug}-{number}" for number in count(1))
         free = next(each for each in names if each not in self._taken)
         self._taken.add(free)
-        return ImportedSuite(free, f"{node.source.file}:{node.place.line}")
+        # Without the line, which moves with all that is written above.
+        return ImportedSuite(free, node.source.file)
 
     def _check(self, suite: ImportedSuite, node: Node, name: str, checks: Iterable[dict[str, Any]]) -> None:
         """Add what was found at a place as checks, where it is valid."""
@@ -223,7 +228,7 @@ class Importer:
             self._left(node, f"{suite.name} has no prompt")
             return
         for key, value in list(suite.settings.items()):
-            if not _is_valid(**{key: value}):
+            if value and not _is_valid(**{key: value}):
                 self._left(node, f"{suite.name}: {key} cannot be {json.dumps(suite.settings.pop(key))}")
         if not (suite.checks or suite.criteria or suite.answer_criteria):
             self._left(node, f"{suite.name} has neither a criterion nor a check: say what must be true")
@@ -250,7 +255,10 @@ class Importer:
                     else:
                         self._left(each, f"{suite.name}: no text says what {key} means here")
             for file in case.get("files"):
-                self._left(file, f"{suite.name} works on {file.text}: have it in the repository, named in the prompt")
+                self._left(
+                    file,
+                    f"{suite.name} works on {file.text or file.dumped}: have it in the repository, named in the prompt",
+                )
             self._unknown(case, " ".join(known), suite.name)
             self._add(suite, case)
         self._unknown(whole, "skill_name skill evals version description", "evals.json")
@@ -264,15 +272,13 @@ class Importer:
         suite.description = case.get("description").text
         given = dict[str, Any]()
         for options in (case, execution, head):
-            given |= {
-                key: json.loads(it.dumped) for key in _OPTIONS.split() if (it := options.get(key)).value is not None
-            }
+            pairs = ((key, options.get(key)) for key in _OPTIONS.split())
+            given |= {key: json.loads(it.dumped) for key, it in pairs if it.value is not None}
             self._unknown(options, f"schema_version name description graders execution prompt {_OPTIONS}", suite.name)
         suite.settings |= {ours: given.pop(key) for key, ours in (("tags", "tags"), ("runs", "trials")) if key in given}
         suite.settings["execution"] = {to_camel(key): value for key, value in given.items()}
-        scripts = [self._name(it) for it in (folder / "fixture.sh", folder / "scaffold.sh") if it.is_file()]
-        if scripts:
-            suite.settings["setupCommand"] = " && ".join(f"bash {shlex.quote(script)}" for script in scripts)
+        scripts = [it for it in (folder / "fixture.sh", folder / "scaffold.sh") if it.is_file()]
+        suite.settings["setupCommand"] = " && ".join(f"bash {self._script(head, script)}" for script in scripts)
         for grader in case.get("graders"):
             text = grader.get("pattern", "rubric", "criteria", "prompt").text
             self._check(suite, grader, suite.name, self._grader(grader, text, suite))
@@ -375,7 +381,10 @@ class Importer:
         """The items of a list, those of files that it names included."""
         for item in node:
             named = item if item.text else item.get("raw", "id", "path")
-            if not _FILE.fullmatch(named.text):
+            is_file = _FILE.fullmatch(named.text)
+            if named is not item and (is_file or item.get("raw").value is not None):
+                self._unknown(item, "raw id path label", "prompts")
+            if not is_file:
                 yield item
                 continue
             for file in self._files(named, path):
@@ -396,17 +405,14 @@ class Importer:
         return [each for each in found if isinstance(each.value, dict)]
 
     def _text(self, node: Node, path: Path) -> str:
-        """A text, or what stands in the file that it names."""
-        is_file = node.text.startswith("file://")
-        return "\n".join(it.text or it.dumped for it in self._listed(node, path)) if is_file else node.text
+        """A text, or what stands in the file that it names; groups and lists as JSON."""
+        parts = self._listed(node, path) if node.text.startswith("file://") else (node,)
+        return "\n".join(it.dumped if isinstance(it.value, dict | tuple) else it.text for it in parts)
 
     def _variables(self, test: Node, path: Path) -> dict[str, list[str]]:
         """The variables of a test, each with its values."""
-        named = {name: each.get(name) for each in self._groups(test.get("vars"), path) for name in each.value}
-        return {
-            name: [it.dumped if isinstance(it.value, dict | tuple) else self._text(it, path) for it in values]
-            for name, values in named.items()
-        }
+        groups = self._groups(test.get("vars"), path)
+        return {name: [self._text(it, path) for it in each.get(name)] for each in groups for name in each.value}
 
     def _filled(self, text: str, values: Mapping[str, str], node: Node, name: str) -> str:
         """A template with its variables put in; what is no variable, or one without a value, is left to do."""
@@ -424,22 +430,22 @@ class Importer:
         stated = (it if it.text else it.get("name", "pattern", "goal") for it in (() if is_program else value))
         texts = [fill(self._text(it, path)) for it in stated]
         texts = [it.strip() for it in texts[0].split(",")] if how in {"any", "all"} and value.text else texts
-        checks = list[dict[str, Any]]()
+        checks, is_said = list[dict[str, Any]](), bool(texts) and all(texts)
         # Of the others, no criterion or check says the contrary.
         kind = kind if not is_absent or kind in _CALLS[:3] or (base in _SEARCHES and how != "all") else ""
         match kind:
             case "assert-set":
                 for each in assertion.get("assert"):
                     self._assert(suite, each, name, fill, path)
-            case _ if kind and base in _SEARCHES and how in {"", "any", "all"} and texts:
+            case _ if kind and base in _SEARCHES and how in {"", "any", "all"} and is_said:
                 patterns = [_SEARCHES[base].format(it if base == "regex" else re.escape(it)) for it in texts]
                 patterns = ["|".join(patterns)] if how == "any" and not is_absent else patterns
                 is_plain = base == "contains" and len(texts) == len(patterns) and not any(map(expression_of, texts))
                 checks = [{"says": each} for each in (texts if is_plain else map(_expression, patterns))]
-            case _ if kind in _RUBRICS and texts and all(texts):
+            case _ if kind in _RUBRICS and is_said:
                 suite.answer_criteria += [" ".join(_RUBRICS[kind].format(text).split()) for text in texts]
             case "javascript" | "python" if is_program:
-                files = [shlex.quote(self._name(file)) for file in self._files(value, path)]
+                files = [self._script(value, file) for file in self._files(value, path)]
                 checks = [{"command": f"{_PROGRAMS[kind]} {file}"} for file in files]
                 self._left(assertion, f"{name}: {value.text} gets no `output`: let it read files, and end with 0 or 1")
             case "cost" | "latency" if isinstance(limit, int | float):
@@ -487,6 +493,8 @@ def _rule(call: Node) -> str:
 
 def _cases(path: Path) -> list[Path]:
     """The files of known kinds in a folder, or the file itself."""
+    if not path.exists():
+        raise ConfigError(f"{path} does not exist.", code="IMPORT_FAILED")
     if path.is_file():
         return [path]
     found: list[Path] = []
@@ -495,15 +503,11 @@ def _cases(path: Path) -> list[Path]:
         found += (place / name for name in names if _CASES.fullmatch(name))
     # A prompt that belongs to another file is no case of its own.
     others = {it.parent for it in found if it.name.startswith("promptfoo")}
-    cases = [
-        it
-        for it in found
-        if it.name != "prompt.md" or not (it.with_name("case.yaml") in found or others & {*it.parents})
-    ]
+    owned = {it for it in found if it.with_name("case.yaml") in found or others & {*it.parents}}
+    cases = [it for it in found if it.name != "prompt.md" or it not in owned]
     if not cases:
         hint = "Name a folder of `claude plugin eval` cases, a skill's evals.json, or a promptfooconfig.yaml."
-        what = "holds nothing that can be imported" if path.exists() else "does not exist"
-        raise ConfigError(f"{path} {what}.", hint=hint, code="IMPORT_FAILED")
+        raise ConfigError(f"{path} holds nothing that can be imported.", hint=hint, code="IMPORT_FAILED")
     return sorted(cases)
 
 

@@ -17,6 +17,7 @@ _BEGINNINGS: dict[bytes, MediaType] = {
 }  # fmt: skip
 # The name under which Claude Code speaks itself, mostly to tell of an error.
 SYNTHETIC_MODEL = "<synthetic>"
+TokenCount = Annotated[int, Field(ge=0, le=10**18)]
 # Of one image: the API takes 5 MB of base64.
 MAX_IMAGE_BYTES = 3_700_000
 
@@ -60,10 +61,10 @@ class SessionStatus(StrEnum):
 class Usage(Record):
     """Tokens, as the Messages API counts them: the four kinds do not overlap."""
 
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
+    input_tokens: TokenCount = 0
+    output_tokens: TokenCount = 0
+    cache_read_tokens: TokenCount = 0
+    cache_write_tokens: TokenCount = 0
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(**{kind: getattr(self, kind) + getattr(other, kind) for kind in Usage.model_fields})
@@ -76,7 +77,7 @@ class Usage(Record):
 class ModelUsage(Usage):
     """Tokens and cost of one model in one session, sub-agents and retries included."""
 
-    cost_usd: float = Field(0.0, ge=0, le=1e9)
+    cost_usd: float = Field(0.0, ge=0, le=1e300)
     cost_known: bool = True
     """False where no list price of the model is known and the cost is a guess."""
 
@@ -264,7 +265,8 @@ class ToolCall(Record):
             case "Skill":
                 return skill(self.input.get("skill"))
             case "Agent" | "Task":
-                return agent(self.input.get("subagent_type"))
+                # Which Claude Code starts where none is named.
+                return agent(self.input.get("subagent_type") or "general-purpose")
             case "Workflow" if self.input.get("name"):
                 return skill(self.input.get("name"))
             case _:

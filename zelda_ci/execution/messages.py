@@ -1,6 +1,7 @@
 """Messages of the Agent SDK as records, told apart by the name of their class: the SDK itself is not imported here."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -8,6 +9,7 @@ from zelda_ci.domain import kinds, session
 from zelda_ci.domain.session import McpServerState, Noticed, SessionImage, SessionRecord, Started
 from zelda_ci.execution.launch import SessionRequest
 from zelda_ci.execution.outcome import SessionFacts
+from zelda_ci.model_proxy.pricing import count
 from zelda_ci.model_proxy.wire import dicts
 from zelda_ci.redact import Redactor, SafeText
 
@@ -16,6 +18,8 @@ SILENT = frozenset({
     "commands_changed", "hook_progress", "hook_started", "task_progress", "task_started", "task_updated",
     "thinking_tokens", "ui_invalidate",
 })  # fmt: skip
+# So Claude Code answers where a hook or a rule refuses a call; of those of sub-agents, its result says nothing.
+REFUSAL = re.compile(r"(?:PreToolUse:(\S+) hook error|Permission to use (\S+)(?: .*)? has been denied)", re.DOTALL)
 ENVELOPE = frozenset({"type", "subtype", "uuid", "session_id"})
 
 
@@ -123,6 +127,9 @@ class Translator:
         yield session.ToolReturned(
             at=at, parent_tool_call_id=thread, id=call, output=output, is_error=is_error, images=tuple(images)
         )
+        if is_error and block.tool_use_id not in self._denied and (refused := REFUSAL.match(text)):
+            self._denied.add(block.tool_use_id)
+            yield self._refused({"tool_name": refused[1] or refused[2], "tool_use_id": block.tool_use_id}, output)
 
     def _content(self, content: object) -> tuple[str, list[SessionImage]]:
         """Return the text of a tool result, and its images as far as they are kept; the text says of others why not."""
@@ -225,11 +232,10 @@ class Translator:
         """Return the record of a refused tool call, of a message or of the list in the result."""
         tool, call = self._text(data.get("tool_name")), data.get("tool_use_id")
         reason = reason or self._redact("refused by permissions or by a hook")
-        safe = self._text(call) if call else None
-        return session.Denied(at=self._at, tool=tool, tool_call_id=safe, reason=reason)
+        return session.Denied(at=self._at, tool=tool, tool_call_id=self._text(call) if call else None, reason=reason)
 
     def _result(self, message: Any) -> Iterator[SessionRecord]:
-        # Deny rules and hooks refuse without a message of their own: only the result tells.
+        # Some refuse without a message of their own: only the result tells.
         for refused in message.permission_denials or ():
             if (call := str(refused.get("tool_use_id"))) not in self._denied:
                 self._denied.add(call)
@@ -248,10 +254,10 @@ class Translator:
             cost_usd=message.total_cost_usd,
             model_usage={
                 self._redact(name): session.ModelUsage(
-                    input_tokens=usage.get("inputTokens") or 0,
-                    output_tokens=usage.get("outputTokens") or 0,
-                    cache_read_tokens=usage.get("cacheReadInputTokens") or 0,
-                    cache_write_tokens=usage.get("cacheCreationInputTokens") or 0,
+                    input_tokens=count(usage, "inputTokens"),
+                    output_tokens=count(usage, "outputTokens"),
+                    cache_read_tokens=count(usage, "cacheReadInputTokens"),
+                    cache_write_tokens=count(usage, "cacheCreationInputTokens"),
                     cost_usd=usage.get("costUSD") or 0.0,
                     cost_known=usage.get("costBasis") == "list",
                 )

@@ -23,8 +23,8 @@ from zelda_ci.domain.suite import ResolvedSuite, SuiteCheck
 from zelda_ci.domain.workspace import Changes
 from zelda_ci.files.globs import upwards
 from zelda_ci.metrics import ask_judge
-from zelda_ci.metrics.calls import FAMILIES, covers_path, is_like
-from zelda_ci.metrics.checks import FAIL, NOT_JUDGED, PASS, Checks, routes, waits_for
+from zelda_ci.metrics.calls import FAMILIES, covers_path, is_named
+from zelda_ci.metrics.checks import FAIL, NOT_JUDGED, PASS, Checks, waits_for
 from zelda_ci.selection.felt import coverage
 from zelda_ci.survey.folder import Survey
 
@@ -86,9 +86,8 @@ class Linter:
                 found = _verdicts(text, runs, key, judged.get(text))
                 remarks[(key, number), text] = chain(self._wording(" ".join(text.split()), key), found)
         for number, check in enumerate(suite.checks):
-            # The last one of a routing suite is made of the prompt whose number the suite's name ends with.
-            own = ("checks", number) in source.at
-            place = ("checks", number) if own else ("prompts", int(suite.name.rpartition(".")[2]) - 1)
+            is_prompt = suite.kind == "routing" and number == len(suite.checks) - 1
+            place: Steps = ("prompts", int(suite.name.rpartition(".")[2]) - 1) if is_prompt else ("checks", number)
             remarks[place, check.text] = self._check(check, suite)
         for (path, subject), found in remarks.items():
             yield from ((suite.file, source.at.get(path, TOP), subject, each) for each in found)
@@ -107,23 +106,22 @@ class Linter:
     def _check(self, check: SuiteCheck, suite: ResolvedSuite) -> Iterator[Remark]:
         both = (check.before.first, check.before.then) if check.before else ()
         forbidden = (check.not_called, check.hook_blocked)
-        for rule in filter(None, (check.called, *forbidden, *(check.order or ()), *both, *routes(check))):
+        for rule in filter(None, (check.called, *forbidden, *(check.order or ()), *both, *check.routes)):
             lacking = self._lacking(rule, suite)
             # What is not to be read need not be there.
             if lacking and not (rule.startswith("Read(") and rule in forbidden):
-                yield "cannotMatch", f"No call can match {rule}: {lacking[0]}.", lacking[1:]
+                meant = () if check.routed else lacking[1:]
+                yield "cannotMatch", f"No call can match {rule}: {lacking[0]}.", meant
         hooks = [(*str(it.name).partition(":")[::2], it.description or "") for it in self._items if it.kind == "hook"]
         event, _, part = (check.hook_ran or "").removesuffix(")").partition("(")
         if event and not any(name == event and (part in does or waits_for(on, part)) for name, on, does in hooks):
             yield "cannotMatch", f"It can never pass: the project has no hook {check.hook_ran}.", ()
-        tool, (low, _, high) = (check.hook_blocked or "").partition("(")[0], str(check.times).partition("..")
+        tool, high = (check.hook_blocked or "").partition("(")[0], str(check.times).partition("..")[2]
         before = [on for name, on, _ in hooks if name == "PreToolUse"]
         # What waits for some of a server's tools may wait for this one.
         is_of_server = tool.startswith("mcp__") and "mcp" in str(before)
         if tool and not (is_of_server or any(waits_for(on, it) for on in before for it in FAMILIES.get(tool, (tool,)))):
             yield "cannotMatch", f"It can never pass: no PreToolUse hook of the project waits for {tool}.", ()
-        if high and int(low or 0) > int(high):
-            yield "cannotMatch", f"It can never pass: no number is in {check.times}.", (f"times: {high}..{low}",)
         reason, asked = "A session that does nothing passes it: ", {it.called for it in suite.checks}
         if check.before and check.before.then not in asked.union(*(it.order or () for it in suite.checks)):
             yield (
@@ -142,10 +140,9 @@ class Linter:
             is_there = any(f"{tool}__".startswith(f"{it.tool}__") for it in self._items if it.kind == "mcpServer")
             return () if is_there else (f"the project has no MCP server of {tool}",)
         if tool in _KINDS and wanted:
-            forms = {form for name in self._known[tool] for form in (name, name.rpartition(":")[2])}
             near, word = nearest(wanted, self._known[tool]), KINDS[_KINDS[tool][0]].word
             lacking = f"the project has no {word} {wanted} that is loaded", *([f"{tool}({near})"] if near else [])
-            return () if any(is_like(form, wanted.removeprefix("/")) for form in forms) else lacking
+            return () if any(is_named(name, wanted) for name in self._known[tool]) else lacking
         alike = [name for name in self._known[""] if is_alike(tool, name)]
         if alike and tool.isalpha() and tool not in alike:
             return f"Claude Code has no tool {tool}", rule.replace(tool, alike[0], 1)

@@ -30,6 +30,7 @@ def test_what_is_imported_twice_is_the_same_and_what_somebody_changed_is_kept(tm
         ],
     )
     written = suite.read_bytes()
+    (tmp_path / "evals.json").write_text(f"\n{EVALS}")
     assert imported(tmp_path)[1].startswith("kept zelda/imported/test-pdf-1.yaml\n")
     assert suite.read_bytes() == written
     suite.write_text("prompt: Mine.\n")

@@ -220,7 +220,7 @@ tests: [assert: [
   {type: not-javascript, value: x}, {type: contains}, {type: llm-rubric, value: file://r.md},
   {type: contains, value: c, weight: 0}]]
 """
-FILES = """prompts: ['Do {{x}}.', file:///etc/hosts, ../../up.md, 'file://', file://p.py:f]
+FILES = """prompts: [{raw: 'Do {{x}}.', label: x, config: y}, file:///etc/hosts, ../../up.md, 'file://', file://p.py:f]
 tests: [file://none.yaml, t.csv, 'https://x.test/t', {vars: file://v.yaml, assert: [
   {type: python, value: 'file://../b c.py:f'}]}]
 scenarios: []
@@ -316,8 +316,8 @@ SHAPES: dict[str, tuple[dict[str, str], dict[str, object], list[str]]] = {
         },
         {"prompt": "Do it.", "checks": ({"command": "python3 'b c.py'"},)},
         [
-            "scenarios has no", "file:///etc/hosts is no file", "up.md is no file", "file:// is no file",
-            "p.py:f is a program", "none.yaml is no file", "t.csv is a program or a table",
+            "scenarios has no", "prompts: config has no", "file:///etc/hosts is no file", "up.md is no",
+            "file:// is no file", "p.py:f is a program", "none.yaml is no file", "t.csv is a program or a table",
             "https://x.test/t cannot be read", "gets no `output`", "promptfooconfig.mjs:1: is no",
         ],
     ),

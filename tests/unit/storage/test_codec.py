@@ -85,7 +85,7 @@ BAD = {
     "RESULT_FOREIGN": [
         *(b"[]", b"{}", b'{"schemaVersion": 1}', changed(status="finished"), changed(config=None)),
         *(changed(schemaVersion=0), *(changed(finishedAt=time) for time in TIMES)),
-        *(changed(phaseSeconds={"setup": "NaN"}), changed(api={"models": {"m": {"costUsd": -1}}})),
+        *(changed(phaseSeconds={"setup": "NaN"}), changed(api={"models": {"m": {"inputTokens": 2**62}}})),
         orjson.dumps({"schemaVersion": 1, "evaluations": {"efficiency": {"details": 3}}}),
     ],
 }
