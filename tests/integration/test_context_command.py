@@ -27,6 +27,8 @@ PROJECT = {
         "You find mistakes.\n", name="critic", description="|\n  Finds mistakes.\n\n  - In sums"
     ),
     ".claude/skills/typed/SKILL.md": head("Only for sources.\n", description="Types sources.", paths="src/**"),
+    # Claude Code tells letters by case in these patterns.
+    ".claude/settings.json": '{"claudeMdExcludes": ["**/ALWAYS.md"]}',
     "src/main.py": "",
 }
 
@@ -97,6 +99,7 @@ def test_without_a_key_it_is_estimated_and_a_change_has_its_sign(tmp_path: Path)
     assert re.search(r"^Always in context: [\d,]+ → [\d,]+ tokens \(\+\d+, \+\d+ %, estimated\)$", shown, re.MULTILINE)
     assert re.search(r"CLAUDE\.md  CLAUDE\.md file  \d+ → \d+", shown)
     tree = listed(project, "--against", "HEAD")
+    assert tree == listed(project, "--against", "HEAD")
     head_, base = sizes(tree["head"]), sizes(tree["base"])
     assert tree["head"]["isEstimated"]
     assert tree["base"]["commit"]

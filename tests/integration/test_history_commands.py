@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import session
+from tests.builders import safe, session
 from tests.support.command import environment, zelda
 from tests.support.history import PATCH, store, store_sides
 from tests.support.patience import PATIENCE
@@ -15,6 +15,7 @@ from tests.support.projects import Project, folder
 from tests.support.schemas import checker
 from tests.support.warm import Process
 from tests.unit.compare.runs import efficiency, fulfillment
+from zelda_ci.domain.workspace import ChangeSummary
 from zelda_ci.storage.result_store import ResultStore
 
 SUITE = "prompt: Do it.\n"
@@ -85,11 +86,14 @@ def test_runs_are_listed_and_chosen_by_suite_time_and_number(tmp_path: Path) -> 
 
 def test_a_patch_goes_to_programs_as_it_is_and_to_people_harmless(tmp_path: Path) -> None:
     project = project_with(tmp_path)
-    store(project.results)
+    made = store(project.results).replace(changes=ChangeSummary(files=(safe("x"),)))
+    ResultStore(project.results).run(RUN).rewrite(made)
     assert zelda(project, "show", RUN, "--patch").stdout == PATCH
     shown = seen_on_a_terminal(project, "show", RUN, "--patch")
     assert "new\\x1b[31m" in shown
     assert "\x1b[32m+new" in shown
+    (project.results / "runs" / RUN / "changes.patch").unlink()
+    assert "left no patch: its file is gone" in zelda(project, "show", RUN, "--patch").stderr
 
 
 ACTING = "".join(map(chr, [0x7F, *range(0x80, 0xA0), 0x202E, 0x2028, 0xE0001]))

@@ -289,12 +289,14 @@ def _run(case: CiContext, invocation: Invocation, emit: Emit) -> BatchResult:
 def _explain(invocation: Invocation, emit: Emit, result: CiResult) -> None:
     """Search which part of a pull request made each suite worse first, for what is left of the money or by a label.
 
-    What cannot be paid is noted. Without a budget there is no limit.
+    What is not searched is noted. Without a budget there is no limit.
     """
-    batch, pull = result.batch, result.case.settings.event.pull_request
-    comparison = result.comparison
-    if comparison is None or pull is None or batch.base is None or batch.base.commit is None or invocation.replayed:
+    batch, comparison, settings = result.batch, result.comparison, result.case.settings
+    pull = settings.event.pull_request
+    if comparison is None or pull is None or batch.base is None or batch.base.commit is None:
         return
+    never = "several jobs shared the run" if settings.is_sharded else "no recording has other sessions than its own"
+    can_run = not (settings.is_sharded or invocation.replayed)
     runs = {run.run_id: run for run in (*result.head, *result.bases)}
     worse: dict[str, Regressed] = {}
     for each in regressions(batch.batch_id, comparison.suites, runs.__getitem__):
@@ -305,9 +307,10 @@ def _explain(invocation: Invocation, emit: Emit, result: CiResult) -> None:
     for suite, each in worse.items():
         order = replace(invocation.order, names=(suite,), stored={}, budget_usd=left, check=False, elsewhere=())
         with result.case.log.group(f"Which part of the change made {suite} worse"):
-            found = invocation.ordering(order).why(each, emit, pays=is_asked or bool(left))
+            found = invocation.ordering(order).why(each, emit, pays=can_run and (is_asked or bool(left)))
         if found.verdict == "undecided" and not found.rounds:
-            result.note(f"Which part of the change made {suite} worse was not searched: the label {WHY_LABEL} pays.")
+            why_not = f"the label {WHY_LABEL} pays" if can_run else f"{never} (`zelda why` runs some)"
+            result.note(f"Which part of the change made {suite} worse was not searched: {why_not}.")
         else:
             result.attributions = (*result.attributions, found)
         left = None if left is None else max(0.0, left - found.cost_usd)
@@ -326,7 +329,7 @@ def _share(case: CiContext, invocation: Invocation, evidence: Evidence, emit: Em
         return evaluate.publish_plan(case, make_plan(order, suites, commit, seconds, most, at_most=True), evidence)
     evaluate.check_plan(pinned.plan, shard, suites, commit)
     if shard is None:
-        return evaluate.merge(case, pinned)
+        return evaluate.merge(case, pinned, partial(_explain, invocation, emit))
     own = order_of(order, pinned.plan, shard.number)
 
     def run(kept: Sequence[RunResult]) -> BatchResult:

@@ -377,6 +377,9 @@ def why(order: RunOrder, *, run: str, project: Path, criterion: int | None, as_j
     budget = order.budget_usd if order.budget_usd is not None else question.left_usd
     # The same files as the head had, if they are still there.
     head, source = worse.heads[-1], worse.heads[-1].source
+    if head.replayed:
+        message = f"{head.run_id} was replayed, and no recording has sessions with part of the change taken back."
+        raise StorageError(message, hint="Compare without --replay, then ask `zelda why`.", code="ONLY_REPLAYED")
     commit = source.commit if source and not (source.parent or source.dirty) else None
     files = replace(order, commit=BaseOrder(commit) if commit else None, working_tree=commit is None)
     asked = replace(files, names=(worse.suite,), against=against, budget_usd=budget)

@@ -99,12 +99,12 @@ def show(*, run: str | None, project: Path, as_json: bool, transcript: bool, pat
     elif patch:
         stored = history.run(run_id).patch()
         if not stored:
-            echo(f"The session of {run_id} left no patch: it changed no file.", err=True)
+            why = "its file is gone" if (it := history.result(run_id).changes) and it.files else "it changed no file"
+            echo(f"The session of {run_id} left no patch: {why}.", err=True)
         elif sys.stdout.isatty():
             print_lines(console, patch_lines(stored))
         else:
             sys.stdout.buffer.write(stored)
-            sys.stdout.buffer.flush()
     elif others:
         batch = batch_of([history.result(each) for each in run_ids])
         made = kept_comparison(results_dir, batch.batch_id)

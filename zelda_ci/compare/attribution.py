@@ -17,11 +17,11 @@ from typing import Literal, NamedTuple
 from zelda_ci.compare.sides import mean
 from zelda_ci.domain.attribution import Suspicion
 
-# How likely an answer must be; a unit before it is confirmed, and after; and two that are named together.
-LIKELY, CONFIRMED, BETWEEN = 0.80, 0.98, 0.90
+# How likely must be: a unit to be confirmed, that it is none of them, a unit to be named, and two to be named together.
+SUSPECTED, LIKELY, CONFIRMED, BETWEEN = 0.40, 0.80, 0.995, 0.90
 SIDE_BY_SIDE, CONFIRMING = 4, 6
 # What is not known by then, more sessions would hardly tell.
-MAX_SESSIONS = 48
+MAX_SESSIONS = 60
 # How likely it is, of a comparison that found something, that it was wrong, that the cause lies elsewhere, that of
 # a measure it is the length, and of a criterion two units that act only together, or each by itself.
 CHANCE, ELSEWHERE, LENGTH, TOGETHER, EITHER = 0.25, 0.05, 0.2, 0.1, 0.03
@@ -144,7 +144,7 @@ class Search:
         self.confirmations += [it for arm, it in known if arm == {self.confirming}]
         self._weigh()
         likeliest = self.suspicions()[0]
-        is_named = likeliest.hypothesis == "unit" and likeliest.probability >= LIKELY
+        is_named = likeliest.hypothesis == "unit" and likeliest.probability >= SUSPECTED
         if not is_named or likeliest.unit != self.confirming:
             self.confirming, self.confirmations = likeliest.unit if is_named else None, []
 

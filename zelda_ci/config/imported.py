@@ -33,10 +33,8 @@ MAX_COMBINATIONS, MAX_TOLD = 50, 400
 _ARGUMENT = re.compile(r'"(\w+)"(?:\\s\*)?:(?:\\s\*|\s*)"(?:\(\?:\[\\w-\]\+:\)\?)?([^"\\()\[\]|?*+^$]+)("?)')
 _PLAIN = re.compile(r"(?:[\w @/:,=-]|\\[.\-/]|\\s[+*])+")
 # What a rule in brackets is about; of other tools, any argument.
-_KEYS = {
-    "Bash": "command", "Skill": "skill", "Agent": "subagent_type", "Task": "subagent_type", "Grep": "path",
-    "Glob": "path", **dict.fromkeys(("Read", "Edit", "Write", "MultiEdit"), "file_path"),
-}  # fmt: skip
+_KEYS = {"Bash": "command", "Skill": "skill", "Agent": "subagent_type", "Task": "subagent_type"}
+_KEYS |= {**dict.fromkeys(("Read", "Edit", "Write", "MultiEdit"), "file_path"), "Grep": "path", "Glob": "path"}
 _CASES = re.compile(r"case\.yaml|prompt\.md|evals\.json|promptfooconfig.*\.(ya?ml|json|[cm]?[jt]s)")
 _FILE = re.compile(r"file://.*|\S+\.(?:txt|md|j2|ya?ml|jsonl?|csv|xlsx|py|[cm]?[jt]s)(?::\w+)?")
 _SLOT = re.compile(r"\{\{-?\s*(\w+)\s*-?\}\}")
@@ -58,10 +56,7 @@ _RUBRICS = {
     "trajectory:goal-success": "{}", "factuality": "It agrees with this: {}",
     "model-graded-factuality": "It agrees with this: {}",
 }  # fmt: skip
-_CALLS = (
-    "skill-used", "trajectory:tool-used", "trajectory:tool-args-match", "trajectory:tool-sequence",
-    "trajectory:step-count",
-)  # fmt: skip
+_CALLS = ("skill-used", *map("trajectory:".__add__, ("tool-used", "tool-args-match", "tool-sequence", "step-count")))
 _PROGRAMS = {"javascript": "node", "python": "python3"}
 _TEXTS = {".txt", ".md", ".j2", ""}
 
@@ -153,7 +148,7 @@ class Importer:
         self.suites: list[ImportedSuite] = []
         self.to_do: list[str] = []
         """What a person has to decide about, with file and line."""
-        self._taken = {*taken}
+        self._taken = {name.lower() for name in taken}
 
     def read(self, *paths: Path) -> None:
         """Read files and folders; raises ConfigError where one has nothing of a known kind, or cannot be read."""
@@ -209,8 +204,9 @@ class Importer:
         """A suite of a new name, made of what stands at a place."""
         slug = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:MAX_NAME] or "imported"
         names = (slug if number == 1 else f"{slug}-{number}" for number in count(1))
-        free = next(each for each in names if each not in self._taken)
-        self._taken.add(free)
+        # Some file systems do not tell upper from lower case.
+        free = next(each for each in names if each.lower() not in self._taken)
+        self._taken.add(free.lower())
         # Without the line, which moves with all that is written above.
         return ImportedSuite(free, node.source.file)
 
@@ -339,14 +335,16 @@ class Importer:
 
     def _promptfoo(self, whole: Node, path: Path) -> None:
         self._unknown(whole, "description prompts tests defaultTest $schema", "promptfoo")
-        default = next(iter(self._groups(whole.get("defaultTest"), path)), whole.get("defaultTest"))
+        default = next(self._groups(whole.get("defaultTest"), path), whole.get("defaultTest"))
         self._unknown(default, "description vars assert", "defaultTest")
         prompts = [it.get("raw", "id", "label").text or it.text for it in self._listed(whole.get("prompts"), path)]
-        prompts = prompts if whole.get("prompts").value is not None else ["{{prompt}}"]
-        tests, usual = self._groups(whole.get("tests"), path), self._variables(default, path)
-        if whole.get("prompts").value is not None and whole.get("tests", "scenarios").value is None:
-            tests = [default]
-        folder = path.parent.name if path.parent != self.root else "promptfoo"
+        # Without tests, each prompt is asked once; without prompts, that of each test.
+        tests: Iterable[Node] = self._groups(whole.get("tests"), path)
+        if whole.get("prompts").value is None:
+            prompts = ["{{prompt}}"]
+        elif whole.get("tests", "scenarios").value is None:
+            tests = (default,)
+        usual, folder = self._variables(default, path), path.parent.name if path.parent != self.root else "promptfoo"
         for number, test in enumerate(tests, start=1):
             name = test.get("description").text or f"{folder}-{number}"
             self._unknown(test, "description vars assert", name)
@@ -397,12 +395,13 @@ class Importer:
                 else:
                     self._left(item, f"{named.text} is a program or a table: write what it yields as a suite")
 
-    def _groups(self, node: Node, path: Path) -> list[Node]:
+    def _groups(self, node: Node, path: Path) -> Iterator[Node]:
         """Of a list, the groups of keys; what else stands there is left to do."""
-        found = [*self._listed(node, path)]
-        for each in (each for each in found if not isinstance(each.value, dict)):
-            self._left(each, f"{each.text or 'this'} cannot be read: it must be a group of keys")
-        return [each for each in found if isinstance(each.value, dict)]
+        for each in self._listed(node, path):
+            if isinstance(each.value, dict):
+                yield each
+            else:
+                self._left(each, f"{each.text or 'this'} cannot be read: it must be a group of keys")
 
     def _text(self, node: Node, path: Path) -> str:
         """A text, or what stands in the file that it names; groups and lists as JSON."""

@@ -281,8 +281,8 @@ def containing(suites: Sequence[LoadedSuite], pattern: str) -> tuple[LoadedSuite
     try:
         expression = re2.compile(pattern, options)
     except re2.error as problem:
-        message, hint = f"--grep {shown(pattern)} is no regular expression: {problem}.", "Put a backslash before signs"
-        raise ConfigError(message, hint=f"{hint} that are meant as they are.", code="USAGE") from None
+        message = f"--grep {shown(pattern)} is no regular expression: {problem.args[0].decode()}."
+        raise ConfigError(message, hint="Put a backslash before signs meant as they are.", code="USAGE") from None
     pairs = ((suite, suite.resolved) for suite in suites)
     texts = ((suite, (it.name, it.description or "", *it.tags, it.prompt, *it.criteria)) for suite, it in pairs)
     chosen = tuple(suite for suite, searched in texts if any(map(expression.search, searched)))

@@ -27,7 +27,7 @@ PATH_KEYS = ("file_path", "notebook_path", "path")
 # What Claude Code answers where a call was not carried out at all.
 NOT_CARRIED_OUT = "<tool_use_error>"
 MAX_COMMAND_LENGTH = 100_000
-MAX_SHOWN_LENGTH = 200
+MAX_SHOWN_LENGTH, MAX_FOLDER_LENGTH = 200, 1000
 MAX_DEPTH, MAX_NESTED = 10, 50
 # Words that may be paths, in whatever alphabet.
 PATH_WORD = re2.compile(r"[\pL\pN_.@+~%/-]*[\pL\pN_.]")
@@ -62,7 +62,7 @@ _REDIRECTED = re.compile(rf"({_QUOTES})|\s*(?:(?<!\S)\d+|&)?[<>]{{1,3}}[&|-]?\s*
 # first word of some is what they look for, and the last one of others what they write.
 _SHOWS_NOTHING = re.compile(
     "echo|printf|rm|rmdir|unlink|mkdir|touch|chmod|chown|ls|tree|du|stat|test|\\[{1,2}|find|tee|which|basename|dirname|"
-    "realpath|readlink|gh|git-(?:add|commit|rm|mv|push|status|tag|branch|restore|checkout|switch|reset|clean|ls-files)"
+    "realpath|readlink|gh|git-(?:add|commit|rm|mv|push|status|tag|branch|restore|checkout|switch|reset|clean|ls-files|check-ignore)"
 )
 _SEARCHES = re.compile("[ef]?grep|rg|ag|ack|sed|awk|jq|yq|git-grep")
 _PRINTS_NAMES = re.compile("[ef]?grep|rg|ag|ack|diff|git-.*")
@@ -73,7 +73,7 @@ _READS = re.compile(
 )
 # Words that leave files out, and those behind which such files stand.
 _NOT = ("!", ":!", ":^", ":(exclude", "--exclude", "--ignore", "--glob=!", "-g!")
-_LEAVES_OUT = frozenset({"--exclude", "--exclude-dir", "--ignore", "-path", "-name"})
+_LEAVES_OUT = re.compile("--(?:exclude|ignore)(?:-(?:dir|from|glob|path|pattern))?|-path|-name")
 _WORD = re.compile(rf"(?:{_QUOTES}|[^\s'\"\\])+", re.DOTALL)
 _MARKS = re.compile(r"""['"\\]|\$\{?(?:PWD|CLAUDE_PROJECT_DIR)\}?/""")
 _WRITES_TO = re.compile(r"(?:(?<!\S)\d+|&)?>{1,2}\|?\s*\S+")
@@ -140,7 +140,12 @@ class Rule:
         if not opened or wanted == "*":
             return (0,)
         if call.tool.name == "Bash":
-            return tuple(number for number, forms in enumerate(call.forms) if any(_is_like(it, wanted) for it in forms))
+            found = tuple(
+                number for number, forms in enumerate(call.forms) if any(_is_like(it, wanted) for it in forms)
+            )
+            # A rule may be a line itself.
+            line = " ".join(str(call.tool.input.get("command")).split()) if re.search(r"&&|[;|]", wanted) else ""
+            return found or ((0,) if line and _is_like(line, wanted) else ())
         return (0,) if self._is_called_with(call.tool, wanted) else ()
 
     def _is_called_with(self, tool: ToolCall, wanted: str) -> bool:
@@ -293,8 +298,8 @@ def shown_files(call: SessionCall, folder: str) -> tuple[list[str], str]:
     A slash at the end of a name says that it may be a folder, of which all was shown.
     """
     tool, folders, is_printing = call.tool, dict[Scope, str]({(): folder}), call.tool.name == "Grep"
-    is_reader = tool.name in FAMILIES["Read"]
-    found = [str(tool.input[key]) for key in PATH_KEYS if is_reader and isinstance(tool.input.get(key), str)]
+    paths = [tool.input.get(key) for key in PATH_KEYS] if tool.name in {"Read", "NotebookRead", "Grep"} else ()
+    found = [f"{path}/" if is_printing else path for path in paths if isinstance(path, str)]
     for command, bare, scope in call.commands:
         here = next(folders[scope[:end]] for end in range(len(scope), -1, -1) if scope[:end] in folders)
         shown = _WRITES_TO.sub(" ", bare or command) if ">" in command else bare or command
@@ -305,9 +310,9 @@ def shown_files(call: SessionCall, folder: str) -> tuple[list[str], str]:
             here = join(here, words[0]) if option == "-C" and words else here
             words, program = (words[1:], program) if option in {"-C", "-c"} else (words, f"git-{option.lstrip('-')}")
         is_printing = is_printing or bool(_PRINTS_NAMES.fullmatch(program))
-        if program in {"cd", "pushd"}:
-            place = next((word for word in words if not word.startswith("--")), "") or "~"
-            folders[scope] = "" if place[0] in "-$" else join(here, place)
+        if program in {"cd", "pushd", "popd"}:
+            place = next((word for word in words if not word.startswith("--")), "") or ("~" if program == "cd" else "-")
+            folders[scope] = "" if place[0] in "-$" else normpath(join(here, place))[-MAX_FOLDER_LENGTH:]
         elif not _SHOWS_NOTHING.fullmatch(program) or "-exec" in words:
             found += (join(here, name) for name in _named_files(program, words or [first]))
     if is_printing:
@@ -324,7 +329,11 @@ def _named_files(program: str, words: list[str]) -> Iterator[str]:
         words = words[:looked_for] + words[looked_for + 1 :]
     words = words[:-1] if _COPIES.fullmatch(program) else words
     for before, word in zip(["", *words], words, strict=False):
-        if (is_reader or "/" in word or "." in word) and not word.startswith(_NOT) and before not in _LEAVES_OUT:
+        if (
+            (is_reader or "/" in word or "." in word)
+            and not word.startswith(_NOT)
+            and not _LEAVES_OUT.fullmatch(before)
+        ):
             parts = () if word.isalnum() else (it.lstrip("@") for it in PATH_WORD.findall(word))
             for name in dict.fromkeys((word[:MAX_SHOWN_LENGTH], *parts)):
                 if is_reader or "/" in name or "." in name:

@@ -20,6 +20,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, field_validator
 from zelda_ci.domain.details import CHECKS, TASK, Citation
 from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import SessionImage, SessionTranscript, ToolCall, Turn
+from zelda_ci.files import untrusted
 from zelda_ci.judge.base import CHARS_PER_TOKEN, SessionImages
 from zelda_ci.judge.characters import spelled
 from zelda_ci.judge.lookups import MAX_SEARCHED_BYTES, FinalTree, LookupFailedError, expression
@@ -430,8 +431,7 @@ def read_patch(context: EvalContext) -> str:
     if context.changes is None:
         return UNKNOWN
     try:
-        with context.changes.patch.open("rb") as file:
-            return file.read(MAX_PATCH_BYTES).decode("utf-8", "replace") or NO_CHANGES
+        return untrusted.read_head(context.changes.patch, MAX_PATCH_BYTES).decode("utf-8", "replace") or NO_CHANGES
     except FileNotFoundError:
         return NO_CHANGES if not context.changes.files else UNKNOWN
 

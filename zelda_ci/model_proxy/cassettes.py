@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 MAX_RECORDING_BYTES = 256 << 20
 # Response headers that the CLI acts on or reports.
-KEPT_HEADERS = ("content-type", "request-id", "retry-after", "retry-after-ms", "x-should-retry")
+KEPT_HEADERS = (b"content-type", b"request-id", b"retry-after", b"retry-after-ms", b"x-should-retry")
 # Deltas that grow a text, and the field that holds the next piece.
 PIECES = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
 MAX_REMARKS = 5
@@ -380,8 +380,7 @@ class Recording(CassetteState, AsyncContextManagerMixin):
     def _exchange(self, call: Call, answer: ApiAnswer, body: bytes, *, cut: bool) -> Exchange:
         """Return request and answer without paths, ids and secrets."""
         texts, request = self._texts, self._texts.fingerprint(call)
-        given = {name.decode("latin-1"): value.decode("latin-1") for name, value in answer.headers}
-        kept = {name: given[name] for name in KEPT_HEADERS if name in given}
+        kept = {name.decode(): value.decode("latin-1") for name, value in answer.headers if name in KEPT_HEADERS}
         # The object or the events, or the text where it is neither.
         content: object = wire.read_object(body)
         if content is None:

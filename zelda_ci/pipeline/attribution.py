@@ -19,7 +19,7 @@ from zelda_ci.domain.measures import Measure
 from zelda_ci.domain.run import RunResult, StoredTrials
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import TrialPlan, plan_of
-from zelda_ci.errors import ConfigError
+from zelda_ci.errors import ConfigError, StorageError
 from zelda_ci.events import Emit
 from zelda_ci.overrides import Given, Overrides
 from zelda_ci.pipeline.comparing import kept_comparison
@@ -136,14 +136,14 @@ class Change:
     def units(self) -> tuple[ChangeUnit, ...]:
         return tuple(part.unit for part in self.found.parts)
 
-    def without(self, arm: Arm) -> Variant | None:
-        """The head with some units as they were; nothing of it changed for none."""
+    def without(self, arm: Arm) -> Variant:
+        """The head with some units as they were; with none a variant, too, whose runs belong to the search alone."""
 
         async def edit(git: Git, _: str) -> str:
             return await replace(self.found, git=git).without(arm)
 
         names = " and ".join(unit_words(self.units[index]) for index in sorted(arm))
-        return Variant(f"with {names} as before", edit, (self.objects,)) if arm else None
+        return Variant(f"with {names} as before" if arm else "with all of the change", edit, (self.objects,))
 
 
 async def felt_change(prepared: Prepared, suite: str, trials: Sequence[RunResult]) -> Change:
@@ -163,7 +163,13 @@ async def felt_change(prepared: Prepared, suite: str, trials: Sequence[RunResult
             own = tuple(it for it in changes.files if it.path == printable(path))
             return choose(replace(changes, files=own), known, project)[0].runs
 
-        return Change(await units.read_units(both, base.commit, head.commit, is_felt), base.objects)
+        found = Change(await units.read_units(both, base.commit, head.commit, is_felt), base.objects)
+    if not found.units:
+        message = (
+            "Nothing can be taken back: no file that sessions see differs between base and head, or submodules alone."
+        )
+        raise StorageError(message, hint="Name the commit before the change by --against.", code="NOTHING_CHANGED")
+    return found
 
 
 class Investigation:

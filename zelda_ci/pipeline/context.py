@@ -50,7 +50,7 @@ from zelda_ci.workspace.workspaces import Workspaces
 MAX_COUNTS = 8
 # Keys of a request that its token count depends on.
 COUNTED = ("model", "messages", "system", "tools")
-ELLIPSIS = "…"
+ELLIPSIS, TOP = "…", "/project"
 MAX_QUOTE = 60
 # Sizes in tokens, by text, and of first requests by their identity.
 _Counts = dict[str | int, int]
@@ -167,7 +167,8 @@ async def _ask(given: dict[str, SideContext], name: str, side: Opened, prepared:
         # From the top of the tree, the CLAUDE.md files, imports and rules that are there from the start.
         roots, paths = {workspace.root, workspace.root.resolve()}, [Path(str(it.get("path"))) for it in memory]
         files = {path.relative_to(top).as_posix() for path in paths for top in roots if path.is_relative_to(top)}
-        usable = (item for item in side.offered.items if not (item.problem or item.shadowed))
+        # Of what is followed, Claude Code's word counts, whatever our reading of its settings says.
+        usable = (it for it in side.offered.items if not (it.shadowed or (it.problem and it.kind not in FOLLOWED)))
         found = (
             _server(item, definitions, loaded)
             if item.kind is ItemKind.MCP_SERVER
@@ -177,7 +178,9 @@ async def _ask(given: dict[str, SideContext], name: str, side: Opened, prepared:
         return [part for part in found if part.always or part.on_demand]
 
     texts, window = await anyio.to_thread.run_sync(parts), int(usage.get("rawMaxTokens") or 0)
-    given[name] = SideContext(texts, first, window)
+    # In a folder of the same name each time, so that the sizes are the same, too.
+    body = json.loads(json.dumps(first.body, ensure_ascii=False).replace(str(workspace.root), TOP))
+    given[name] = SideContext(texts, replace(first, body=body), window)
 
 
 def _server(item: ManifestItem, tools: Mapping[str, str], loaded: Collection[str]) -> ItemTexts:
@@ -189,7 +192,7 @@ def _server(item: ManifestItem, tools: Mapping[str, str], loaded: Collection[str
 
 
 def _document(item: ManifestItem, tree: Tree, memory: Collection[str], listings: Sequence[str]) -> ItemTexts:
-    document, waits = MarkdownDocument(), item.below or item.paths
+    document, waits = MarkdownDocument(), not item.problem and (item.below or item.paths)
     with suppress(Unfit):
         document = parse(tree.read(item.file))
     if item.kind in FOLLOWED:
@@ -246,8 +249,7 @@ def steering_problems(
     """What does not work as it is written, by place; `files` are all of the tree's, by their paths from its `top`."""
     finder = _ProblemFinder(Tree(top), files)
     refused = ((it.file, 1, it.effect, "Correct it.") for it in found.refused)
-    own = (problem for item in found.items for problem in finder.of(item))
-    problems: set[_Problem] = {*refused, *own, *finder.repeated(found.items)}
+    problems = {*refused, *finder.repeated(found.items), *(it for item in found.items for it in finder.of(item))}
     return tuple(
         ContextFinding(file=redact(file), line=line, problem=redact(problem), fix=redact(fix))
         for file, line, problem, fix in sorted(problems)
@@ -265,13 +267,11 @@ class _ProblemFinder:
             folder, lines = dirname(self._tree.real(importer)), self._text(importer).splitlines()
 
             def is_in(count: int) -> bool:
-                """Whether the first lines hold the import."""
                 paths = mentioned("\n".join(lines[:count]))
                 return any(item.name in (path, normpath(join(folder, path))) for path in paths)
 
-            problem = f"imports {item.name}, which is not loaded: {lacking}"
-            at = bisect_left(range(len(lines)), 1, key=is_in)
-            yield importer, at, problem, "Correct the path, or take the import out."
+            at, problem = bisect_left(range(len(lines)), 1, key=is_in), f"imports {item.name}, which is not loaded"
+            yield importer, at, f"{problem}: {lacking}", "Correct the path, or take the import out."
         elif lacking and not self._text(item.file):
             yield item.file, 1, f"the {kind.word} {item.name} is not loaded: {lacking}", "Correct it, or take it out."
         first, same, _ = lacking.partition(SAME_NAME)

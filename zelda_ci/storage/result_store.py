@@ -189,7 +189,7 @@ class RunFolder:
 
     def patch(self) -> bytes:
         """Patch of the session, empty where it is not known."""
-        return read_file(self.patch_file) if self.patch_file.exists() else b""
+        return read_file(self.patch_file) if os.path.lexists(self.patch_file) else b""
 
     def manifest(self) -> ToolsManifest | None:
         """Which items the project offered; None where nobody looked, or that cannot be read."""

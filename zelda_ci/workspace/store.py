@@ -56,7 +56,7 @@ class Store:
 
     @property
     def notes(self) -> Sequence[str]:
-        """What nobody may expect to be gone, in sentences; that suites are is no news."""
+        """Sentences about what is withheld and is no suite; that suites are goes without saying."""
         beside = self.withheld.beside
         return [f"Not in the workspace, since they lie in a folder of suites: {some_of(beside)}."] if beside else []
 

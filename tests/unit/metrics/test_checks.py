@@ -1,5 +1,6 @@
 """Checks: criteria that are decided without a judge. Each case is a session, a check and what is true of it."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,7 @@ CALLS: list[tuple[dict[str, Any], list[Any], list[Any]]] = [
     ]),
     ({"called": "Bash(npm test:*)"}, ["npm test -- --run"], ["npm testing"]),
     ({"called": "Bash(npm test)"}, ["npm test 2>&1 | tail -5", "npm test >log &"], ["npm test x", "echo 'npm test'"]),
+    ({"called": "Bash(cd * && make*)"}, ["cd x && make all"], ["cd x; make"]),
     ({"called": 'Bash(echo "a > b")'}, ['echo "a > b" > c'], []), ({"called": "Bash(ls *)"}, ["ls"], ["lsof"]),
     # In which order.
     ({"order": ["Read(a.md)", "Edit(src/**)", "Bash(npm test*)"]},
@@ -147,6 +149,7 @@ CALLS: list[tuple[dict[str, Any], list[Any], list[Any]]] = [
         "git commit -m 'Remove secrets/key'", "cp a.txt secrets/a.txt", "echo x | tee secrets/key", "cat ~/secrets/key",
         "grep -rn secrets src", "grep -rn 'secrets/key' src", "grep -r x . --exclude=secrets/key", "make # secrets/key",
         "rg foo -g '!secrets/*'", "find . -not -path './secrets/*'", "git diff -- . ':!secrets/key'", "cat *",
+        ["Bash pushd secrets; popd", "Bash cat key"], "eslint --ignore-pattern 'secrets/**' src",
         "[ -f secrets/key ] && echo", "ruff check . -> secrets/key.py:3:1: E501", "cat > n <<'EOF'\nsecrets/key\nEOF",
     ], [
         ["Read secrets/key"], "cat ./secrets/key", "cat /w/ws/secrets/key", ["Grep x -> secrets/key:1:hunter2"],
@@ -207,7 +210,7 @@ def test_changes_are_matched_from_the_projects_folder(
     assert found.verdict == (CriterionVerdict.PASS if is_met else CriterionVerdict.FAIL), found.reasoning
 
 
-LONG = ["-", "1", "$(", "`", '"', "'", "${", "$((", "<<A ", "bash <<A\n", "eval ", "{ ", "a;", "> ", "secret/*"]
+LONG = ["-", "1", "$(", "`", '"', "'", "${", "$((", "<<A ", "bash <<A\n", "eval ", "{ ", "cd a;", "> ", "secret/*"]
 BLOCKED = "Bash git push -> denied"
 GUARD = (("PreToolUse:Bash", "command: python3 .claude/hooks/guard.py"), ("PreToolUse:Edit|Write", "command: lint.sh"))
 HOOKS = [
@@ -256,9 +259,16 @@ def test_what_decided_is_cited_where_it_stands(tmp_path: Path) -> None:
     ]
     (hunk,) = decided({"changed": "src/**"}, files=("src/app.py",), patch=patch).evidence
     assert (hunk.where, hunk.quote) == ("removed:src/app.py", "old = 1")
+<<<<<<< HEAD
     moved = decided({"changedOnly": "src/**"}, files=("src/app.py", "src/b.txt"), patch=patch)
     assert (moved.verdict, moved.evidence[0].where) == (CriterionVerdict.FAIL, "patch:aü.txt")
     assert decided({"changed": "aü.txt"}, files=("src/b.txt",), patch=patch).evidence[0].quote.startswith("rename from")
+=======
+    patch.unlink()
+    os.mkfifo(patch)  # nobody waits for what is put in its place
+    with pytest.raises(OSError, match="a named pipe"):
+        decided({"changed": "src/**"}, files=("src/app.py",), patch=patch)
+>>>>>>> trouble
     (said,) = decided({"says": "rate limit"}).evidence
     assert (said.where, said.quote) == ("said:turn 1", "Done: the rate limit is 5 per second.")
 

@@ -20,7 +20,6 @@ from zelda_ci.report.text import sentence, visible
 
 MAX_NAMED = 3
 MAX_NAME_LENGTH = 60
-MIN_MOVED = 100
 # Those of a session of usual length, which reads again from the cache what its first request wrote there.
 TURNS = 20
 SESSIONS = 1000
@@ -114,9 +113,7 @@ def _context_rows(report: ContextReport, pairs: Sequence[_Pair]) -> Iterator[Row
         yield Row("Does not work as written", others, tuple(Cell(words, Tone.WARN) for words in found))
     listings = [listing for listing in (base, head) if listing]
     window = f"{_sides(f'{100 * it.always / it.window:.1f} %' for it in listings)} of {whole(head.window)} tokens"
-    # Paths of the copies alone make small differences.
-    owns = [it.own for it in listings if abs(it.own - head.own) >= MIN_MOVED or it is head]
-    own = f"Claude Code's own part takes {_sides(map(whole, owns))} more"
+    own = f"Claude Code's own part takes {_sides(whole(it.own) for it in listings)} more"
     yield Row("Share of the window", (Cell(window), Cell(own, Tone.DIM)))
     costs = []
     for listing in listings:
