@@ -17,7 +17,7 @@ SLACK = 0.1
 CEILINGS = {
     "zelda_ci": 1091,
     "zelda_ci/ci": 3371,
-    "zelda_ci/cli": 2354,
+    "zelda_ci/cli": 2356,
     "zelda_ci/compare": 2430,
     "zelda_ci/config": 2831,
     "zelda_ci/domain": 3924,
@@ -27,7 +27,7 @@ CEILINGS = {
     "zelda_ci/judge": 1283,
     "zelda_ci/metrics": 2811,
     "zelda_ci/model_proxy": 2412,
-    "zelda_ci/pipeline": 3870,
+    "zelda_ci/pipeline": 3873,
     "zelda_ci/process": 327,
     "zelda_ci/report": 5904,
     "zelda_ci/sandbox": 1899,

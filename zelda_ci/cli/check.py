@@ -71,6 +71,8 @@ def lint(*, names: tuple[str, ...], project: Path, judge: bool, as_json: bool) -
     loaded = load(project, names)
     suites = [suite.resolved for suite in select(loaded.suites, names, (), loaded.notices)]
     trials = newest_results(ResultStore(loaded.results_dir), {suite.name: MAX_TRIALS for suite in suites})
+    for notice in loaded.notices:
+        echo(f"warning: {sentence(notice)}", err=True)
     settings, idle = read_environment(os.environ), {}
     if judge:
         with reporters.listener(as_json=True) as emit:

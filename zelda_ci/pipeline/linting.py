@@ -1,7 +1,6 @@
 """What is weak in suites: criteria that nothing can fail, that say too much, or that nobody has ever decided."""
 
 import json
-import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -112,6 +111,10 @@ class Linter:
             if lacking and not (rule.startswith("Read(") and rule in forbidden):
                 meant = () if check.routed else lacking[1:]
                 yield "cannotMatch", f"No call can match {rule}: {lacking[0]}.", meant
+            elif rule not in (*forbidden, *check.routes) and any(
+                it.tool == rule and not it.is_open for it in self._items
+            ):
+                yield "cannotMatch", f"No call can match {rule}: the model may not make one.", ()
         hooks = [(*str(it.name).partition(":")[::2], it.description or "") for it in self._items if it.kind == "hook"]
         event, _, part = (check.hook_ran or "").removesuffix(")").partition("(")
         if event and not any(name == event and (part in does or waits_for(on, part)) for name, on, does in hooks):
@@ -174,7 +177,7 @@ def idle(suite: ResolvedSuite) -> EvalContext:
     ended = {"runId": "", "prompt": "", "startedAt": 0, "status": "completed", "wallSeconds": 0}
     alone = suite.replace(checks=(), metrics=suite.metrics.replace(tool_usage=False))
     transcript = SessionTranscript.model_validate(ended)
-    return EvalContext(alone, None, transcript, ApiUsage(), Changes(patch=Path(os.devnull)))
+    return EvalContext(alone, None, transcript, ApiUsage(), Changes(patch=Path("/no/changes")))
 
 
 def _passes_idle(check: SuiteCheck, suite: ResolvedSuite) -> bool:
