@@ -16,20 +16,20 @@ SLACK = 0.1
 
 CEILINGS = {
     "zelda_ci": 1090,
-    "zelda_ci/ci": 3372,
-    "zelda_ci/cli": 2375,
+    "zelda_ci/ci": 3371,
+    "zelda_ci/cli": 2356,
     "zelda_ci/compare": 2430,
-    "zelda_ci/config": 2835,
-    "zelda_ci/domain": 3926,
+    "zelda_ci/config": 2831,
+    "zelda_ci/domain": 3924,
     "zelda_ci/execution": 2412,
     "zelda_ci/files": 677,
     "zelda_ci/github": 1338,
     "zelda_ci/judge": 1283,
-    "zelda_ci/metrics": 2807,
+    "zelda_ci/metrics": 2811,
     "zelda_ci/model_proxy": 2412,
-    "zelda_ci/pipeline": 3844,
+    "zelda_ci/pipeline": 3868,
     "zelda_ci/process": 327,
-    "zelda_ci/report": 5911,
+    "zelda_ci/report": 5904,
     "zelda_ci/sandbox": 1899,
     "zelda_ci/selection": 1045,
     "zelda_ci/storage": 877,
@@ -47,7 +47,7 @@ CEILINGS = {
     "tests/scenarios": 3653,
     "tests/slow": 540,
     "tests/support": 7135,
-    "tests/unit": 20462,
+    "tests/unit": 20442,
 }
 
 
