@@ -159,16 +159,16 @@ def messages(known: Container[str]) -> dict[str, list[str]]:
     """Each code that the package gives, with its messages, … for what is put in."""
     files = (path for path in sorted(PACKAGE.rglob("*.py")) if "demo_project" not in path.parts)
     nodes = [node for path in files for node in ast.walk(_inline(ast.parse(path.read_text("utf-8")), {}))]
-    named: dict[str, str] = {}  # constants, and classes with the code of their own
+    named: dict[str, str] = {}  # constants, and classes and partial calls with a code of their own
     for node in nodes:
         match node:
             case ast.ClassDef(name=name, body=body, keywords=keywords):
                 own = dict(map(_assigned, body)) | {str(each.arg): _literal(each.value) for each in keywords}
                 named[name] = own.get("default_code") or own.get("code", "")
-            case ast.Assign() | ast.AnnAssign():
-                named |= dict([_assigned(node)])
+            case ast.Assign([ast.Name(name)], ast.Call(ast.Name("partial"), [_], [ast.keyword("code", own_code)])):
+                named[name] = _literal(own_code)
             case _:
-                pass
+                named |= dict([_assigned(node)])
     found: dict[str, list[str]] = {}
     for node in nodes:
         for code, message in _codes(node, named, known):
@@ -217,7 +217,7 @@ def _codes(node: ast.AST, named: dict[str, str], known: Container[str]) -> Itera
             yield code, message
 
 
-def _assigned(node: ast.stmt) -> tuple[str, str]:
+def _assigned(node: ast.AST) -> tuple[str, str]:
     """Name and code of an assignment; empty where it is none of a code."""
     target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
     code = _literal(getattr(node, "value", None))

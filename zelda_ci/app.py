@@ -72,14 +72,15 @@ class Invocation(Prepared):
         search = attribution.Investigation(worse, change, self.suites[0], self.redact, emit=emit)
         if len(change.units) > 1 and pays:
             batch = self.run(emit, search)
-            self.store.keep_attribution(batch.batch_id, search.attribution)
+            if search.attribution.rounds:
+                self.store.keep_attribution(batch.batch_id, search.attribution)
             if batch.interrupted:
                 raise KeyboardInterrupt
         return search.attribution
 
     def worth(self, names: Sequence[str], emit: Emit) -> WorthReport:
         """What parts of the files that steer are worth: each taken out, and made to say nothing, beside them all."""
-        rows, spent = list[CriterionWorth](), 0.0
+        rows, untold, spent = list[CriterionWorth](), list[str](), 0.0
 
         def run(order: RunOrder) -> tuple[BatchResult, Mapping[str, StoredTrials]]:
             nonlocal spent
@@ -92,16 +93,20 @@ class Invocation(Prepared):
                 raise KeyboardInterrupt
             return batch, varied.order.stored
 
-        anyio.run(attribution.check_parts, self, names)
-        for part in dict.fromkeys(names):
-            without, inert = (attribution.order_without(self.order, part, is_inert=it) for it in (False, True))
-            if whole := attribution.order_whole(self.order, self.ordering(without).with_stored()):
+        for part, (without, inert) in anyio.run(attribution.find_parts, self, names).items():
+            order = attribution.order_beside(self.order, without)
+            if whole := attribution.order_whole(self.order, self.ordering(order).with_stored()):
                 run(whole)
-            gone = compare_arms(*run(without)).comparison
+            gone = compare_arms(*run(order)).comparison
             # Where nothing is missed, nothing need say why.
-            control = compare_arms(*run(inert)).comparison if gone.verdict is Verdict.REGRESSED else None
-            rows += attribution.worth(part, gone, control, self.redact)
-        return WorthReport(rows=tuple(rows), cost_usd=spent)
+            missed, control = [it.suite for it in gone.suites if it.verdict is Verdict.REGRESSED], None
+            if inert and missed:
+                order = replace(attribution.order_beside(self.order, inert), names=missed, tags=())
+                control = compare_arms(*run(order)).comparison
+            told = [*attribution.worth(part, gone, control, self.redact)]
+            untold += [f"{part} ({it.name})" for it in self.suites if it.name not in {row.suite for row in told}]
+            rows += told
+        return WorthReport(rows=tuple(rows), untold=tuple(map(self.redact, untold)), cost_usd=spent)
 
     def run(self, emit: Emit, search: attribution.Investigation | None = None) -> BatchResult:
         """Run what was ordered, or what a search asks for; what cannot be used is an error before it costs."""

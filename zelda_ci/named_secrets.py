@@ -69,7 +69,8 @@ _NOT_SECRET = re.compile(
 
 _PLACEHOLDER = re.compile(
     r"(?i)\$\{|\{\{|\$\(|<%|%\(|#\{|\{[^{}]*\}|\[[^\]]*\]|^\$[A-Za-z_]|^%\w+%$|^<.*>$|\.\.\.|…|\*\*\*|[xX]{4}|&lt;.*&gt;|\\[dws]|"
-    r"^(?:https?|ftp|file|s3|gs|op|ref\+\w+|vault|arn|urn|env|secret)s?:|process\.env|os\.environ|getenv|System\."
+    r"^(?:https?|ftp|file|s3|gs|op|ref\+\w+|vault|arn|urn|env|secret)s?:|process\.env|os\.environ|getenv|System\.|"
+    r"^/(?:__w|app|builds|etc|github|home|mnt|opt|private|root|run|srv|tmp|usr|users|var|work|workspaces?)/"
 )
 _DUMMY = re.compile(
     r"(?i)p[a@4]ss?w[o0]rd|passwd|0?123456789?0?|12345|98765|abcdef(?:gh)?|abc123|deadbeef|qwerty|change_?me|example|"
@@ -140,10 +141,9 @@ def _value(data: bytes, start: int, position: int) -> tuple[int, int] | None:
         return None
     found = match[kind] if kind != "line" else match[kind].rstrip(b",;)}]")
     value = found.decode("utf-8", "replace")
-    if _PLAINLY_PASSWORD.fullmatch(data, start, position):
-        is_secret = looks_secret(value) or _is_chosen(value)
-    else:
-        is_secret = looks_secret(value) and (kind == "quoted" or not _CODE.match(data, position))
+    is_plain = _PLAINLY_PASSWORD.fullmatch(data, start, position)
+    is_random = looks_secret(value) and (is_plain or kind == "quoted" or not _CODE.match(data, position))
+    is_secret = is_random or (is_plain and _is_chosen(value))
     return (match.start(kind), match.start(kind) + len(found)) if is_secret else None
 
 

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def with_units(
-    project: Project, work: Callable[[ChangeUnits], Awaitable[T]], is_felt: Callable[[str], bool] = may_steer
+    project: Project, work: Callable[[ChangeUnits], Awaitable[T]], is_felt: Callable[[str], bool | None] = may_steer
 ) -> T:
     """Read the units of the last commit, and do something with them."""
 
@@ -102,6 +102,18 @@ CASES: dict[str, tuple[Files, Files, tuple[str, ...], int]] = {
         (".claude/skills/old/SKILL.md",),
         2,
     ),
+    "renamed, and a hunk with its letter": (
+        {".claude/skills/a/SKILL.md": "".join(LINES), "CLAUDE.md": "Always.\n"},
+        {".claude/skills/b/SKILL.md": "".join(LINES), "CLAUDE.md": "Be brief.\n"},
+        (".claude/skills/a/SKILL.md",),
+        2,
+    ),
+    "settings": (
+        {".claude/settings.json": '{\n"a": 1,\n"b": 2,\n"c": 3\n}\n', "CLAUDE.md": "a\n"},
+        {".claude/settings.json": '{\n"env": {\n"a": 1,\n"b": 2,\n"c": 3\n}}\n', "CLAUDE.md": "b\n"},
+        (),
+        2,
+    ),
     "binary": (
         {".claude/skills/a/x.bin": b"\0a", "CLAUDE.md": "a\n"},
         {".claude/skills/a/x.bin": b"\0b", "CLAUDE.md": "b\n"},
@@ -162,24 +174,47 @@ def test_a_mode_and_a_link_are_units_and_a_submodule_stays(tmp_path: Path) -> No
     assert without(project, 0, 1) == listed(project, "HEAD~1").replace(first, second)
 
 
-SKILL = "---\nname: deploy\ndescription: Use it to ship.\n---\n# Deploy\n\nRun it.\n"
-MEMORY = "# A\n\none\n\n## B\n\n```\n# no heading\n```\n\ntwo\n\n# C\n\nthree\n"
+def test_what_no_session_sees_is_no_unit(tmp_path: Path) -> None:
+    project = changed(tmp_path, {"CLAUDE.md": "a\n"}, {"CLAUDE.md": "b\n", "zelda/test-a.yaml": "", "a.py": ""})
+
+    async def work(change: ChangeUnits) -> list[tuple[str, ...]]:
+        return [part.unit.files for part in change.parts]
+
+    seen = with_units(project, work, lambda path: None if path.startswith("zelda") else may_steer(path))
+    assert seen == [("CLAUDE.md",), ("a.py",)]
+
+
+SKILL = "---\nname: deploy\ndescription: >\n  Use it\n\n  to ship.\n---\n# Deploy\n\nRun it.\n"
+MEMORY = "---\n# C#\n---\n# A\n\none\n\n## B\n\n```\n# no heading\n```\n\ntwo\n\n<!--\n# C#\n-->\n\n"
+SHARP, LAST = "# C#\r\n\r\nthree\r\n\r\n", "Set *ext*\n===\nfour"
 
 
 @pytest.mark.parametrize(
-    ("name", "files"),
+    ("name", "files", "section"),
     [
-        ("deploy", {".claude/skills/deploy/SKILL.md", ".claude/skills/deploy/more.md"}),
-        (".claude/rules/money.md", {".claude/rules/money.md"}),
-        ("money", {".claude/rules/money.md"}),
-        ("CLAUDE.md:b", {"CLAUDE.md"}),
-        ("CLAUDE.md:nowhere", set()),
-        ("other", set()),
+        ("deploy", {".claude/skills/deploy/SKILL.md", ".claude/skills/deploy/more.md"}, ""),
+        ("linked", {".claude/skills/linked"}, ""),
+        (".claude/rules/money.md", {".claude/rules/money.md"}, ""),
+        ("money", {".claude/rules/money.md"}, ""),
+        ("CLAUDE.md:b", {"CLAUDE.md"}, MEMORY[MEMORY.index("## B") :]),
+        ("CLAUDE.md: C# ", {"CLAUDE.md"}, SHARP),
+        ("./CLAUDE.md:Set *ext*", {"CLAUDE.md"}, LAST),
+        ("CLAUDE.md:nowhere", set(), ""),
+        ("CLAUDE.md:no heading", set(), ""),
+        ("CLAUDE.md:", set(), ""),
+        ("other", set(), ""),
+        ("../CLAUDE.md", set(), ""),
+        ("/etc/passwd", set(), ""),
+        ("", set(), ""),
     ],
 )
-def test_what_has_a_name_is_gone_or_says_nothing(tmp_path: Path, name: str, files: set[str]) -> None:
+def test_what_has_a_name_is_gone_or_says_nothing(tmp_path: Path, name: str, files: set[str], section: str) -> None:
+    whole = MEMORY + SHARP + LAST
     named = {".claude/skills/deploy/SKILL.md": SKILL, ".claude/skills/deploy/more.md": "more\n"}
-    project = changed(tmp_path, {"CLAUDE.md": MEMORY}, {**named, ".claude/rules/money.md": "Pay.\n", "deploy.py": ""})
+    project = repository(tmp_path, {"CLAUDE.md": whole})
+    project.write({**named, ".claude/rules/money.md": "Pay.\n", "deploy.py": ""})
+    (project.path / ".claude/skills/linked").symlink_to("deploy")
+    project.commit()
 
     async def work(change: ChangeUnits) -> tuple[set[str], list[dict[str, str]]]:
         removed = await units.without(change.git, change.head, name)
@@ -194,8 +229,28 @@ def test_what_has_a_name_is_gone_or_says_nothing(tmp_path: Path, name: str, file
     found, trees = with_units(project, work)
     assert found == files
     for path in files:
-        gone, inert, text = trees[0].get(path), trees[1][path], (project.path / path).read_text()
-        assert gone == (MEMORY.replace(MEMORY[MEMORY.index("## B") : MEMORY.index("# C")], "") if ":" in name else None)
+        gone, inert = trees[0].get(path), trees[1].get(path)
+        assert gone == (whole.replace(section, "") if section else None)
+        if path.endswith("linked"):
+            assert inert is None
+            continue
+        text = (project.path / path).read_bytes().decode()
+        assert inert is not None
         assert len(inert) == len(text)
         assert inert != text
-        assert path != ".claude/skills/deploy/SKILL.md" or inert.startswith("---\nname: deploy\ndescription: This")
+        skill = "---\nname: deploy\ndescription: T\n  his te\n\n  xt has n\n---\n"
+        assert path != ".claude/skills/deploy/SKILL.md" or inert.startswith(skill), inert
+
+
+def test_paths_count_from_the_project_and_scripts_have_no_words(tmp_path: Path) -> None:
+    files = {"CLAUDE.md": "top\n", "app/CLAUDE.md": "own\n", "docs/a.md": "a\n", "app/.claude/settings.json": "{}\n"}
+    project = changed(tmp_path, {}, files)
+
+    async def work(change: ChangeUnits) -> None:
+        names = ("CLAUDE.md", "../CLAUDE.md", "docs", ".claude/settings.json")
+        removed = [await units.without(change.git, change.head, name, "app") for name in names]
+        found = [(it.files, it.gone != it.inert) for it in removed if it]
+        assert found[:2] == [(("app/CLAUDE.md",), True), (("CLAUDE.md",), True)]
+        assert found[2:] == [(("docs/a.md",), True), (("app/.claude/settings.json",), False)]
+
+    with_units(project, work)

@@ -23,7 +23,12 @@ PROJECT = {
     ".claude/skills/deploy/SKILL.md": head("Five words are in here.\n", description="Deploys the service."),
     ".claude/skills/manual/SKILL.md": head("Only people call it.\n", disable_model_invocation="true"),
     ".claude/skills/long/SKILL.md": head("Do it.\n", description="Words " * 400),
-    ".claude/agents/critic.md": head("You find mistakes.\n", name="critic", description="Finds mistakes."),
+    ".claude/agents/critic.md": head(
+        "You find mistakes.\n", name="critic", description="|\n  Finds mistakes.\n\n  - In sums"
+    ),
+    ".claude/skills/typed/SKILL.md": head("Only for sources.\n", description="Types sources.", paths="src/**"),
+    # Claude Code tells letters by case in these patterns.
+    ".claude/settings.json": '{"claudeMdExcludes": ["**/ALWAYS.md"]}',
     "src/main.py": "",
 }
 
@@ -68,7 +73,9 @@ def test_the_api_counts_each_text_and_the_model_is_never_asked(tmp_path: Path) -
         "deploy": (4, 5),
         "manual": (0, 4),
         "long": (257, 2),
-        "critic": (6, 3),
+        # Its description has a paragraph and a list.
+        "critic": (8, 3),
+        "typed": (0, 5),
         ".claude/rules/always.md": (4, 0),
         ".claude/rules/src.md": (0, 3),
         "CLAUDE.md": (5, 0),
@@ -92,6 +99,7 @@ def test_without_a_key_it_is_estimated_and_a_change_has_its_sign(tmp_path: Path)
     assert re.search(r"^Always in context: [\d,]+ → [\d,]+ tokens \(\+\d+, \+\d+ %, estimated\)$", shown, re.MULTILINE)
     assert re.search(r"CLAUDE\.md  CLAUDE\.md file  \d+ → \d+", shown)
     tree = listed(project, "--against", "HEAD")
+    assert tree == listed(project, "--against", "HEAD")
     head_, base = sizes(tree["head"]), sizes(tree["base"])
     assert tree["head"]["isEstimated"]
     assert tree["base"]["commit"]
@@ -110,16 +118,20 @@ def test_a_limit_that_is_exceeded_is_exit_code_1_and_a_missing_commit_2(tmp_path
     done = zelda(project, "context", "--max-always-on", "12000", "--against", "HEAD")
     # Of equal files one listing is enough.
     assert (done.returncode, "(head)" in done.stdout, "as before" in done.stdout) == (0, True, True)
-    done = zelda(project, "context", "--against", "nowhere")
-    assert (done.returncode, "There is no commit 'nowhere'" in done.stderr) == (2, True)
+    for ref in ("nowhere", ""):
+        done = zelda(project, "context", "--against", ref)
+        assert (done.returncode, f"There is no commit '{ref}'" in done.stderr) == (2, True)
     done = zelda(project, "context", "--max-always-on", "many")
     assert (done.returncode, "must be a whole number" in done.stderr) == (2, True)
 
 
 def test_where_the_api_does_not_count_all_numbers_are_estimates(tmp_path: Path) -> None:
-    project = repository(tmp_path, {"CLAUDE.md": "Be careful.\n"})
+    # What a settings file says that Claude Code refuses does not hold.
+    refused = json.dumps({"env": {"CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1"}, "cleanupPeriodDays": "never"})
+    project = repository(tmp_path, {"CLAUDE.md": "Be careful.\n", ".claude/settings.json": refused})
     with ScriptedApi([], counts=lambda body: words(body) if len(body["messages"]) == 1 else None) as api:
         done = zelda(project, "context", api=api.url)
         assert api.requests == []
     assert (done.returncode, "did not count all tokens" in done.stderr + done.stdout) == (0, True)
-    assert "tokens (estimated)" in done.stdout
+    assert "Always in context: 4 tokens (estimated)" in done.stdout
+    assert ".claude/settings.json:1: not loaded: cleanupPeriodDays: Expected number" in " ".join(done.stdout.split())

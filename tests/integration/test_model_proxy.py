@@ -44,8 +44,11 @@ async def test_bytes_pass_unchanged_whatever_they_are(body: bytes) -> None:
     assert meter.usage().models == {}
 
 
+TWICE = ("deflate, GZIP", lambda body: gzip.compress(zlib.compress(body)))
+
+
 @pytest.mark.parametrize(
-    ("encoding", "compress"), [("gzip", gzip.compress), ("deflate", zlib.compress), ("identity", bytes)]
+    ("encoding", "compress"), [("gzip", gzip.compress), ("deflate", zlib.compress), TWICE, ("identity", bytes)]
 )
 async def test_a_compressed_answer_is_metered_and_passed_on_readable(
     encoding: str, compress: Callable[[bytes], bytes]

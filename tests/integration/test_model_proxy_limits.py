@@ -145,16 +145,19 @@ async def test_a_request_is_forgotten_when_it_is_answered(mode: str, tmp_path: P
             await until(lambda: gc.collect() >= 0 and not any(isinstance(each, Call) for each in gc.get_objects()))
 
 
-async def test_an_answer_that_is_left_before_it_tells_its_price_counts_against_the_budget() -> None:
-    async def never(stream: AnyByteStream) -> None:
+@pytest.mark.parametrize("ends", ["left", "broken off"])
+async def test_an_answer_that_ends_before_it_tells_its_price_counts_against_the_budget(ends: str) -> None:
+    async def begin(stream: AnyByteStream) -> None:
         async with stream:
             await stream.receive()
-            await anyio.sleep_forever()
+            if ends == "left":
+                await anyio.sleep_forever()
+            await stream.send(PLAIN.replace(b"connection: close", b"content-length: 10000") + b"{")
 
-    async with listening(never) as url, open_run(upstream(url), budget_usd=0.01) as meter:
+    async with listening(begin) as url, open_run(upstream(url), budget_usd=0.01) as meter:
         body = {**BODY, "stream": False, "messages": [{"role": "user", "content": "x" * 100_000}]}
         async with plain_client(base_url=meter.base_url, headers={"x-api-key": meter.token}) as http:
-            with anyio.move_on_after(1):
+            with anyio.move_on_after(1), contextlib.suppress(httpx2.RemoteProtocolError):
                 await http.post("/v1/messages", json=body)
         with anyio.fail_after(PATIENCE):
             await meter.exhausted.wait()

@@ -40,7 +40,7 @@ def offences(project: Project, *arguments: str) -> tuple[int, str, str]:
 
 def test_no_call_that_may_take_long_is_made_on_the_event_loop(tmp_path: Path) -> None:
     project = folder(tmp_path, FILES)
-    code, found, output = offences(project, str(project.path))
+    code, found, output = offences(project, str(project.path), "--record", str(tmp_path / "recorded"))
     assert found == ""
     assert code == 0, output
 

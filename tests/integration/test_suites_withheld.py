@@ -97,6 +97,24 @@ def test_nor_in_a_copy_of_a_folder(arrangement: str, tmp_path: Path) -> None:
     assert seen(project, f"{SEARCH} cat src/a.py README.md") == "def a():\n    return 1\nhello\n"
 
 
+def test_nor_in_a_partial_clone_whose_packs_have_more(tmp_path: Path) -> None:
+    origin = repository(tmp_path, {**CODE, **ARRANGEMENTS["the default"]})
+    origin.git("config", "uploadpack.allowFilter", "true")
+    clone = Project(tmp_path / "clone", tmp_path / "elsewhere" / "home")
+    origin.git("clone", "-q", "--filter=blob:none", f"file://{origin.path}", str(clone.path))
+    assert seen(clone) == ""
+    assert MARK not in objects(clone.base)
+
+
+def test_nor_in_trees_as_old_tools_wrote_them(tmp_path: Path) -> None:
+    project = repository(tmp_path, {"zelda/test-a.yaml": SUITE})
+    below = bytes.fromhex(project.git("rev-parse", "HEAD:zelda"))
+    words = ("hash-object", "-w", "-t", "tree", "--literally", "--stdin")
+    tree = project.git(*words, stdin=b"040000 zelda\0" + below)
+    project.git("reset", "-q", "--hard", project.git("commit-tree", tree, "-m", "old"))
+    assert seen(project, f"{SEARCH} ls") == ""
+
+
 def test_what_the_configuration_says_today_counts_and_what_it_said_then(tmp_path: Path) -> None:
     project = repository(tmp_path, {**CODE, "zelda.config.yaml": "testDir: old\n", "old/test-a.yaml": SUITE})
     project.git("mv", "old", "between")
@@ -140,9 +158,9 @@ def test_signed_merged_and_oddly_encoded_commits_keep_all_that_is_still_true(tmp
         body = b"tree %b\n%bauthor %b\ncommitter %b\n%b\n%b" % (tree, above, person, person, headers, message)
         return project.git("hash-object", "-t", "commit", "-w", "--stdin", stdin=body)
 
-    encoding = b"encoding ISO-8859-1\n"
-    signed = encoding + b"gpgsig -----BEGIN\n  line\n -----END\n"
-    untouched = commit(b"gr\xfcn\n", project.git("rev-parse", "HEAD"), headers=encoding, suites=False)
+    signed = b"encoding ISO-8859-1\ngpgsig -----BEGIN\n  line\n -----END\n"
+    # Its signature is still true.
+    untouched = commit(b"gr\xfcn\n", project.git("rev-parse", "HEAD"), headers=signed, suites=False)
     left = commit(b"left\n\nbody", untouched, headers=signed)
     right = commit(b"right", untouched)
     tip = commit(b"merge\n", left, right, headers=b"mergetag object 1\n type commit\n")

@@ -61,7 +61,7 @@ def test_suites_are_chosen_by_their_text_and_by_what_failed_last(tmp_path: Path)
     assert code == 0, output
     assert ran(project).count("gamma") == 1
     code, output = run(project, "--grep", "(")
-    assert (code, "is no regular expression" in output) == (2, True)
+    assert (code, "is no regular expression: missing" in output) == (2, True)
 
 
 def test_every_project_of_a_monorepo_is_found_and_run(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from tests.support.command import gone, results, zelda
 from tests.support.judging import answer, verdict
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, text, tool_call
+from tests.support.scripted_replies import Tokens
 
 SKILL = "---\nname: greeting\ndescription: How to greet.\n---\nGreet with hello.\n"
 RULES = "# Rules\n\nGreet politely.\n\nKeep to the code.\n\nUse short names.\n"
@@ -92,17 +93,47 @@ def test_the_hunk_that_did_it_is_named_and_confirmed(tmp_path: Path) -> None:
     assert "is damaged" in zelda(project, "show", kept.stem).stderr
 
 
+def spending(request: ApiRequest) -> Reply:
+    """A session that thinks for long where it must not use skills."""
+    return text("Done.", tokens=Tokens(output=60_000 if CULPRIT in json.dumps(request.body) else 300))
+
+
+def test_lines_that_make_sessions_dearer_are_named(tmp_path: Path) -> None:
+    suite = "prompt: Greet.\nmetrics: {toolUsage: false, requirementFulfillment: false, efficiency: true}\n"
+    project = repository(tmp_path, {**FILES, "zelda/test-greeting.yaml": suite})
+    # The suite changes, too: no session sees that.
+    project.write({"CLAUDE.md": CHANGED, "zelda/test-greeting.yaml": f"# As before.\n{suite}"})
+    project.commit()
+    asked = ("--against", "HEAD~1", "--trials", "5", "--jobs", "4")
+    code, output, errors = command(project, "run", *asked, script=spending)
+    assert code == 1, output + errors
+    code, output, errors = command(project, "why", "--json", script=spending)
+    assert code == 0, output + errors
+    found = json.loads(output)
+    assert (found["subject"], found["verdict"]) == ("costUsd", "named"), found
+    assert [unit["files"] for unit in found["units"]] == [["CLAUDE.md"]] * 3
+    assert found["confirmation"] == {"reverted": [1], "passed": 6, "sessions": 6}
+    shown = " ".join(zelda(project, "compare").stdout.split())
+    assert "Most likely CLAUDE.md, line 6" in shown
+    assert "With these lines as they were: 6 of 6 like the base." in shown
+
+
 def test_what_a_skill_is_worth_is_said_beside_inert_text_of_its_length(tmp_path: Path) -> None:
-    project = repository(tmp_path, {**FILES, ".claude/rules/names.md": "Use short names.\n"})
+    other = "prompt: Be kind.\nchecks: [{changed: [note.txt]}]\nmetrics: {toolUsage: false}\n"
+    project = repository(
+        tmp_path, {**FILES, ".claude/rules/names.md": "Use short names.\n", "zelda/test-other.yaml": other}
+    )
     plan = '{"first": 4, "looks": [8]}'
     asked = ("--without", "greeting", "--without", "names", "--trials", plan, "--jobs", "4")
     code, output, errors = command(project, "run", *asked, "--json")
     assert code == 0, output + errors
-    skill, rule = json.loads(output)["rows"]
+    skill, kept, rule, _ = json.loads(output)["rows"]
     assert (skill["part"], skill["criterion"], skill["verdict"]) == ("greeting", "It greets.", "worse")
     assert (skill["without"]["passed"], skill["whole"]["passed"]) == (0, skill["whole"]["sessions"])
     assert skill["inert"]["passed"] == 0
     assert (rule["part"], rule["verdict"], "inert" in rule) == ("names", "none", False)
+    # A suite that does not miss it is not asked why.
+    assert (kept["suite"], kept["verdict"], "inert" in kept) == ("other", "none", False)
     runs = len(results(project))
     # What has run once is counted, and not made again.
     code, output, errors = command(project, "run", *asked, script=[])
@@ -110,6 +141,8 @@ def test_what_a_skill_is_worth_is_said_beside_inert_text_of_its_length(tmp_path:
     assert "0 of 8 instead of 16 of 16" in output
     assert "no difference was found: at most" in output
     assert len(results(project)) == runs
+    code, _, errors = command(project, "run", "--without", "CLAUDE.md", "--budget-usd", "0.0001", script=[])
+    assert (code, "Nothing is known of CLAUDE.md (greeting), CLAUDE.md (other)" in errors) == (2, True), errors
     code, _, errors = command(project, "run", "--without", "nobody", script=[])
     assert (code, "no skill, rule, agent, file or section of it" in errors) == (2, True), errors
 
@@ -132,8 +165,15 @@ def test_what_needs_no_session_is_said_at_once_and_errors_say_what_to_do(tmp_pat
     assert code == 0, output + errors
     assert "Only CLAUDE.md, line 7 changed of what this suite can feel" in output
     assert len(results(project)) == runs
+    code, _, errors = command(project, "why", "--model", OTHER, "--against", "HEAD", script=[])
+    assert (code, "Nothing can be taken back" in errors) == (2, True), errors
     code, _, errors = command(project, "why", "--criterion", "2")
     assert (code, "Nothing got worse for sure in latest" in errors) == (2, True), errors
+    for way in ("--record", "--replay"):
+        code, output, errors = command(project, "run", way, str(tmp_path / "recording"))
+        assert code == 1, output + errors
+    code, _, errors = command(project, "why", "--against", "HEAD~1", script=[])
+    assert (code, "no recording has sessions with part of the change" in errors) == (2, True), errors
     project.write({"zelda/test-greeting.yaml": SUITE.replace("Greet.", "Greet me.")})
-    code, _, errors = command(project, "why")
+    code, _, errors = command(project, "why", "latest~2")
     assert (code, "changed since greeting-" in errors) == (2, True), errors

@@ -1,5 +1,8 @@
 """What a pull request changes of the context of every session: told before any session, and where none can run."""
 
+import os
+import re
+import shutil
 from pathlib import Path
 
 from tests.scenarios.stage import FILES, GOOD, NO_KEY, Stage
@@ -29,15 +32,35 @@ def test_a_fork_without_a_key_is_told_what_its_change_takes_of_the_context(tmp_p
 
 
 def test_a_repository_without_suites_and_key_gets_its_first_comment(tmp_path: Path) -> None:
+    git, log = tmp_path / "bin/git", tmp_path / "git.log"
+    git.parent.mkdir()
+    git.write_text(f'#!/bin/sh\necho "$*" >> "{log}"\nexec {shutil.which("git")} "$@"\n')
+    git.chmod(0o755)
     with Stage(tmp_path, NO_SUITES) as stage:
         pull = stage.open_pull(STEERING)
-        done = stage.pull_request(pull, (), variables=NO_KEY)
+        path = f"{git.parent}{os.pathsep}{os.environ['PATH']}"
+        done = stage.pull_request(pull, (), variables={**NO_KEY, "PATH": path})
 
         assert (done.code, done.outputs) == (0, {"verdict": "skipped"}), done.printed
+        # Who looks for its suites and for what changes reads the same base.
+        fetched = [line for line in log.read_text().splitlines() if line.endswith(f"--depth=1 origin {stage.tip}")]
+        assert len(fetched) == 1, fetched
         (body,) = stage.bodies()
         assert COMMENTED in body
         assert "no suites yet" in body
         assert "<details>" in body
+
+
+def test_a_folder_that_the_base_does_not_have_is_listed_alone(tmp_path: Path) -> None:
+    with Stage(tmp_path, NO_SUITES) as stage:
+        pull = stage.open_pull({"shop/CLAUDE.md": "Be careful with money.\n", "shop/app.py": ""})
+        done = stage.pull_request(pull, (), variables=NO_KEY, working_directory="shop")
+
+        assert (done.code, done.outputs) == (0, {"verdict": "skipped"}), done.printed
+        (body,) = stage.bodies()
+        assert re.search(rf"(?m)^{COMMENTED}\d+ tokens \(estimated\)", body)
+        assert "shop/CLAUDE.md" in body
+        assert f"The folder shop/ is not in {stage.tip[:12]}" in done.printed
 
 
 def test_more_than_the_base_allows_is_red(tmp_path: Path) -> None:

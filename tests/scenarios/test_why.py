@@ -5,6 +5,7 @@ from pathlib import Path
 from tests.integration.test_run_against import FEW
 from tests.integration.test_why_command import CHANGED, CULPRIT, FILES, model
 from tests.scenarios.stage import Stage
+from tests.scenarios.test_shards import shared
 from tests.support import events
 
 BOUNDED = FEW.replace("}", ', "budgetUsd": 2}')
@@ -46,3 +47,15 @@ def test_where_one_part_changed_no_session_is_needed(tmp_path: Path) -> None:
         done = stage.pull_request(pull, model, trials=FEW, jobs="4")
         assert done.code == 1, done.printed
         assert "Only `CLAUDE.md, line 8` changed of what this suite can feel" in stage.bodies()[0]
+
+
+def test_the_job_that_merges_says_why_it_does_not_search(tmp_path: Path) -> None:
+    with Stage(tmp_path, FILES) as stage:
+        trials = (("trials", BOUNDED), ("jobs", "4"))
+        run = shared(stage, *trials, pull=stage.open_pull({"CLAUDE.md": CHANGED}), script=model)
+        (shard,) = run.planned()
+        done = run.shard(shard)
+        assert done.code == 0, done.printed
+        done = run.merge()
+        assert done.code == 1, done.printed
+        assert "was not searched: several jobs shared the run (`zelda why` runs some)" in done.printed

@@ -25,7 +25,7 @@ from zelda_ci.domain.comparison import NotLoaded
 from zelda_ci.domain.outcome import Outcome
 from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
 from zelda_ci.domain.trials import TrialPlan, plan_of, trials_alone
-from zelda_ci.errors import ConfigError, ZeldaError
+from zelda_ci.errors import ConfigError, WorkspaceError, ZeldaError
 from zelda_ci.events import Emit
 from zelda_ci.github.api import Api, Http
 from zelda_ci.github.artifacts import ArtifactService
@@ -107,27 +107,31 @@ def _skip(case: CiContext, why: str, emit: Emit) -> int:
     return _without_session(case, notice) or (Outcome.INCOMPLETE.exit_code if is_failure else 0)
 
 
-def _before_any_session(case: CiContext, emit: Emit) -> CiContext:
+def _before_any_session(case: CiContext, emit: Emit, source: BaseSource | None = None) -> CiContext:
     """Add what a pull request's files that steer take of the context, and what of them is refused."""
     case = replace(case, root=find_root(case.settings.project))
     if case.decision.base is None:
         return case
     with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
         try:
-            source = BaseSource(case, Path(name))
+            source = source or BaseSource(case, Path(name))
             case = _with_refused(case, source)
             return _with_context_size(case, source, emit) if base.changed_steering(case, source) else case
         except ZeldaError as problem:
-            case.log.say(f"What the pull request changes is not known: {problem.message}")
-            return case
+            return _unknown(case, "What the pull request changes", problem)
+
+
+def _unknown(case: CiContext, what: str, problem: ZeldaError) -> CiContext:
+    note = f"{what} is not known: {problem.message}"
+    case.log.say(note)
+    return replace(case, notes=(*case.notes, note))
 
 
 def _with_refused(case: CiContext, source: BaseSource) -> CiContext:
     try:
         return replace(case, refused=source.newly_refused(case.root))
     except ZeldaError as problem:
-        case.log.say(f"Which settings files and plugins are newly refused is not known: {problem.message}")
-        return case
+        return _unknown(case, "Which settings files and plugins are newly refused", problem)
 
 
 def _with_context_size(case: CiContext, source: BaseSource, emit: Emit) -> CiContext:
@@ -140,11 +144,14 @@ def _with_context_size(case: CiContext, source: BaseSource, emit: Emit) -> CiCon
     try:
         order = RunOrder(overrides=case.settings.overrides, against=BaseOrder(source.commit, source.fetch))
         invocation = Invocation(source.alone(case.root), order, environment(case.environ, case.settings))
-        size = invocation.context(emit)
+        try:
+            size = invocation.context(emit)
+        except WorkspaceError as problem:
+            # The base may not have the folder. What is there now can be told all the same, and held against the limit.
+            case = _unknown(case, "What steering took of the context before", problem)
+            size = invocation.ordering(replace(order, against=None)).context(emit)
     except ZeldaError as problem:
-        note = f"What steering takes of the context is not known: {problem.message}"
-        case.log.say(note)
-        return replace(case, notes=(*case.notes, note))
+        return _unknown(case, "What steering takes of the context", problem)
     case.log.say(plain(context_line(size)))
     found = too_large(size.head, invocation.suites[0].gate.max_always_on_tokens)
     return replace(case, context_size=size, refused=(*case.refused, *([found] if found else [])))
@@ -189,8 +196,8 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
             source = BaseSource(case, Path(name))
             if source.is_foreign or source.has_suites(find_root(settings.project)):
                 raise
-        log.report("notice", "There are no suites, so no session runs.", title="Zelda")
-        return _without_session(_before_any_session(case, emit), markdown.render("no_suites.md.j2"))
+            log.report("notice", "There are no suites, so no session runs.", title="Zelda")
+            return _without_session(_before_any_session(case, emit, source), markdown.render("no_suites.md.j2"))
     if decision.refusal:
         text = publish.problem_text(publish.BROKEN, decision.refusal.message)
         _without_session(_before_any_session(case, emit), text)
@@ -282,12 +289,14 @@ def _run(case: CiContext, invocation: Invocation, emit: Emit) -> BatchResult:
 def _explain(invocation: Invocation, emit: Emit, result: CiResult) -> None:
     """Search which part of a pull request made each suite worse first, for what is left of the money or by a label.
 
-    What cannot be paid is noted. Without a budget there is no limit.
+    What is not searched is noted. Without a budget there is no limit.
     """
-    batch, pull = result.batch, result.case.settings.event.pull_request
-    comparison = result.comparison
-    if comparison is None or pull is None or batch.base is None or batch.base.commit is None or invocation.replayed:
+    batch, comparison, settings = result.batch, result.comparison, result.case.settings
+    pull = settings.event.pull_request
+    if comparison is None or pull is None or batch.base is None or batch.base.commit is None:
         return
+    never = "several jobs shared the run" if settings.is_sharded else "no recording has other sessions than its own"
+    can_run = not (settings.is_sharded or invocation.replayed)
     runs = {run.run_id: run for run in (*result.head, *result.bases)}
     worse: dict[str, Regressed] = {}
     for each in regressions(batch.batch_id, comparison.suites, runs.__getitem__):
@@ -298,9 +307,10 @@ def _explain(invocation: Invocation, emit: Emit, result: CiResult) -> None:
     for suite, each in worse.items():
         order = replace(invocation.order, names=(suite,), stored={}, budget_usd=left, check=False, elsewhere=())
         with result.case.log.group(f"Which part of the change made {suite} worse"):
-            found = invocation.ordering(order).why(each, emit, pays=is_asked or bool(left))
+            found = invocation.ordering(order).why(each, emit, pays=can_run and (is_asked or bool(left)))
         if found.verdict == "undecided" and not found.rounds:
-            result.note(f"Which part of the change made {suite} worse was not searched: the label {WHY_LABEL} pays.")
+            why_not = f"the label {WHY_LABEL} pays" if can_run else f"{never} (`zelda why` runs some)"
+            result.note(f"Which part of the change made {suite} worse was not searched: {why_not}.")
         else:
             result.attributions = (*result.attributions, found)
         left = None if left is None else max(0.0, left - found.cost_usd)
@@ -319,7 +329,7 @@ def _share(case: CiContext, invocation: Invocation, evidence: Evidence, emit: Em
         return evaluate.publish_plan(case, make_plan(order, suites, commit, seconds, most, at_most=True), evidence)
     evaluate.check_plan(pinned.plan, shard, suites, commit)
     if shard is None:
-        return evaluate.merge(case, pinned)
+        return evaluate.merge(case, pinned, partial(_explain, invocation, emit))
     own = order_of(order, pinned.plan, shard.number)
 
     def run(kept: Sequence[RunResult]) -> BatchResult:

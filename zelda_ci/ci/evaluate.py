@@ -374,7 +374,7 @@ def _earlier_trials(case: CiContext, shard: ShardOf, plan: ShardPlan) -> tuple[R
     return ()
 
 
-def merge(case: CiContext, pinned: PinnedPlan) -> int:
+def merge(case: CiContext, pinned: PinnedPlan, explain: Callable[[CiResult], None]) -> int:
     """Put the parts of all shards together, none missing, doubled or foreign, and report them as one run."""
     with ExitStack() as opened:
         with _refusal_in_comment(case):
@@ -385,7 +385,7 @@ def merge(case: CiContext, pinned: PinnedPlan) -> int:
         run = partial(shards.import_parts, parts, case.results_dir) if parts else partial(empty_batch, case.now())
         earlier = (run for part in parts for run in part.said.earlier)
         evidence = pinned.evidence.replace(earlier=(*pinned.evidence.earlier, *earlier))
-        return evaluate(case, run, evidence)
+        return evaluate(case, run, evidence, explain)
 
 
 def _parts(case: CiContext, pinned: PinnedPlan) -> Iterator[Artifact]:

@@ -21,7 +21,8 @@ OF_A_BRANCH = {"push": "Push to", "schedule": "Scheduled run on", "workflow_disp
 
 # Phones and pages put other spaces than ours after a word.
 _COMMAND = re.compile(r"/zelda(?=\s|\Z)", re.IGNORECASE)
-_refused, _other_commit = (partial(ConfigError, code=code) for code in ("EVENT_REFUSED", "OTHER_COMMIT"))
+_refused = partial(ConfigError, code="EVENT_REFUSED")
+_other_commit = partial(ConfigError, code="OTHER_COMMIT")
 
 
 @dataclass(frozen=True)
@@ -81,8 +82,7 @@ class BaselineTarget(NamedTuple):
     head: str = ""
 
     def __str__(self) -> str:
-        based = f"the commit of {self.branch} on which it is based"
-        return f"{self.branch}@{self.commit[:7]}" if self.commit else based
+        return f"{self.branch}@{self.commit:.7}" if self.commit else f"the commit of {self.branch} on which it is based"
 
 
 @dataclass(frozen=True)

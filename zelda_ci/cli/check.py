@@ -31,7 +31,6 @@ from zelda_ci.report.terminal.pages import print_checks, print_details
 from zelda_ci.report.text import inert, sentence
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.survey.folder import survey
-from zelda_ci.workspace.source import BaseOrder
 
 
 @click.command(
@@ -197,10 +196,10 @@ def _setting(key: str, value: Any, origin: object) -> tuple[tuple[str, str], ...
     "than --max-always-on or gate.maxAlwaysOnTokens allows, 2 it could not be listed."
 )
 @click.argument("folder", type=options.FOLDER, default=".", metavar="[PATH]")
-@click.option("--against", metavar="REF", help="Show what differs from this branch, tag or commit.")
+@options.against(help="Show what differs from this branch, tag or commit.")
 @options.overrides("context")
 @options.as_json
-def context(order: RunOrder, *, folder: Path, against: str | None, as_json: bool) -> int:
+def context(order: RunOrder, *, folder: Path, as_json: bool) -> int:
     """Show what your steering files take of every session's context, in tokens.
 
     Claude Code starts in a private copy of the project at PATH, and lists what a session is given: CLAUDE.md files,
@@ -209,7 +208,7 @@ def context(order: RunOrder, *, folder: Path, against: str | None, as_json: bool
 
     With a key, Anthropic counts the tokens, which is free. Without one all numbers are estimates, and say so.
     """
-    order = replace(order, working_tree=True, against=BaseOrder(against) if against else None)
+    order = replace(order, working_tree=True)
     invocation = app.Invocation(without_suites(folder), order, read_environment(os.environ))
     found = reporters.carry_out(invocation, invocation.context, as_json=as_json)
     limit = invocation.suites[0].gate.max_always_on_tokens

@@ -13,11 +13,12 @@ from zelda_ci import app
 from zelda_ci.cli import options, reporters
 from zelda_ci.cli.boundary import echo
 from zelda_ci.config import init as scaffold
+from zelda_ci.config.document import load_document
 from zelda_ci.config.environment import EnvironmentSettings, read_environment
 from zelda_ci.config.files import suite_files
 from zelda_ci.config.imported import Importer
-from zelda_ci.config.init import CommandLine, FileDraft, FirstSuite, about, first_suite, printed, subjects
-from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig
+from zelda_ci.config.init import CommandLine, FileDraft, FirstSuite, about, first_suite, subjects
+from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig, SuiteConfig
 from zelda_ci.config.source import nearest
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestItem
@@ -195,23 +196,25 @@ def import_(*, paths: Sequence[Path], project: Path, force: bool) -> None:
     do, with file and line. To import again writes the same files.
     """
     root = Path(os.path.realpath(project))
-    importer = Importer(root)
-    for path in paths:
-        importer.read(Path(os.path.realpath(path)))
-    folder = f"{scaffold.kept_config(root).test_dir}/imported"
+    test_dir = scaffold.kept_config(root).test_dir
+    folder = f"{test_dir}/imported"
+    others = [path for path in suite_files(root, test_dir) if path.parent != root / folder]
+    named = (load_document(path, path.name, SuiteConfig).config.name or path.stem[len("test-") :] for path in others)
+    importer = Importer(root, named)
+    importer.read(*(Path(os.path.realpath(path)) for path in paths))
     drafts = [scaffold.draft(root, f"{folder}/test-{suite.name}.yaml", suite.text) for suite in importer.suites]
-    others = [draft for draft in drafts if draft.exists and untrusted.read(draft.path) != draft.content]
-    if others and not force:
-        names = some_of([draft.file for draft in others], MAX_CHOICES)
+    changed = [draft for draft in drafts if draft.exists and untrusted.read(draft.path) != draft.content]
+    if changed and not force:
+        names = some_of([draft.file for draft in changed], MAX_CHOICES)
         hint = "Overwrite them with --force, or give yours another name."
         raise ConfigError(f"These say something else already: {names}.", hint=hint, code="INIT_WOULD_OVERWRITE")
-    scaffold.write([draft for draft in drafts if not draft.exists or draft in others])
+    scaffold.write([draft for draft in drafts if not draft.exists or draft in changed])
     for draft in drafts:
-        echo(f"{'kept' if draft.exists and draft not in others else 'wrote'} {draft.file}")
+        echo(f"{'kept' if draft.exists and draft not in changed else 'wrote'} {draft.file}")
     if importer.to_do:
         echo(f"\nTo do, since it has no equivalent ({len(importer.to_do)}):")
         for each in importer.to_do:
-            echo(f"- [ ] {printed(each)}")
+            echo(f"- [ ] {each}")
     echo("\nNext: read the suites, then `zelda validate`.")
 
 
@@ -227,7 +230,7 @@ NAME = re.compile(r"(?:[\w.-]+/)*[\w][\w.-]*")
 @click.option("--routing", is_flag=True, help="Which skill, sub-agent or command is called for which prompt: a draft.")
 @options.project
 def new(*, name: str, skill: str | None, rule: str | None, routing: bool, project: Path) -> None:
-    """Add a suite: a task in the project's language, and criteria that can be seen.
+    """Add a suite: a task, and criteria that can be seen.
 
     NAME is the suite's name, with folders if you like: `api/health` becomes zelda/api/test-health.yaml. With --skill or
     --rule, the task is one for which the skill is needed or to which the rule applies, as far as its file says.

@@ -290,7 +290,7 @@ def run(  # noqa: PLR0913 - its options
         invocation, is_json = _chosen(project, order, grep, failed=last_failed), reporting.printed == "json"
         found = reporters.carry_out(invocation, partial(invocation.worth, parts), as_json=is_json)
         reporters.print_table(found, worth_table(found), as_json=is_json)
-        return 0
+        return 2 if found.untold else 0
     if is_watching:
         against = order.against or BaseOrder(options.LAST)
         order, changed_since = replace(order, against=against), changed_since or against.ref
@@ -390,6 +390,9 @@ def why(order: RunOrder, *, run: str, project: Path, criterion: int | None, as_j
     budget = order.budget_usd if order.budget_usd is not None else question.left_usd
     # The same files as the head had, if they are still there.
     head, source = worse.heads[-1], worse.heads[-1].source
+    if head.replayed:
+        message = f"{head.run_id} was replayed, and no recording has sessions with part of the change taken back."
+        raise StorageError(message, hint="Compare without --replay, then ask `zelda why`.", code="ONLY_REPLAYED")
     commit = source.commit if source and not (source.parent or source.dirty) else None
     files = replace(order, commit=BaseOrder(commit) if commit else None, working_tree=commit is None)
     asked = replace(files, names=(worse.suite,), against=against, budget_usd=budget)

@@ -9,20 +9,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import accumulate, combinations, groupby, pairwise
-from math import comb, exp, fsum, inf, lgamma, log, pi, sqrt
+from math import exp, fsum, inf, lgamma, log, pi, sqrt
 from operator import attrgetter, mul
 from statistics import NormalDist, geometric_mean
 from typing import Literal, NamedTuple
 
-from zelda_ci.compare.inference import fisher_exact, permutation_test, significant
 from zelda_ci.compare.sides import mean
 from zelda_ci.domain.attribution import Suspicion
 
-# How likely an answer must be; a unit before it is confirmed, and after; and two that are named together.
-LIKELY, CONFIRMED, BETWEEN = 0.80, 0.98, 0.90
+# How likely must be: a unit to be confirmed, that it is none of them, a unit to be named, and two to be named together.
+SUSPECTED, LIKELY, CONFIRMED, BETWEEN = 0.40, 0.80, 0.995, 0.90
 SIDE_BY_SIDE, CONFIRMING = 4, 6
 # What is not known by then, more sessions would hardly tell.
-MAX_SESSIONS = 48
+MAX_SESSIONS = 60
 # How likely it is, of a comparison that found something, that it was wrong, that the cause lies elsewhere, that of
 # a measure it is the length, and of a criterion two units that act only together, or each by itself.
 CHANCE, ELSEWHERE, LENGTH, TOGETHER, EITHER = 0.25, 0.05, 0.2, 0.1, 0.03
@@ -69,17 +68,6 @@ def _fit_counts(without: tuple[int, int], having: tuple[int, int], *, is_equal: 
     if not is_equal:
         lower = fsum(map(mul, healthy, accumulate(map(mul, broken[:-1], _RATES), initial=0.0))) / total
     return Fit(log(total if is_equal else total / _PAIRS), lambda felt: lower if felt else rate)
-
-
-@lru_cache
-def chance_to_find(base: int, head: int, *, is_equal: bool) -> float:
-    """How likely a comparison of so many trials finds that a suite got worse."""
-    return fsum(
-        comb(base, a) * comb(head, b) * exp(_fit_counts((a, base), (b, head), is_equal=is_equal).evidence)
-        for a in range(base + 1)
-        for b in range(head + 1)
-        if significant(fisher_exact(a, base, b, head).lower.p)
-    )
 
 
 def fit_measure(trials: Sequence[Trial], *, is_equal: bool, better_than: float) -> Fit:
@@ -129,14 +117,11 @@ class Search:
         self._compared: list[Trial] = [*((0.0, it) for it in base), *((1.0, it) for it in head)]
         self._levels = mean(base or [100.0]), mean(head)
         self._hypotheses = tuple(_suppose(units, lengths or ()))
-        # The comparison is known because it found something: that alone speaks for none of them.
         self._fit: Callable[..., Fit] = fit_rates
-        self._before = [0.0, 0.0]
         if lengths:
             self._fit = partial(fit_measure, better_than=sqrt(geometric_mean(base) * geometric_mean(head)))
-            self._before = [self._fit(self._compared, is_equal=it).evidence for it in (False, True)]
-        elif base and significant(permutation_test(base, head).lower.p):
-            self._before = [log(chance_to_find(len(base), len(head), is_equal=it)) for it in (False, True)]
+        # Somebody asks because the sides differ: that they do speaks against chance no more than `CHANCE` says.
+        self._before = [self._fit(self._compared, is_equal=it).evidence for it in (False, True)]
         self._sessions: list[tuple[Arm, float]] = []
         self.confirming: int | None = None
         """The unit that sessions are to confirm, or have."""
@@ -159,7 +144,7 @@ class Search:
         self.confirmations += [it for arm, it in known if arm == {self.confirming}]
         self._weigh()
         likeliest = self.suspicions()[0]
-        is_named = likeliest.hypothesis == "unit" and likeliest.probability >= LIKELY
+        is_named = likeliest.hypothesis == "unit" and likeliest.probability >= SUSPECTED
         if not is_named or likeliest.unit != self.confirming:
             self.confirming, self.confirmations = likeliest.unit if is_named else None, []
 

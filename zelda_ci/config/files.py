@@ -75,16 +75,17 @@ def suite_files(root: Path, test_dir: str) -> list[Path]:
     return [path for path in found if is_suite(path.name)]
 
 
-def lookalikes(root: Path, test_dir: str) -> tuple[str, ...]:
+def lookalikes(root: Path, test_dir: str, *, deep: bool = False) -> tuple[str, ...]:
     """Files that hold what only suites do and are none by place or name, in a sentence each."""
     suites = suite_files(root, test_dir)
     inside = _files(root / test_dir) if lies_in(root / test_dir, root) else []
-    found = dict.fromkeys(path for path in (*inside, *_files(root, deep=False)) if path not in suites)
+    found = dict.fromkeys(path for path in (*inside, *_files(root, deep=deep)) if path not in suites)
     remarks = []
     for path in found:
         file = path.relative_to(root).as_posix()
         with suppress(OSError):
-            is_named = file.isprintable() and path.name.lower().endswith(ENDINGS)
+            # Another tool's, which has prompts, too.
+            is_named = file.isprintable() and path.name.lower().endswith(ENDINGS) and "promptfoo" not in path.name
             if is_named and _SUITE_KEYS.search(untrusted.read_head(path, 100_000)):
                 place = path.parent.relative_to(root).as_posix() if path in inside else test_dir
                 core = re.sub(r"^tests?[-_. ]*|[-_.]tests?$", "", path.stem.lower()) or "name"
@@ -130,7 +131,7 @@ def no_suites(root: Path, test_dir: str) -> ConfigProblem:
     exists = os.path.isdir(root / test_dir)  # noqa: PTH112 - never raises
     what = "holds no suites" if exists else "does not exist, so there are no suites"
     message = f"{what}: write one to {test_dir}/test-<name>.yaml, or let `zelda init` make an example"
-    similar = "".join(f" ({remark})" for remark in lookalikes(root, test_dir)[:1])
+    similar = "".join(f" ({remark})" for remark in lookalikes(root, test_dir, deep=True)[:1])
     return config_problem(test_dir, None, f"{message}{similar}")
 
 

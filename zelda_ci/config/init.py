@@ -83,9 +83,9 @@ _NO_TEXT = re.compile(
     r"^(```|~~~).*?(^\1|\Z)|<!--.*?(-->|\Z)|^\s*([#|>@]|---|\*\*\*|===).*?$", re.DOTALL | re.MULTILINE
 )
 _BULLET = re.compile(r"\s*([-*+]|\d{1,3}[.)])\s+(\[[ xX]\]\s+)?")
-# "Use when adding a route": what a description names as the time for it.
+# "Use when adding a route", "Use proactively after writing code": what a description names as the time for it.
 _OCCASION = re.compile(
-    r"\b(?:use|invoke|call|trigger)\b[^.!?]*?\b(?:when(?:ever)?|if|for)\s+"
+    r"\b(?:use|invoke|call|trigger)\b[^.!?]*?\b(?:when(?:ever)?|if|for|after|before)\s+"
     r"(?:(?:the\s+)?(?:you|users?|somebody)\s+(?:asks?|wants?|needs?)\s+(?:(?:you|claude)\s+)?(?:to|for)\s+)?([^.!?]+)",
     re.IGNORECASE,
 )
@@ -126,8 +126,9 @@ def quoted(item: ManifestItem) -> str | None:
 
 
 def _cut(words: str) -> str | None:
-    cut = words if len(words) <= MAX_QUOTE else f"{words[: MAX_QUOTE - 4].rpartition(' ')[0] or words[:MAX_QUOTE]} ..."
-    return cut if " " in cut else None
+    # Some languages write no blanks between words.
+    cut = words if len(words) <= MAX_QUOTE else re.sub(r" \S{,40}$", "", words[: MAX_QUOTE - 4]) + " ..."
+    return cut if " " in words or not words.isascii() else None
 
 
 def about(item: ManifestItem, folder: str = "") -> str:
@@ -177,7 +178,7 @@ def routing_suite(items: Iterable[ManifestItem]) -> str | None:
 
 def _drafted(item: ManifestItem) -> Sequence[str]:
     words = printed(item.description or "")[:MAX_TEXT]
-    first, *others = [each for each in re.split(r"(?<=[.!?;])\s+", words) if " " in each] or [""]
+    first, *others = [*filter(_cut, re.split(r"(?<=[.!?;])\s+|(?<=[\u3002\uff01\uff1f])", words))] or [""]
     second = occasion(item) or next(iter(others), f"I need help with this: {first}")
     return [text for text in map(_cut, dict.fromkeys((first, second))) if text and first]
 

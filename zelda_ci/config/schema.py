@@ -44,7 +44,7 @@ class UserKeys(Setting):
     accept_isolation: Annotated[
         Literal["landlock"] | None, KeySources("--accept-isolation", "accept-isolation", "ZELDA_ACCEPT_ISOLATION")
     ] = None
-    """Accept this isolation level, at which runs are your own user's, where there is no better."""
+    """Accept this level, at which runs are your own user's, where there is no better; an option is remembered."""
 
 
 class ProjectConfig(suite.SharedSettings, ProjectKeys):

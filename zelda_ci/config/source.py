@@ -155,6 +155,8 @@ class Source:
     """Single values as they are written, without quotes."""
     problems: list[ConfigProblem] = field(default_factory=list)
     """What is wrong with the file and leaves its values usable."""
+    merges: bool = False
+    """Whether `<<` puts the keys of another group in, as in files of other tools."""
 
     def value(self, path: Steps) -> Any:
         """What stands at a path that exists."""
@@ -185,16 +187,22 @@ class Source:
                 return node.value if node.style else plain_value(node.value)
 
     def _entries(self, node: yaml.MappingNode, path: Steps) -> Iterator[tuple[str, yaml.Node]]:
-        """The keys that are words; the first of those that are given twice counts."""
-        for key, value in node.value:
-            place = _position(key.start_mark)
-            if not isinstance(key, yaml.ScalarNode):
-                self._note(place, "a key must be a single word, not a list or a group")
-            elif first := self.keys.get((*path, key.value)):
-                self._note(place, f"{shown(key.value)} is given twice; the first time at {first}")
-            else:
-                self.keys[*path, key.value] = place
-                yield key.value, value
+        """The keys that are words; the first of those that are given twice counts, and own ones before merged ones."""
+        groups, known = [node], {id(node)}
+        for group in groups:
+            for key, value in group.value:
+                place = _position(key.start_mark)
+                if not isinstance(key, yaml.ScalarNode):
+                    self._note(place, "a key must be a single word, not a list or a group")
+                elif self.merges and key.value == "<<":
+                    others = [it for it in (value, *value.value) if isinstance(it, yaml.MappingNode)]
+                    groups += [it for it in others if id(it) not in known]
+                    known |= {*map(id, others)}
+                elif (first := self.keys.get((*path, key.value))) is None:
+                    self.keys[*path, key.value] = place
+                    yield key.value, value
+                elif group is node:
+                    self._note(place, f"{shown(key.value)} is given twice; the first time at {first}")
 
     def _note(self, place: Position, message: str) -> None:
         self.problems.append(config_problem(self.file, place, message))
@@ -223,9 +231,9 @@ class _Loader(Composer, CParser):
     descend_resolver = ascend_resolver = resolve
 
 
-def read(text: str, file: str) -> Source:
+def read(text: str, file: str, *, merges: bool = False) -> Source:
     """Read a file; raises Rejected where it is not YAML, or larger or deeper than any configuration."""
-    source = Source(file)
+    source = Source(file, merges=merges)
     try:
         if (node := _Loader(text, file).get_single_node()) is not None:
             source.values = source.add(node, ())

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -135,43 +136,45 @@ def _axes(suite: SuiteFile) -> Mapping[str, tuple[str, ...]]:
 
 
 def _with(suite: SuiteFile, values: Mapping[str, str]) -> SuiteFile:
-    def filled(text: str) -> str:
-        return re.sub(r"\{\{\w+\}\}", lambda slot: values.get(slot[0], slot[0]), text)
-
     given, here = {key: values[key] for key in ("model", "effort") if key in values}, suite.layer.places["matrix"]
     dumped = suite.layer.values()
-    dumped |= {key: _filled(dumped[key], filled) for key in (*SENTENCES, "checks") if key in dumped}
+    dumped |= {key: _filled(dumped[key], values) for key in (*SENTENCES, "checks", "prompts") if key in dumped}
     dumped["execution"] = {**dumped.get("execution", {}), **given}
     places = {**suite.layer.places, **{f"execution.{key}": here for key in given}}
     layer = replace(suite.layer, config=SuiteConfig.model_validate(dumped), places=places)
     ends = [re.sub(r"[^A-Za-z0-9._-]+", "-", value).strip("-._") or "x" for value in values.values()]
-    return replace(suite, name=".".join([suite.name, *ends]), prompt=filled(suite.prompt), layer=layer)
+    return replace(suite, name=".".join([suite.name, *ends]), prompt=_filled(suite.prompt, values), layer=layer)
 
 
-def _filled(value: Any, fill: Callable[[str], str]) -> Any:
+def _filled(value: Any, values: Mapping[str, str]) -> Any:
     match value:
         case str():
-            return fill(value)
+            return re.sub(r"\{\{\w+\}\}", lambda slot: values.get(slot[0], slot[0]), value)
         case tuple():
-            return tuple(_filled(item, fill) for item in value)
+            return tuple(_filled(item, values) for item in value)
         case dict():
-            return {key: _filled(item, fill) for key, item in value.items()}
+            return {key: _filled(item, values) for key, item in value.items()}
         case _:
             return value
 
 
 def _matrix_problems(suite: SuiteFile) -> Iterator[ConfigProblem]:
-    """Names that are too long or the same, and variables that stand nowhere or have no values."""
+    """Names too long or the same, variables that stand nowhere or have no values, and values that make no check."""
     layer, config, place = suite.layer, suite.layer.config, suite.layer.places["matrix"]
     if (count := prod(map(len, _axes(suite).values()))) > MAX_COMBINATIONS:
         yield config_problem(layer.file, place, f"matrix makes {count} suites, and at most {MAX_COMBINATIONS} may be")
         return
-    names = [each.name for each in combinations(suite)]
-    if bad := next((name for name in names if not re.fullmatch(NAME, name) or names.count(name) > 1), None):
+    axes, given = _axes(suite), layer.values().get("checks", ())
+    for each in product(*axes.values()):
+        if why := document.problem_of(SuiteConfig, ("checks",), _filled(given, dict(zip(axes, each, strict=True)))):
+            yield config_problem(layer.file, layer.places["checks"], f"with {', '.join(each)} of the matrix, {why}")
+            return
+    names = Counter(each.name for each in combinations(suite))
+    if bad := next((name for name, times in names.items() if not re.fullmatch(NAME, name) or times > 1), None):
         why = "is too long" if len(bad) > MAX_NAME else "would be that of several suites"
         yield config_problem(layer.file, place, f"matrix: the name {bad} {why}")
-    checks = json.dumps([check.model_dump(mode="json") for check in config.checks], ensure_ascii=False)
-    texts = (suite.prompt, *config.acceptance_criteria, *config.must_pass, *config.answer_criteria, checks)
+    others = json.dumps([it.model_dump(mode="json") for it in (*config.checks, *config.prompts)], ensure_ascii=False)
+    texts = (suite.prompt, *config.acceptance_criteria, *config.must_pass, *config.answer_criteria, others)
     for name, values in config.matrix.variables.items():
         slot = f"{{{{{name}}}}}"
         if not values or not any(slot in text for text in texts):
@@ -282,8 +285,8 @@ def containing(suites: Sequence[LoadedSuite], pattern: str) -> tuple[LoadedSuite
     try:
         expression = re2.compile(pattern, options)
     except re2.error as problem:
-        message, hint = f"--grep {shown(pattern)} is no regular expression: {problem}.", "Put a backslash before signs"
-        raise ConfigError(message, hint=f"{hint} that are meant as they are.", code="USAGE") from None
+        message = f"--grep {shown(pattern)} is no regular expression: {problem.args[0].decode()}."
+        raise ConfigError(message, hint="Put a backslash before signs meant as they are.", code="USAGE") from None
     pairs = ((suite, suite.resolved) for suite in suites)
     texts = ((suite, (it.name, it.description or "", *it.tags, it.prompt, *it.criteria)) for suite, it in pairs)
     chosen = tuple(suite for suite, searched in texts if any(map(expression.search, searched)))

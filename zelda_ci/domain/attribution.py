@@ -108,4 +108,6 @@ class WorthReport(Document):
     """What parts of the files that steer are worth: of each suite the criterion that fell most without each."""
 
     rows: tuple[CriterionWorth, ...]
+    untold: tuple[SafeText, ...] = ()
+    """Parts, with the suite, of which nothing is known: it has no criterion, or no session of both kinds counted."""
     cost_usd: float = 0.0

@@ -66,8 +66,8 @@ class EvalContext:
     """Absent where they are not known."""
     checks: tuple[SafeText, ...] = ()
     """Output of build and tests, each as one finished text that a judge can read."""
-    commands: Mapping[str, CriterionJudgement] = field(default_factory=dict)
-    """Judgements on those checks that are commands, by the check's text."""
+    commands: Mapping[int, CriterionJudgement] = field(default_factory=dict)
+    """Judgements on those checks that are commands, by the check's number from 1."""
     unready: SafeText | None = None
     """Reason why build and tests cannot be run, though it is the session's work that they would judge."""
     images: Path | None = None

@@ -265,7 +265,8 @@ class ToolCall(Record):
             case "Skill":
                 return skill(self.input.get("skill"))
             case "Agent" | "Task":
-                return agent(self.input.get("subagent_type"))
+                # Which Claude Code starts where none is named.
+                return agent(self.input.get("subagent_type") or "general-purpose")
             case "Workflow" if self.input.get("name"):
                 return skill(self.input.get("name"))
             case _:

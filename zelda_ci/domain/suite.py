@@ -7,7 +7,6 @@ Descriptions, limits and examples of the fields are the one source of the JSON S
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 from urllib.parse import urlsplit
 
@@ -28,9 +27,9 @@ NO_BLANKS = r"^\S+$"
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 VALUE = r"^[^\x00]*$"
 SHELL = r"^(\S*/)?(ba)?sh$|^\S+ +\S"
-CALL = r"^[A-Za-z][A-Za-z0-9_*-]*(\([^\x00]*\S[^\x00]*\))?$"
+CALL = r"^([A-Z]|mcp__)[\w*-]*(\([^\x00]*\S[^\x00]*\))?$"
 HOOK = r"^[A-Z][A-Za-z]+(\([^\x00]*\S[^\x00]*\))?$"
-TARGET = r"^(none|(skill|agent|command) [^\s()*]+)$"
+TARGET = r"^(none|(skill|agent|command) [^\s()*/]+)$"
 TIMES = r"^([0-9]{1,6}\.\.([0-9]{1,6})?|\.\.[0-9]{1,6})$"
 WEB_ADDRESS = r"^https?://[A-Za-z0-9._-]+(:[0-9]{1,5})?(/[^\s?#@]*)?$"
 # What error messages and tables of keys call a text that matches.
@@ -45,7 +44,7 @@ PATTERNS = {
     VALUE: "text",
     CALL: "a tool, alone or with what it is called with in brackets as in permission rules, such as Bash(git push*),",
     HOOK: "the event of a hook, alone or with a part of its command in brackets, such as PreToolUse(guard),",
-    TARGET: "none, or skill, agent or command and its name, such as skill changelog,",
+    TARGET: "none, or skill, agent or command and its name without a slash, such as skill changelog,",
     TIMES: "a range such as 1.., ..3 or 2..4",
     WEB_ADDRESS: "an http:// or https:// address without user name, query and fragment",
 }
@@ -54,6 +53,7 @@ MODEL_CREDENTIALS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_O
 JUDGE_CHOICE = base("would have chosen who judges, and through a gateway at which provider")
 DEFAULT_MODEL = "claude-sonnet-5-5"
 A_WEEK = 604_800
+MAX_SHOWN_PROMPT = 120
 
 
 def has_port(address: str) -> bool:
@@ -451,11 +451,23 @@ class SharedSettings(Record):
 SuiteKind = Literal["task", "routing"]
 CallRule = Annotated[str, Field(pattern=CALL)]
 HookRule = Annotated[str, Field(pattern=HOOK)]
-Times = Annotated[int, Field(ge=0, le=999_999)] | Annotated[str, Field(pattern=TIMES)]
+CheckCommand = Annotated[Command, checked("must not be an empty list", bool)]
+Files = Annotated[Globs, checked("must name files, not only what ! takes out", lambda it: any(f[0] != "!" for f in it))]
+
+
+def _is_rising(times: str) -> bool:
+    low, _, high = times.partition("..")
+    return not high or int(low or 0) <= int(high)
+
+
+Rising = Annotated[str, Field(pattern=TIMES), checked("must not end below where it begins", _is_rising)]
+Times = Annotated[int, Field(ge=0, le=999_999)] | Rising
 
 
 def _is_phrase(text: str) -> object:
     """True for text that is no expression between slashes, or for one that RE2 reads."""
+    if re.fullmatch("/.+/(?!i$)[gimsuy]+", text, re.DOTALL):
+        return False
     options = re2.Options()
     options.log_errors = False
     try:
@@ -464,7 +476,9 @@ def _is_phrase(text: str) -> object:
         return False
 
 
-Phrase = Annotated[Text, checked("is no regular expression that RE2 can read", _is_phrase)]
+Phrase = Annotated[
+    Text, checked("is no expression of RE2: no look-around, no back-references, no flag but i", _is_phrase)
+]
 
 
 def expression_of(phrase: str) -> str | None:
@@ -495,9 +509,9 @@ class SuiteCheck(Setting):
     """Calls that were made in this order, with others between them."""
     before: Sequel | None = Field(None, examples=[{"first": "Bash(npm test*)", "then": "Bash(git commit*)"}])
     """A call that came before each one of another kind."""
-    not_read: Globs | None = Field(None, examples=[["secrets/**"]])
+    not_read: Files | None = Field(None, examples=[["secrets/**"]])
     """Files that the session did not read, as far as its calls show."""
-    changed: Globs | None = Field(None, examples=[["CHANGELOG.md"]])
+    changed: Files | None = Field(None, examples=[["CHANGELOG.md"]])
     """Files that the session changed: one at least for each pattern."""
     changed_only: Globs | None = Field(None, examples=[["src/**", "tests/**"]])
     """The only files that the session changed."""
@@ -505,7 +519,7 @@ class SuiteCheck(Setting):
     """Text in the last message, or an expression such as /rate limit/i."""
     not_says: Phrase | None = Field(None, examples=["/as an AI/i"])
     """The same, not in the last message."""
-    command: Command | None = Field(None, examples=["./check.sh"])
+    command: CheckCommand | None = Field(None, examples=["./check.sh"])
     """A command that ends with exit code 0, run where build and test commands are."""
     hook_ran: HookRule | None = Field(None, examples=["PreToolUse(guard)"])
     """A hook that ran."""
@@ -547,6 +561,12 @@ class SuiteCheck(Setting):
         return next(word for word in CHECK_WORDS if getattr(self, word) is not None)
 
     @property
+    def routes(self) -> tuple[str, ...]:
+        """Rules for the calls of which one is to be the first."""
+        targets = (target.partition(" ") for target in self.routed or () if target != "none")
+        return tuple(f"{'Agent' if kind == 'agent' else 'Skill'}({name})" for kind, _, name in targets)
+
+    @property
     def text(self) -> str:
         """The criterion: its name, or what the suite's file says."""
         if self.name:
@@ -557,7 +577,7 @@ class SuiteCheck(Setting):
             case tuple() as words if self.word == "command":
                 value = shlex.join(words)
             case tuple() as parts:
-                value = (" or " if self.word == "routed" else ", ").join(parts)
+                value = (" or " if self.word == "routed" else ", ").join(parts) or "nothing"
             case value:
                 pass
         times = "" if self.times is None else f", times: {self.times}"
@@ -578,7 +598,8 @@ class RoutedPrompt(Setting):
 
     @property
     def check(self) -> SuiteCheck:
-        short = shorten(self.prompt, 120, placeholder="...")
+        words = " ".join(self.prompt.split())
+        short = words if len(words) <= MAX_SHOWN_PROMPT else f"{words[: MAX_SHOWN_PROMPT - 3]}..."
         return SuiteCheck(routed=self.expect, name=f'"{short}" is for {" or ".join(self.expect)}')
 
 

@@ -1,6 +1,7 @@
 """Messages of the Agent SDK as records, told apart by the name of their class: the SDK itself is not imported here."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,6 +18,8 @@ SILENT = frozenset({
     "commands_changed", "hook_progress", "hook_started", "task_progress", "task_started", "task_updated",
     "thinking_tokens", "ui_invalidate",
 })  # fmt: skip
+# So Claude Code answers where a hook or a rule refuses a call; of those of sub-agents, its result says nothing.
+REFUSAL = re.compile(r"(?:PreToolUse:(\S+) hook error|Permission to use (\S+)(?: .*)? has been denied)", re.DOTALL)
 ENVELOPE = frozenset({"type", "subtype", "uuid", "session_id"})
 
 
@@ -124,6 +127,9 @@ class Translator:
         yield session.ToolReturned(
             at=at, parent_tool_call_id=thread, id=call, output=output, is_error=is_error, images=tuple(images)
         )
+        if is_error and block.tool_use_id not in self._denied and (refused := REFUSAL.match(text)):
+            self._denied.add(block.tool_use_id)
+            yield self._refused({"tool_name": refused[1] or refused[2], "tool_use_id": block.tool_use_id}, output)
 
     def _content(self, content: object) -> tuple[str, list[SessionImage]]:
         """Return the text of a tool result, and its images as far as they are kept; the text says of others why not."""
@@ -229,7 +235,7 @@ class Translator:
         return session.Denied(at=self._at, tool=tool, tool_call_id=self._text(call) if call else None, reason=reason)
 
     def _result(self, message: Any) -> Iterator[SessionRecord]:
-        # Deny rules and hooks refuse without a message of their own: only the result tells.
+        # Some refuse without a message of their own: only the result tells.
         for refused in message.permission_denials or ():
             if (call := str(refused.get("tool_use_id"))) not in self._denied:
                 self._denied.add(call)

@@ -3,9 +3,11 @@
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, partial
+from fnmatch import fnmatchcase
+from functools import cache
 from operator import itemgetter
 from typing import Any
+from unicodedata import normalize
 
 import re2
 
@@ -17,22 +19,23 @@ from zelda_ci.domain.numbers import format_count, some_of
 from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import HookRan, Turn
 from zelda_ci.domain.suite import ResolvedSuite, Sequel, SuiteCheck, expression_of
-from zelda_ci.files import globs
-from zelda_ci.metrics.calls import FAMILIES, PATH_KEYS, PATH_WORD, Rule, SessionCall, covers_path
+from zelda_ci.metrics.calls import Rule, SessionCall, covers, covers_path, shown_files
+from zelda_ci.metrics.citable import sections, unquoted
 from zelda_ci.metrics.evidence import read_patch
 from zelda_ci.redact import Redactor
 
 PASS, FAIL, NOT_JUDGED = CriterionVerdict.PASS, CriterionVerdict.FAIL, CriterionVerdict.NOT_JUDGED
+# In a patch: a line that is added or removed, and what is said of a file that has none.
+_CHANGED_LINE = re.compile(r"^([-+])(?![-+]{2} )(.*\S.*)$", re.MULTILINE)
+_HEADING = re.compile(r"^()((?:rename from|new|deleted|old|GIT binary) .*)$", re.MULTILINE)
+_RENAMED = re.compile(r"^rename from (.+)$", re.MULTILINE)
 NOT_RUN = "The command was not run, and it cannot be run on a stored session."
 # Of one check: places and names that are shown.
 MAX_PLACES = MAX_NAMED = 5
 MAX_QUOTE_LENGTH = 300
-# With which a hook blocks; every other code but 0 is a failure of its own.
+# With which a hook blocks; every other code but 0 is a failure, and so is this one where there is nothing to block.
 BLOCKS = 2
-# How grep and diff name the file whose lines they print.
-_PRINTED = re.compile(r"^(?:[-+]{3} [ab]/(\S{1,300})|([^\s:]{1,300}):)", re.MULTILINE)
-_WRITES_TO = re2.compile(r"\d*>{1,2}\s*\S+")
-
+BLOCK_NOTHING = re.compile("Session(?:Start|End)|Notification|SubagentStart|PostCompact|InstructionsLoaded|Setup")
 # Turn, number of the call in it, and of the command in its shell line.
 Place = tuple[int, int, int]
 # Whether a check is met, why, and where that can be seen.
@@ -56,12 +59,14 @@ def judgement(
 def decide(context: EvalContext, redact: Redactor) -> list[CriterionJudgement]:
     """The judgements on a suite's checks, in its order."""
     checks, found = Checks(context, read_patch(context) if context.suite.checks else ""), []
-    for check in context.suite.checks:
-        if check.command is None:
+    for number, check in enumerate(context.suite.checks, start=1):
+        if check.command is not None:
+            found.append(context.commands.get(number) or judgement(check, redact, NOT_JUDGED, NOT_RUN))
+        elif context.changes is None and check.word in {"changed", "changed_only"}:
+            found.append(judgement(check, redact, NOT_JUDGED, "What the session changed is not known."))
+        else:
             is_met, why, evidence = checks.decide(check)
             found.append(judgement(check, redact, PASS if is_met else FAIL, why, evidence))
-        else:
-            found.append(context.commands.get(redact(check.text)) or judgement(check, redact, NOT_JUDGED, NOT_RUN))
     return found
 
 
@@ -69,7 +74,9 @@ class Checks:
     """The checks of one run, all but those that are commands."""
 
     def __init__(self, context: EvalContext, patch: str = "") -> None:
-        self._context, self._patch, self._manifest = context, patch, context.manifest or ToolsManifest()
+        self._context, self._manifest, self._sections = context, context.manifest or ToolsManifest(), sections(patch)
+        renamed = ((_RENAMED.search(section), path) for path, section in self._sections.items())
+        self._moved = {unquoted(match[1]): path for match, path in renamed if match}
         self._calls = [
             SessionCall(turn.index, number, tool, turn.parent_tool_call_id is None)
             for turn in context.transcript.turns
@@ -106,12 +113,10 @@ class Checks:
 
     def _routed(self, check: SuiteCheck) -> Finding:
         calls = (call for call in self._calls if call.is_made and call.is_main)
-        first, wanted = next((call for call in calls if call.tool.name in TURNS_TO), None), check.routed or ()
+        first = next((call for call in calls if call.tool.name in TURNS_TO), None)
         if first is None:
-            return "none" in wanted, "No skill, sub-agent or command was called.", ()
-        named = (target.partition(" ") for target in wanted if target != "none")
-        rules = (f"{'Agent' if kind == 'agent' else 'Skill'}({name})" for kind, _, name in named)
-        is_met = any(Rule(rule, self._manifest).covers(first) for rule in rules)
+            return "none" in (check.routed or ()), "No skill, sub-agent or command was called.", ()
+        is_met = any(Rule(rule, self._manifest).covers(first) for rule in check.routes)
         return is_met, f"The first call was {first.shown} (turn {first.turn}).", cited([first])
 
     def _order(self, check: SuiteCheck) -> Finding:
@@ -140,30 +145,43 @@ class Checks:
         return True, why, cited([first, thens[0][1]])
 
     def _not_read(self, check: SuiteCheck) -> Finding:
-        is_meant = cache(partial(covers_path, check.not_read or (), manifest=self._manifest))
-        found = [
-            (call, path)
-            for call in self._calls
-            if call.is_made and (call.is_main or check.agent == "any")
-            for path in _shown_files(call)
-            if is_meant(path)
-        ]
+        patterns, manifest, folder = check.not_read or (), self._manifest, ""
+        found = list[tuple[SessionCall, str]]()
+
+        @cache
+        def is_meant(path: str) -> bool:
+            forms = (path, f"{path}*") if path.endswith("/") else (path,)
+            if any(covers_path(patterns, form, manifest) for form in forms):
+                return True
+            # A word of the shell may be a pattern itself.
+            short = manifest.in_folder(manifest.in_tree(path)) if {*"*?["} & {*path} else None
+            alike = (it for it in patterns if short and it[0] != "!" and it.count("/") == short.count("/"))
+            return any(fnmatchcase(it, short or "") for it in alike)
+
+        for call in self._calls:
+            if call.is_made and (call.is_main or check.agent == "any"):
+                paths, left_in = shown_files(call, folder if call.is_main else "")
+                folder = left_in if call.is_main else folder
+                found += ((call, path) for path in paths if is_meant(path))
         if not found:
             return True, "No such file is named by a call that reads, by a shell command or by its output.", ()
-        names = some_of(list(dict.fromkeys(path for _, path in found)), MAX_NAMED)
+        names = some_of(list(dict.fromkeys(path.rstrip("/") for _, path in found)), MAX_NAMED)
         calls = list(dict.fromkeys(call for call, _ in found))
         by_shell = " As far as the words of shell commands show." if all(c.tool.name == "Bash" for c in calls) else ""
         return False, f"Read: {names} ({_turns(it.turn for it in calls)}).{by_shell}", cited(calls)
 
     @property
     def _files(self) -> dict[str, str | None]:
-        """The changed files: by their path from the top, that from the project."""
-        files = self._context.changes.files if self._context.changes else ()
+        """The changed files, by their old names too: by their path from the top, that from the project."""
+        files = (*(self._context.changes.files if self._context.changes else ()), *self._moved)
         return {path: self._manifest.in_folder(path) for path in files}
 
     def _changed(self, check: SuiteCheck) -> Finding:
         inside = [(path, short) for path, short in self._files.items() if short is not None]
-        found = {it: [path for path, short in inside if globs.matches([it], short)] for it in check.changed or ()}
+        patterns = check.changed or ()
+        not_meant = [it for it in patterns if it.startswith("!")]
+        wanted = (it for it in patterns if it not in not_meant)
+        found = {it: [path for path, short in inside if covers([it, *not_meant], short)] for it in wanted}
         if lacking := [pattern for pattern, paths in found.items() if not paths]:
             return False, f"No changed file matches {some_of(lacking, MAX_NAMED)}.", ()
         paths = list(dict.fromkeys(paths[0] for paths in found.values()))
@@ -171,25 +189,25 @@ class Checks:
 
     def _changed_only(self, check: SuiteCheck) -> Finding:
         patterns = check.changed_only or ()
-        others = [path for path, short in self._files.items() if short is None or not globs.matches(patterns, short)]
+        others = [path for path, short in self._files.items() if short is None or not covers(patterns, short)]
         if others:
             return False, f"Also changed: {some_of(others, MAX_NAMED)}.", [*self._hunks(others)]
         count = format_count(len(self._files), "file")
         return True, f"{count} changed, none of them another." if self._files else "No file was changed.", ()
 
     def _hunks(self, paths: Sequence[str]) -> Iterator[Citation]:
-        """The first line that the patch adds to, or removes from, each file."""
+        """The first line that the patch adds to, or removes from, each file; else what it says of the whole file."""
         for path in paths[:MAX_PLACES]:
-            section = self._patch.partition(f" b/{path}\n")[2].partition("\ndiff --git ")[0]
-            line = re.search(r"^([-+])(?![-+]{2} )(.*\S.*)$", section, re.MULTILINE)
+            section = self._sections.get(self._moved.get(path, path), "")
+            line = _CHANGED_LINE.search(section) or _HEADING.search(section)
             sign, quote = line.groups() if line else ("+", "")
             yield Citation(kind="removed" if sign == "-" else "patch", path=_text(path), quote=_text(quote.strip()))
 
     def _says(self, check: SuiteCheck) -> Finding:
         phrase = check.says or check.not_says or ""
-        turns = [turn for turn in self._context.transcript.turns if turn.parent_tool_call_id is None and turn.text]
-        last = turns[-1] if turns else None
-        text = str(last.text) if last else ""
+        turns = (turn for turn in reversed(self._context.transcript.turns) if turn.parent_tool_call_id is None)
+        last = next((turn for turn in turns if turn.text and not turn.synthetic), None)
+        text, phrase = (normalize("NFC", each).replace("\r\n", "\n") for each in ((last and last.text) or "", phrase))
         match = re2.search(expression_of(phrase) or re2.escape(phrase), text)
         is_met = bool(match) is (check.says is not None)
         if last is None:
@@ -250,7 +268,8 @@ class Checks:
 
     def _hook_failed(self, _: SuiteCheck) -> Finding:
         ran = [*self._hooks()]
-        failed = [(hook, turn) for hook, turn in ran if hook.outcome != "success" and hook.exit_code != BLOCKS]
+        unwell = [(hook, turn) for hook, turn in ran if hook.outcome != "success"]
+        failed = [it for it in unwell if it[0].exit_code != BLOCKS or BLOCK_NOTHING.fullmatch(it[0].event)]
         if failed:
             names = some_of(list(dict.fromkeys(str(hook.name) for hook, _ in failed)), MAX_NAMED)
             return False, f"Failed: {names}.", [*map(_hook_place, failed)]
@@ -272,25 +291,14 @@ def _times(count: int) -> str:
 
 
 def _turns(numbers: Iterable[int]) -> str:
-    distinct = list(dict.fromkeys(map(str, numbers)))
+    # A hook may run before the first.
+    distinct = list(dict.fromkeys(str(number or 1) for number in numbers))
     return f"turn{'s' if len(distinct) > 1 else ''} {some_of(distinct, MAX_NAMED)}"
 
 
 def _told(made: Sequence[SessionCall], rule: str) -> str:
     turns = _turns(call.turn for call in made)
     return f"{rule} was called {_times(len(made))} ({turns})." if made else f"No call of {rule} was made."
-
-
-def _shown_files(call: SessionCall) -> Iterator[str]:
-    """Files whose content a call may have shown, as far as its input and the names in its output tell."""
-    tool = call.tool
-    if tool.name in FAMILIES["Read"]:
-        yield from (str(tool.input[key]) for key in PATH_KEYS if isinstance(tool.input.get(key), str))
-    elif tool.name == "Bash":
-        for command in call.commands:
-            yield from (word for word in PATH_WORD.findall(_WRITES_TO.sub(" ", command)) if "/" in word or "." in word)
-    if tool.name in {"Grep", "Bash"}:
-        yield from (first or second for first, second in _PRINTED.findall(tool.output or ""))
 
 
 def waits_for(matcher: str, tool: str) -> bool:

@@ -13,14 +13,15 @@ import json
 import logging
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager, suppress
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import anyio
 import anyio.to_thread
 import re2
+from anyio import AsyncContextManagerMixin
 from pydantic import Field, ValidationError
 
 from zelda_ci import __version__
@@ -33,13 +34,13 @@ from zelda_ci.judge.rendering import OPENING
 from zelda_ci.model_proxy import wire
 from zelda_ci.model_proxy.meter import BYTES_PER_TOKEN
 from zelda_ci.model_proxy.wire import ApiAnswer, Call, CassetteState, blocks, dicts, once, texts
-from zelda_ci.redact import Redactor, SafeJson, SafeText
+from zelda_ci.redact import UNKNOWN, Redactor, SafeJson, SafeText
 
 log = logging.getLogger(__name__)
 
 MAX_RECORDING_BYTES = 256 << 20
 # Response headers that the CLI acts on or reports.
-KEPT_HEADERS = ("content-type", "request-id", "retry-after", "retry-after-ms", "x-should-retry")
+KEPT_HEADERS = (b"content-type", b"request-id", b"retry-after", b"retry-after-ms", b"x-should-retry")
 # Deltas that grow a text, and the field that holds the next piece.
 PIECES = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
 MAX_REMARKS = 5
@@ -344,43 +345,42 @@ def played(events: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
                 yield event
 
 
-@contextmanager
-def recording(file: Path, label: str, texts: SessionTexts) -> Iterator["Recording"]:
-    """Record what a run asks and is answered.
+class Recording(CassetteState, AsyncContextManagerMixin):
+    """Records what a run asks and is answered, as long as the block lasts; that is read in a thread, in its order.
 
     The file appears at the end, whole, unless nothing was asked or the block fails: a run that is interrupted or killed
     leaves none, and never replaces a good one. What goes wrong costs the recording, and not the session.
     """
-    with ThreadPoolExecutor(1) as thread:
-        made = Recording(texts, thread)
-        yield made
+
+    def __init__(self, file: Path, label: str, texts: SessionTexts) -> None:
+        self._file, self._label, self._texts, self._thread = file, label, texts, ThreadPoolExecutor(1)
+        self._cli, self._exchanges = UNKNOWN, list[Future[Exchange]]()
+
+    @asynccontextmanager
+    async def __asynccontextmanager__(self) -> AsyncGenerator[Self, None]:
         try:
-            if exchanges := tuple(exchange.result() for exchange in made.exchanges):
-                write(file, Cassette(zelda=__version__, cli=texts.redact(made.cli), label=label, exchanges=exchanges))
-        except Exception as exc:  # noqa: BLE001 - see above
-            why = f"the recording {file} cannot be written: {str(exc) or repr(exc)}"
-            log.warning("%s", why)
-            made.failure = texts.redact(why)
-
-
-class Recording(CassetteState):
-    """The recording of one run, which gets its requests and answers; they are read in a thread, in their order."""
-
-    def __init__(self, texts: SessionTexts, thread: Executor) -> None:
-        self._texts, self._thread = texts, thread
-        self.cli = "unknown"
-        self.exchanges: list[Future[Exchange]] = []
+            yield self
+            await anyio.to_thread.run_sync(self._write)
+        finally:
+            self._thread.shutdown(wait=False, cancel_futures=True)
 
     def keep(self, call: Call, answer: ApiAnswer, body: bytes, *, cut: bool) -> None:
         """Keep a request and its answer, as far as that came."""
-        self.cli = call.header("user-agent") or self.cli
-        self.exchanges.append(self._thread.submit(self._exchange, call, answer, body, cut=cut))
+        self._cli = self._texts.redact(call.header("user-agent") or self._cli)
+        self._exchanges.append(self._thread.submit(self._exchange, call, answer, body, cut=cut))
+
+    def _write(self) -> None:
+        try:
+            if exchanges := tuple(exchange.result() for exchange in self._exchanges):
+                write(self._file, Cassette(zelda=__version__, cli=self._cli, label=self._label, exchanges=exchanges))
+        except Exception as exc:  # noqa: BLE001 - costs the recording alone
+            self.failure = self._texts.redact(f"the recording {self._file} cannot be written: {str(exc) or repr(exc)}")
+            log.warning("%s", self.failure)
 
     def _exchange(self, call: Call, answer: ApiAnswer, body: bytes, *, cut: bool) -> Exchange:
         """Return request and answer without paths, ids and secrets."""
         texts, request = self._texts, self._texts.fingerprint(call)
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in answer.headers}
-        kept = {name: headers[name] for name in KEPT_HEADERS if name in headers}
+        kept = {name.decode(): value.decode("latin-1") for name, value in answer.headers if name in KEPT_HEADERS}
         # The object or the events, or the text where it is neither.
         content: object = wire.read_object(body)
         if content is None:
@@ -413,14 +413,14 @@ class ReplaySource(CassetteState):
             # These are not recorded: they steer nothing but displays, so a rule of thumb answers.
             yield ApiAnswer(200, [wire.JSON], once(wire.write({"input_tokens": len(call.raw_body) // BYTES_PER_TOKEN})))
             return
-        agent = call.header("user-agent") or "unknown"
+        agent = call.header("user-agent") or UNKNOWN
         if self._cli and agent != self._cli:
             self._divergences.append(f"the recording was made with {self._cli}, this is {agent}")
         self._cli = None  # once is enough
         # In a thread: other runs go on meanwhile. One after the other: each may name what the next one says.
         async with self._lock:
             request = await anyio.to_thread.run_sync(self._texts.fingerprint, call)
-        equal = {n: recorded for n, recorded in self._requests().items() if recorded.asked == request.asked}
+        equal = {n: it.request for n, it in self._unused.items() if it.request.asked == request.asked}
         different = {number: recorded.differences(request) for number, recorded in equal.items()}
         if not different:
             yield await self._refusal(request)
@@ -447,7 +447,7 @@ class ReplaySource(CassetteState):
 
     async def _refusal(self, request: RecordedRequest) -> ApiAnswer:
         why = f"the recording has no answer for the request of {request.place}"
-        if others := self._requests():
+        if others := {number: exchange.request for number, exchange in self._unused.items()}:
             far = {n: (it.thread != request.thread, abs(it.turn - request.turn)) for n, it in others.items()}
             nearest = min(far, key=lambda number: far[number])
             # In a thread: texts that have nothing in common take long.
@@ -456,9 +456,6 @@ class ReplaySource(CassetteState):
         self.failure = self.failure or self._texts.redact(why)
         message = self._texts.redact(f"Zelda's replay stops here: {why}")
         return ApiAnswer(409, [wire.JSON, *wire.DO_NOT_RETRY], once(wire.error_body("invalid_request_error", message)))
-
-    def _requests(self) -> dict[int, RecordedRequest]:
-        return {number: exchange.request for number, exchange in self._unused.items()}
 
     def _name(self, number: int) -> str:
         return f"exchange {number} ({self._unused[number].request.place})"

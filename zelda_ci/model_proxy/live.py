@@ -32,7 +32,7 @@ ERROR_SECONDS = MAX_OUTAGE_SECONDS = 60.0
 DROPPED = {*b"connection keep-alive te trailer upgrade transfer-encoding content-length".split()}
 DROPPED |= {*b"proxy-authenticate proxy-authorization proxy-connection".split()}
 # Content encodings that are undone, to be metered; what comes in another one is counted as spent.
-DECODED = ("gzip", "deflate")
+DECODED = {"gzip", "deflate"}
 
 
 @asynccontextmanager
@@ -121,14 +121,16 @@ class _LiveApi:
             where = masked(shown(str(response.url), location)) if location else "no address"
             why = f"{self.address} redirects ({status}) to {where}, and Zelda does not follow: is the address right?"
             raise UnreachableError(why, again=False)
-        is_decoded = response.headers.get("content-encoding", "").lower() in DECODED
+        encodings = response.headers.get_list("content-encoding", split_commas=True)
+        is_decoded = DECODED.issuperset(map(str.lower, encodings))
+        chunks = response.aiter_bytes() if is_decoded else response.aiter_raw()
         dropped = DROPPED | {b"content-encoding"} if is_decoded else DROPPED
         headers = [(name.lower(), value) for name, value in response.headers.raw if name.lower() not in dropped]
         if status >= 400:
             # Some gateways quote the key in an error: the session must not read it there.
             try:
                 with anyio.fail_after(ERROR_SECONDS):
-                    body = b"".join([chunk async for chunk in _body(response)])
+                    body = b"".join([chunk async for chunk in _body(chunks)])
             except (BrokenOff, TimeoutError) as exc:
                 raise UnreachableError(f"{self.address} broke off an answer with status {status}") from exc
             said = masked(self._upstream.error(body).decode("utf-8", "surrogateescape"))
@@ -136,14 +138,14 @@ class _LiveApi:
             return ApiAnswer(status, headers, once(said.encode("utf-8", "surrogateescape")))
         if translate := self._upstream.translation(response.headers.get("content-type", "")):
             headers = [*(it for it in headers if it[0] != b"content-type"), (b"content-type", b"text/event-stream")]
-        return ApiAnswer(status, headers, _body(response, translate))
+        return ApiAnswer(status, headers, _body(chunks, translate))
 
 
-async def _body(response: httpx2.Response, translate: Translation | None = None) -> AsyncGenerator[bytes, None]:
+async def _body(raw: AsyncGenerator[bytes, None], translate: Translation | None = None) -> AsyncGenerator[bytes, None]:
     """The body of an answer, up to limits beside the client's on a pause: an answer that drips would never end."""
     size, ends_at = 0, time.monotonic() + ANSWER_SECONDS
     try:
-        async with aclosing(response.aiter_bytes()) as chunks:
+        async with aclosing(raw) as chunks:
             async for chunk in chunks:
                 size += len(chunk)
                 if size > MAX_ANSWER_MIB << 20:

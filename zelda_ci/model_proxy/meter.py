@@ -167,9 +167,9 @@ class MeteredExchange:
     """HTTP status or `connection`."""
     is_retry = False
     is_left = False
-    """Whether nobody waits for the rest of the answer."""
+    """Whether the rest of the answer did not come or nobody waits for it: it may be paid for all the same."""
     is_reported = False
-    """Whether the usage is whole."""
+    """Whether the usage is whole, and not all zeros, as some gateways report it."""
     cost_usd = estimated_usd = 0.0
     """Of what was seen of the answer; and a guess where it was left before it reported its usage, or is unreadable."""
     message_id = ""
@@ -241,7 +241,7 @@ class MeteredExchange:
                 self.message_id = str(message.get("id"))
                 self._count(message.get("usage"))
             case {"type": "message_delta", "usage": dict(usage)}:
-                self.is_reported = True
+                self.is_reported |= pricing.count(usage, "output_tokens") > 0
                 self._count(usage)
             case {"type": "error", "error": {"type": str(kind)}}:
                 self.error = self.error or ERROR_STATUS.get(kind, "500")

@@ -69,13 +69,12 @@ class Allowed:
 
 
 def judged(path: str, headers: Headers, data: bytes, allowed: Allowed) -> Call:
-    """Return what a request asks; of a key that its body gives twice the last counts, and only that is sent."""
+    """Return what a request asks, its headers in lower case; of a key that its body gives twice the last is sent."""
     body = wire.read_object(data)
     if body is None:
         raise RefusedHereError(400, "invalid_request_error", "the body is not a JSON object")
     check(body, allowed)
-    lower = [(name.lower(), value) for name, value in headers]
-    kept = [(name, value) for name, value in lower if name in HEADERS or name.startswith(HEADER_PREFIX)]
+    kept = [(name, value) for name, value in headers if name in HEADERS or name.startswith(HEADER_PREFIX)]
     try:
         return Call(f"{path}?{QUERY}", kept, wire.write(body), body)
     except RecursionError:

@@ -121,8 +121,13 @@ def plain(model: str) -> str:
     return model.removesuffix("[1m]")
 
 
-# Tokens for each word, each letter of it, and each other sign but blanks; letters beyond ASCII count as signs.
+# Tokens for each word, each letter of it, and each other sign but blanks; Latin letters beyond ASCII count as signs.
 WEIGHTS, OLD_WEIGHTS = (0.0, 0.345, 1.19), (0.769, 0.087, 0.958)
+# For each sign of Cyrillic, of other alphabets and kana, Han, South Asia, Hangul, and pictures, whatever the model.
+SCRIPTS = {
+    "[\u0400-\u052f]": 0.4, "[\u0370-\u03ff\u0530-\u08ff\u10a0-\u10ff\u3040-\u30ff]": 0.79, "[\u3400-\u9fff]": 1.12,
+    "[\u0900-\u109f\u1100-\u1dff]": 0.92, "[\uac00-\ud7a3]": 1.37, "[\u2600-\u27bf\U0001f000-\U0001ffff]": 3.0,
+}  # fmt: skip
 # The first version with the newer tokenizer.
 NEWER = (4, 7)
 # What the API puts around a request, each of its texts, and the definitions of its tools as a whole.
@@ -136,8 +141,9 @@ def estimate_text(text: str, model: str) -> int:
     found = _VERSION.search(model)
     is_old = found and (int(found[1]), int(found[2] or 0)) < NEWER
     of_word, of_letter, of_sign = OLD_WEIGHTS if is_old else WEIGHTS
-    words = _WORD.findall(text)
-    return round(of_word * len(words) + of_letter * sum(map(len, words)) + of_sign * len(_SIGN.findall(text)))
+    words, signs = _WORD.findall(text), "".join(_SIGN.findall(text))
+    beyond = sum((weight - of_sign) * len(re.findall(script, signs)) for script, weight in SCRIPTS.items())
+    return round(of_word * len(words) + of_letter * sum(map(len, words)) + of_sign * len(signs) + beyond)
 
 
 def estimate_request(body: Mapping[str, Any]) -> int:

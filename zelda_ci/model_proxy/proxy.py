@@ -6,7 +6,7 @@ import secrets
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from collections.abc import Set as AbstractSet
-from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -18,7 +18,7 @@ from anyio import AsyncContextManagerMixin
 from zelda_ci.domain.kinds import TURNS_TO
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.model_proxy import policy, pricing, wire
-from zelda_ci.model_proxy.cassettes import Recording, ReplaySource, SessionTexts, load, recording
+from zelda_ci.model_proxy.cassettes import Recording, ReplaySource, SessionTexts, load
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.policy import Allowed
 from zelda_ci.model_proxy.rate_limits import RateLimits, RateLimitWait, UpstreamPause, is_throttled
@@ -157,7 +157,7 @@ class ProxyRun:
         except (UnreachableError, BrokenOff) as exc:
             meter.outage = str(exc) or meter.outage
             exchange.error = "connection"
-            exchange.is_left = isinstance(exc, UnreachableError) and exc.abandoned
+            exchange.is_left = isinstance(exc, BrokenOff) or exc.abandoned
             raise
         except asyncio.CancelledError:
             exchange.is_left = True
@@ -234,14 +234,14 @@ class ModelProxy(AsyncContextManagerMixin):
         token, recorder, allowed = secrets.token_urlsafe(32), None, allowed or Allowed()
         file, cassette = self._cassettes and self._cassettes / f"{run_label}.json", wire.CassetteState()
         source: AnswerSource = self._live if allowed.messages else pricing.estimated
-        with ExitStack() as stack:
+        async with AsyncExitStack() as stack:
             if file:
                 own = {**placeholders, "proxyUrl": self._base_url, "proxyToken": token}
                 texts = SessionTexts(own, self.redact)
                 if self._upstream:
-                    cassette = recorder = stack.enter_context(recording(file, run_label, texts))
+                    cassette = recorder = await stack.enter_async_context(Recording(file, run_label, texts))
                 else:
-                    cassette = replay = ReplaySource(load(file), texts)
+                    cassette = replay = ReplaySource(await anyio.to_thread.run_sync(load, file), texts)
                     source = replay.answer
             meter = Meter(self._base_url, token, budget_usd, cassette, self.socket, wait or RateLimitWait())
             run = ProxyRun(meter, source, self._pause, allowed, recorder)

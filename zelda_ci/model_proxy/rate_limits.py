@@ -8,7 +8,7 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from time import monotonic
 
 import anyio
@@ -40,11 +40,10 @@ def is_throttled(answer: ApiAnswer) -> bool:
 
 def asked_seconds(answer: ApiAnswer) -> float | None:
     """Return for how long a refusal asks to wait; None where it does not say."""
-    try:
+    with suppress(KeyError, ValueError):
         seconds = float(dict(answer.headers)[b"retry-after"])
-    except (KeyError, ValueError):
-        return None
-    return seconds if 0 <= seconds < math.inf else None
+        return seconds if 0 <= seconds < math.inf else None
+    return None
 
 
 class RateLimitWait:

@@ -18,8 +18,8 @@ from zelda_ci.domain.comparison import Comparison, Delta, SuiteComparison, Trial
 from zelda_ci.domain.measures import Measure
 from zelda_ci.domain.run import RunResult, StoredTrials
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.trials import TrialPlan
-from zelda_ci.errors import ConfigError
+from zelda_ci.domain.trials import TrialPlan, plan_of
+from zelda_ci.errors import ConfigError, StorageError
 from zelda_ci.events import Emit
 from zelda_ci.overrides import Given, Overrides
 from zelda_ci.pipeline.comparing import kept_comparison
@@ -136,14 +136,14 @@ class Change:
     def units(self) -> tuple[ChangeUnit, ...]:
         return tuple(part.unit for part in self.found.parts)
 
-    def without(self, arm: Arm) -> Variant | None:
-        """The head with some units as they were; nothing of it changed for none."""
+    def without(self, arm: Arm) -> Variant:
+        """The head with some units as they were; with none a variant, too, whose runs belong to the search alone."""
 
         async def edit(git: Git, _: str) -> str:
             return await replace(self.found, git=git).without(arm)
 
         names = " and ".join(unit_words(self.units[index]) for index in sorted(arm))
-        return Variant(f"with {names} as before", edit, (self.objects,)) if arm else None
+        return Variant(f"with {names} as before" if arm else "with all of the change", edit, (self.objects,))
 
 
 async def felt_change(prepared: Prepared, suite: str, trials: Sequence[RunResult]) -> Change:
@@ -152,15 +152,24 @@ async def felt_change(prepared: Prepared, suite: str, trials: Sequence[RunResult
     project = project_files(prepared.loaded, head.prefix.as_posix())
     chosen = [it for it in prepared.chosen if it.resolved.name == suite]
     known = evidence(chosen, project.folder, trials, prepared.environ)
+    seen = {file.path for it in (prepared.workspaces, prepared.base_workspaces) for file in await it.session_files()}
     with TemporaryDirectory(prefix="zelda-units-") as name:
         both = units.prepare(Path(name) / "both", git, head.commit, head.objects, base.objects)
         changes = await read_changes(both, base.commit, head.commit, project.folder)
 
-        def is_felt(path: str) -> bool:
+        def is_felt(path: str) -> bool | None:
+            if path not in seen:
+                return None
             own = tuple(it for it in changes.files if it.path == printable(path))
             return choose(replace(changes, files=own), known, project)[0].runs
 
-        return Change(await units.read_units(both, base.commit, head.commit, is_felt), base.objects)
+        found = Change(await units.read_units(both, base.commit, head.commit, is_felt), base.objects)
+    if not found.units:
+        message = (
+            "Nothing can be taken back: no file that sessions see differs between base and head, or submodules alone."
+        )
+        raise StorageError(message, hint="Name the commit before the change by --against.", code="NOTHING_CHANGED")
+    return found
 
 
 class Investigation:
@@ -237,35 +246,46 @@ PLAN = TrialPlan(first=6, looks=(10, 16, 24))
 VERDICTS: dict[Verdict, Literal["worse", "better"]] = {Verdict.REGRESSED: "worse", Verdict.IMPROVED: "better"}
 
 
-async def check_parts(prepared: Prepared, names: Sequence[str]) -> None:
-    """Raise `ConfigError` for a part that the tested files do not have."""
+async def find_parts(prepared: Prepared, names: Iterable[str]) -> dict[str, tuple[Variant, Variant | None]]:
+    """The tested files without each part, and, where it has words, with some that say nothing in its place.
+
+    Raises `ConfigError` for a part that they do not have.
+    """
     project, git = await prepared.workspaces.tested()
-    with TemporaryDirectory(prefix="zelda-parts-") as folder:
-        there = units.prepare(Path(folder) / "objects", git, project.commit, project.objects)
+    folder, found = project.prefix.as_posix(), dict[str, tuple[Variant, Variant | None]]()
+
+    def variant(part: str, *, is_inert: bool) -> Variant:
+        async def edit(git: Git, head: str) -> str:
+            removed = await units.without(git, head, part, folder)
+            assert removed  # noqa: S101 - it was looked for before
+            return removed.inert if is_inert else removed.gone
+
+        return Variant(f"without {part}{', with inert text of its length' * is_inert}", edit)
+
+    with TemporaryDirectory(prefix="zelda-parts-") as place:
+        there = units.prepare(Path(place) / "objects", git, project.commit, project.objects)
         for name in names:
-            if await units.without(there, project.commit, name) is None:
+            removed = await units.without(there, project.commit, name, folder)
+            if removed is None:
                 hint = "Give a skill, rule or agent by its name, a file by its path, a section as CLAUDE.md:Heading."
                 message = f"--without {name}: the tested files have no skill, rule, agent, file or section of it."
                 raise ConfigError(message, hint=hint, code="UNKNOWN_PART")
+            has_words = removed.inert != removed.gone
+            found[name] = variant(name, is_inert=False), variant(name, is_inert=True) if has_words else None
+    return found
 
 
-def order_without(order: RunOrder, part: str, *, is_inert: bool) -> RunOrder:
-    """The order for the files without a part, or with one that says nothing, beside the files as they are."""
-
-    async def edit(git: Git, head: str) -> str:
-        removed = await units.without(git, head, part)
-        assert removed  # noqa: S101 - it was looked for before
-        return removed.inert if is_inert else removed.gone
-
-    variant = Variant(f"without {part}{', with inert text of its length' * is_inert}", edit)
+def order_beside(order: RunOrder, variant: Variant) -> RunOrder:
+    """The order for a variant of the tested files, beside the files as they are."""
     planned = order.overrides.above(Overrides({"trials": Given(PLAN, "option", "--without")}))
     return replace(order, overrides=planned, variant=variant, against=BaseOrder("the tested files"))
 
 
 def order_whole(order: RunOrder, varied: Prepared) -> RunOrder | None:
-    """The order for so many trials of the files as they are as are missing to those of a variant, if any."""
-    known = (varied.order.stored.get(suite.name, StoredTrials()) for suite in varied.suites)
-    missing = Given(max(PLAN.first - len(each.base) - len(each.stored) for each in known), "option", "--without")
+    """The order for so many trials of the files as they are as a variant's first ones lack beside them, if any."""
+    known = ((plan_of(suite.trials), varied.order.stored.get(suite.name, StoredTrials())) for suite in varied.suites)
+    lacking = (it.first - len(each.base) - len(each.stored) for it, each in known if isinstance(it, TrialPlan))
+    missing = Given(max(lacking, default=0), "option", "--without")
     overrides = Overrides({"trials": missing}).above(order.overrides)
     return replace(order, overrides=overrides) if missing.value > 0 else None
 

@@ -388,7 +388,7 @@ async def probed(subject: str, model: str, proxy: ModelProxy, emit: Emit) -> Che
     emit(Checking(about))
     began = time.monotonic()
     probe = await proxy.probe(model, lambda why: emit(Checking(proxy.redact(f"{about}: {why}"))))
-    said = f"HTTP {probe.status}: {probe.message}"
+    said = f"HTTP {probe.status}: {probe.message.rstrip('.')}"
     status: Status = "failed"
     message, hint = f"{probe.message}.", None
     if probe.status == 200:

@@ -7,6 +7,7 @@ cut, and the tools. Which CLAUDE.md files and rules are loaded says Claude Code 
 import json
 import re
 import secrets
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import ExecutionError
 from zelda_ci.events import Checking, Emit, Warned
 from zelda_ci.execution import claude_code
+from zelda_ci.execution.doctor import refusals
 from zelda_ci.execution.manifest.folders import SAME_NAME
 from zelda_ci.execution.manifest.front_matter import COMMENT, MarkdownDocument, mentioned, parse
 from zelda_ci.execution.manifest.loading import listed_as
@@ -48,7 +50,7 @@ from zelda_ci.workspace.workspaces import Workspaces
 MAX_COUNTS = 8
 # Keys of a request that its token count depends on.
 COUNTED = ("model", "messages", "system", "tools")
-ELLIPSIS = "…"
+ELLIPSIS, TOP = "…", "/project"
 MAX_QUOTE = 60
 # Sizes in tokens, by text, and of first requests by their identity.
 _Counts = dict[str | int, int]
@@ -138,7 +140,7 @@ async def context_report(prepared: Prepared, proxy: ModelProxy, emit: Emit) -> C
 async def _open(side: Workspaces, prepared: Prepared, proxy: ModelProxy, stack: AsyncExitStack) -> Opened:
     opening, redact = side.open(f"context-{secrets.token_hex(6)}", prepared.suites[0], proxy.socket), prepared.redact
     workspace = await stack.enter_async_context(opening)
-    offered = await anyio.to_thread.run_sync(scan, workspace.root, workspace.path, redact)
+    offered = await anyio.to_thread.run_sync(scan, workspace.root, workspace.path, redact, refusals)
     tree = await tree_digests(side, workspace, offered, redact)
     files = {file.path for file in tree.files}
     findings = await anyio.to_thread.run_sync(steering_problems, offered, workspace.root, files, redact)
@@ -165,7 +167,8 @@ async def _ask(given: dict[str, SideContext], name: str, side: Opened, prepared:
         # From the top of the tree, the CLAUDE.md files, imports and rules that are there from the start.
         roots, paths = {workspace.root, workspace.root.resolve()}, [Path(str(it.get("path"))) for it in memory]
         files = {path.relative_to(top).as_posix() for path in paths for top in roots if path.is_relative_to(top)}
-        usable = (item for item in side.offered.items if not (item.problem or item.shadowed))
+        # Of what is followed, Claude Code's word counts, whatever our reading of its settings says.
+        usable = (it for it in side.offered.items if not (it.shadowed or (it.problem and it.kind not in FOLLOWED)))
         found = (
             _server(item, definitions, loaded)
             if item.kind is ItemKind.MCP_SERVER
@@ -175,7 +178,9 @@ async def _ask(given: dict[str, SideContext], name: str, side: Opened, prepared:
         return [part for part in found if part.always or part.on_demand]
 
     texts, window = await anyio.to_thread.run_sync(parts), int(usage.get("rawMaxTokens") or 0)
-    given[name] = SideContext(texts, first, window)
+    # In a folder of the same name each time, so that the sizes are the same, too.
+    body = json.loads(json.dumps(first.body, ensure_ascii=False).replace(str(workspace.root), TOP))
+    given[name] = SideContext(texts, replace(first, body=body), window)
 
 
 def _server(item: ManifestItem, tools: Mapping[str, str], loaded: Collection[str]) -> ItemTexts:
@@ -187,12 +192,11 @@ def _server(item: ManifestItem, tools: Mapping[str, str], loaded: Collection[str
 
 
 def _document(item: ManifestItem, tree: Tree, memory: Collection[str], listings: Sequence[str]) -> ItemTexts:
-    document = MarkdownDocument()
+    document, waits = MarkdownDocument(), not item.problem and (item.below or item.paths)
     with suppress(Unfit):
         document = parse(tree.read(item.file))
     if item.kind in FOLLOWED:
         is_there = item.file in memory or tree.real(item.file) in memory
-        waits = item.below or item.paths
         return ItemTexts(item, document.shown) if is_there else ItemTexts(item, "", document.shown if waits else "")
     if not KINDS[item.kind].call or item.kind is ItemKind.WORKFLOW:
         return ItemTexts(item)
@@ -200,8 +204,8 @@ def _document(item: ManifestItem, tree: Tree, memory: Collection[str], listings:
     entry = next(iter(listed_as(item, listings)), None)
     description = (document.words("description") or "") if item.kind is ItemKind.AGENT else document.offer
     if entry is None:
-        # One that waits for a folder comes with its description.
-        later = f"{description}\n{body}" if item.below else body
+        # One that waits for files comes with its description.
+        later = f"{description}\n{body}" if waits else body
         return ItemTexts(item, body if item.is_main else "", "" if item.is_main else later)
     seen = entry[1] or ""
     is_cut = item.shown is Shown.DESCRIPTION and (not seen or seen.endswith(ELLIPSIS))
@@ -244,7 +248,8 @@ def steering_problems(
 ) -> tuple[ContextFinding, ...]:
     """What does not work as it is written, by place; `files` are all of the tree's, by their paths from its `top`."""
     finder = _ProblemFinder(Tree(top), files)
-    problems = {*finder.repeated(found.items), *(problem for item in found.items for problem in finder.of(item))}
+    refused = ((it.file, 1, it.effect, "Correct it.") for it in found.refused)
+    problems = {*refused, *finder.repeated(found.items), *(it for item in found.items for it in finder.of(item))}
     return tuple(
         ContextFinding(file=redact(file), line=line, problem=redact(problem), fix=redact(fix))
         for file, line, problem, fix in sorted(problems)
@@ -259,12 +264,16 @@ class _ProblemFinder:
         kind, text, lacking = KINDS[item.kind], item.description or "", item.problem or ""
         _, is_import, importer = text.partition(IMPORTED_BY)
         if item.kind is ItemKind.MEMORY and lacking and is_import:
-            folder = dirname(self._tree.real(importer))
-            lines = enumerate(self._text(importer).splitlines(), start=1)
-            named = ((at, path) for at, line in lines for path in mentioned(line.strip()))
-            places = (at for at, path in named if item.name in (path, normpath(join(folder, path))))
-            problem = f"imports {item.name}, which is not loaded: {lacking}"
-            yield importer, next(places, 1), problem, "Correct the path, or take the import out."
+            folder, lines = dirname(self._tree.real(importer)), self._text(importer).splitlines()
+
+            def is_in(count: int) -> bool:
+                paths = mentioned("\n".join(lines[:count]))
+                return any(item.name in (path, normpath(join(folder, path))) for path in paths)
+
+            at, problem = bisect_left(range(len(lines)), 1, key=is_in), f"imports {item.name}, which is not loaded"
+            yield importer, at, f"{problem}: {lacking}", "Correct the path, or take the import out."
+        elif lacking and not self._text(item.file):
+            yield item.file, 1, f"the {kind.word} {item.name} is not loaded: {lacking}", "Correct it, or take it out."
         first, same, _ = lacking.partition(SAME_NAME)
         if same and item.kind in CALLED:
             problem = f"the {kind.word} {item.name} is never used: {first} has the same name"
@@ -299,17 +308,19 @@ class _ProblemFinder:
                 other, at = known.get(words, ("", 0))
                 if other and not is_inside:
                     quote = words if len(words) <= MAX_QUOTE else f"{words[:MAX_QUOTE]}…"
-                    problem = f'repeats {other}, line {at}, word for word ("{quote}")'
-                    yield item.file, line, problem, "Say it in one of the two."
+                    # Without that line: where it moves, nothing new is wrong.
+                    problem = f'repeats {other} word for word ("{quote}")'
+                    yield item.file, line, problem, f"Say it in one of the two; there it is line {at}."
                 is_inside = bool(other)
                 own.setdefault(words, (item.file, line))
-            known = own | known
+            known |= {words: place for words, place in own.items() if words not in known}
 
     def _line(self, file: str, key: str, words: str = "") -> int:
         """The line of a key in the head of a file, or of words behind it."""
         lines = self._text(file).splitlines()
         begin = next((at for at, line in enumerate(lines) if re.match(rf"{key}\s*:", line)), 0)
-        return next((at for at, line in enumerate(lines[begin:], start=begin + 1) if words in line), begin + 1)
+        whole = re.compile(words and rf"(?<![\w/*]){re.escape(words)}(?![\w/*])")
+        return next((at for at, line in enumerate(lines[begin:], start=begin + 1) if whole.search(line)), begin + 1)
 
     def _read(self, file: str) -> str:
         with suppress(Unfit):

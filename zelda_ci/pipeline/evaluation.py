@@ -243,9 +243,9 @@ async def _checked_out(context: EvalContext, tools: Tools, state: RunState) -> E
     return context
 
 
-async def _checks_by_command(context: EvalContext, tools: Tools) -> dict[str, CriterionJudgement]:
+async def _checks_by_command(context: EvalContext, tools: Tools) -> dict[int, CriterionJudgement]:
     """Run the checks of a suite that are commands, where build and tests ran."""
-    suite, workspace, found = context.suite, context.workspace, dict[str, CriterionJudgement]()
+    suite, workspace, found = context.suite, context.workspace, dict[int, CriterionJudgement]()
     if workspace is None or not context.transcript.status.is_valid:
         return found
     for number, check in commands_of_checks(suite):
@@ -261,7 +261,7 @@ async def _checks_by_command(context: EvalContext, tools: Tools) -> dict[str, Cr
             except ZeldaError as problem:
                 # Nobody could run it: that says nothing of the session.
                 verdict, why = NOT_JUDGED, problem.message
-        found[tools.redact(check.text)] = judgement(check, tools.redact, verdict, why)
+        found[number] = judgement(check, tools.redact, verdict, why)
     return found
 
 
@@ -345,7 +345,7 @@ async def _rejudge(stored: RunFolder, proxy: ModelProxy, emit: Emit, overrides: 
     context = EvalContext(run.config, None, transcript, run.api, changes, images=stored.path / IMAGES, manifest=had)
     earlier = run.details(FulfillmentDetails)
     # Nobody can run them again: the workspace is gone.
-    commands = {str(each.criterion): each for each in earlier.criteria if each.by == "check"} if earlier else {}
+    commands = dict(enumerate((it for it in earlier.criteria if it.by == "check"), start=1)) if earlier else {}
     judging = JudgeRun(proxy, run.run_id, replace(context, checks=checks(run, redact), commands=commands))
     await judging.run()
     for notice in judging.notices:

@@ -83,7 +83,9 @@ class Linter:
                 found = _verdicts(text, runs, key, judged.get(text))
                 remarks[(key, number), text] = chain(self._wording(text, key), found)
         for number, check in enumerate(suite.checks):
-            remarks[("checks", number), check.text] = self._check(check, suite)
+            is_prompt = suite.kind == "routing" and number == len(suite.checks) - 1
+            place: Steps = ("prompts", int(suite.name.rpartition(".")[2]) - 1) if is_prompt else ("checks", number)
+            remarks[place, check.text] = self._check(check, suite)
         for (path, subject), found in remarks.items():
             yield from ((suite.file, source.at.get(path, TOP).line, subject, each) for each in found)
 
@@ -100,11 +102,16 @@ class Linter:
 
     def _check(self, check: SuiteCheck, suite: ResolvedSuite) -> Iterator[Remark]:
         both = (check.before.first, check.before.then) if check.before else ()
-        for rule in filter(None, (check.called, check.not_called, check.hook_blocked, *(check.order or ()), *both)):
+        rules = (check.called, check.not_called, check.hook_blocked, *(check.order or ()), *both, *check.routes)
+        for rule in filter(None, rules):
             lacking = self._lacking(rule)
             # What is not to be read need not be there.
             if lacking and not (rule.startswith("Read(") and rule in (check.not_called, check.hook_blocked)):
-                yield "cannotMatch", f"No call can match {rule}: the project has no {lacking[0]}.", lacking[1:]
+                yield (
+                    "cannotMatch",
+                    f"No call can match {rule}: the project has no {lacking[0]}.",
+                    () if check.routed else lacking[1:],
+                )
         hooks = [(*str(it.name).partition(":")[::2], it.description or "") for it in self._items if it.kind == "hook"]
         event, _, part = (check.hook_ran or "").removesuffix(")").partition("(")
         if event and not any(name == event and (part in does or waits_for(on, part)) for name, on, does in hooks):
@@ -132,7 +139,7 @@ class Linter:
             lacking = f"{KINDS[_KINDS[tool][0]].word} {wanted} that is loaded", *([f"{tool}({near})"] if near else [])
             return () if any(fnmatchcase(form, wanted.lstrip("/")) for form in forms) else lacking
         # Files that match a pattern may be written first, and those elsewhere nobody knows.
-        is_open = tool != "Read" or not wanted or wanted.startswith("//") or {*"*?[{"} & {*wanted}
+        is_open = tool != "Read" or not wanted or wanted.startswith(("//", "~/")) or {*"*?[{"} & {*wanted}
         files, whole = (seen_from(self._found.folder, file) for file in self._found.files), ToolsManifest()
         is_there = is_open or any(covers_path([wanted], file, whole) for file in files)
         return () if is_there else (f"file {wanted}",)

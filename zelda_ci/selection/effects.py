@@ -113,7 +113,7 @@ def _effect_by_place(change: FileChange, felt: Mapping[str, str], project: Proje
         return Effect(path, "all", felt[step])
     # What nobody can look into; large and binary files count only where they steer by their names.
     kinds = {side.kind for side in (change.before, change.after) if side}
-    for kind, why in (("link", "a link"), ("submodule", "a submodule"), ("other", "its text is not known")):
+    for kind, why in (("link", "a link"), ("submodule", "a submodule"), ("other", "uncommitted, too large or no text")):
         if kind in kinds and (kind != "other" or may_steer(path)):
             return Effect(path, "all", why)
     return steering_effect(change, project.folder) if may_steer(path) else None

@@ -316,13 +316,14 @@ class ResultStore:
         write_whole(self._attributions / f"{batch_id}.json", [codec.encode(found, indent=2)], durable=False)
 
     def attributions(self, batch_id: str) -> tuple[Attribution, ...]:
-        """Read what searches have found about a batch, the newest of each suite and subject."""
+        """Read what searches have found about a batch, of each suite and subject the newest that is decided, if any."""
         found = dict[tuple[str, str], Attribution]()
         for path in sorted(self._attributions.glob("*.json")):
             with suppress(StorageError):
                 each = codec.decode(Attribution, read_file(path, MAX_ATTRIBUTION_BYTES), str(path))
-                if each.batch_id == batch_id:
-                    found[each.suite, each.subject] = each
+                key = each.suite, each.subject
+                if each.batch_id == batch_id and not (key in found and each.verdict == "undecided"):
+                    found[key] = each
         return tuple(found.values())
 
     def comparison(self, batch_id: str) -> StoredComparison | None:

@@ -172,10 +172,8 @@ async def _uncovered(run: OpenRun, repository: Path, git: Git) -> dict[str, tupl
     whole = git.within(run.whole.folder, GIT_DIR=str(run.whole.folder))
     files = tree_files(await whole("ls-tree", "-r", "-z", "--full-tree", run.whole.commit))
     entries = {it.path: (it.mode, it.content) for it in files if it.mode != SUBMODULE and is_below(it.path, hidden)}
-    packs = repository / "objects" / "pack"
-    packs.mkdir(exist_ok=True)
-    blobs = "".join(f"{blob}\n" for _, blob in entries.values())
-    await whole("pack-objects", "-q", str(packs / "pack"), stdin=blobs.encode())
+    blobs = "".join(f"{blob}\n" for _, blob in entries.values()).encode()
+    await whole("pack-objects", "-q", str(repository / "objects/pack/pack"), stdin=blobs)
     return entries
 
 

@@ -169,9 +169,8 @@ class ContentsFinder:
         if inner.top != top or inner.common_dir == outer.common_dir or not folders:
             raise WorkspaceError("its repository lies outside that of the project")
         if self.tree_counts:
-            tools = self.internal_git, self.environ
-            folder = Path(tempfile.mkdtemp(dir=self.place))
-            submodule = await snapshot.of_files(submodule, top / source.RESULTS, folder, *tools)
+            places = top / source.RESULTS, Path(tempfile.mkdtemp(dir=self.place))
+            submodule = await snapshot.of_files(submodule, *places, self.internal_git, self.environ)
             self.left_out += [f"{place}/{path}" for path in submodule.source.left_out]
         if not self.is_base and (submodule.commit != link.content or (state.dirty and not self.tree_counts)):
             self.changed.append(place)

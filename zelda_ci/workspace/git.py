@@ -149,19 +149,20 @@ def _alternate(objects: Path) -> bytes:
 
 
 def create_repository(
-    folder: Path, commit: str, *, settings: Mapping[str, str] = NONE, borrow: Path | None = None, shallow: bytes = b""
+    folder: Path, commit: str, settings: Mapping[str, str] = NONE, borrow: Path | None = None, cut: Path | None = None
 ) -> None:
     """Make an empty bare repository in a new folder: no remotes, no hooks, nothing of the user but settings."""
-    # A commit that it will hold tells the format of names. One to borrow from is never written.
-    for place in ("refs/heads", "objects/info", "info"):
+    # A commit that it will hold tells the format of names. One to borrow from is never written. `cut`, where it exists,
+    # says where history is cut.
+    for place in ("refs/heads", "objects/info", "objects/pack", "info"):
         (folder / place).mkdir(parents=True)
     (folder / "HEAD").write_text("ref: refs/heads/main\n")
     format_of_names = SHA256 if len(commit) == 64 else {}
     (folder / "config").write_text(configuration({**REPOSITORY, **settings, **format_of_names}))
     if borrow is not None:
         borrow_from(folder, borrow)
-    if shallow:
-        (folder / "shallow").write_bytes(shallow)
+    if cut and cut.exists():
+        shutil.copyfile(cut, folder / "shallow")
 
 
 def borrow_from(folder: Path, *objects: Path) -> None:

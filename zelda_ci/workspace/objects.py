@@ -32,8 +32,8 @@ CHUNK = 1 << 16
 MAX_NAMES = 500
 # A folder of a hundred thousand files has six of them.
 MAX_TREE_BYTES = 256 << 20
-# The entries of a tree, by the length of names of objects: mode without a leading zero, name, object.
-ENTRIES = {size * 2: re.compile(rb"(\d+) ([^\0]+)\0(.{%d})" % size, re.DOTALL) for size in (20, 32)}
+# The entries of a tree, by the length of names of objects: mode (old tools wrote it with a zero), name, object.
+ENTRIES = {size * 2: re.compile(rb"0?(\d+) ([^\0]+)\0(.{%d})" % size, re.DOTALL) for size in (20, 32)}
 IMPORT = ("-c", "fastimport.unpackLimit=1", "fast-import", "--quiet", "--force", "--date-format=raw-permissive")
 
 
@@ -195,8 +195,8 @@ async def newest_commits(objects: Objects, tip: str, depth: int) -> tuple[list[C
             if found[name].parents and (number == depth or not objects.missing.isdisjoint(found[name].parents)):
                 found[name] = replace(found[name], parents=())
                 cut.add(name)
-        level = [*dict.fromkeys(chain(*(found[name].parents for name in level)))]
-        level = [name for name in level if name not in found]
+        above = chain(*(found[name].parents for name in level))
+        level = [name for name in dict.fromkeys(above) if name not in found]
         found |= {name: await objects.commit(name) for name in level}
     order = TopologicalSorter({name: commit.parents for name, commit in found.items()})
     return [found[name] for name in order.static_order()], cut
@@ -210,12 +210,14 @@ async def rewrite(
     replacements: Mapping[str, Replacement],
     finder: SuiteFinder | None,
     project: str,
+    cut: set[str],
 ) -> Withheld:
     """Write commits with other trees into a repository of ours, unless all stay as they are; returns what is withheld.
 
-    Where history was cut, it begins then. The reference gets the last of the commits, of which parents come first.
-    `git` is set to the repository and also finds the objects that commits and replacements name, by path. Without a
-    finder nothing is withheld; `project` is the folder that is tested, from the top of the tree.
+    So do those before the first that changes, but history begins with those where it was `cut`. The reference gets the
+    last of the commits, of which parents come first. `git` is set to the repository and also finds the objects that
+    commits and replacements name, by path. Without a finder nothing is withheld; `project` is the folder that is
+    tested, from the top of the tree.
     """
     seen, files = set[tuple[str, str]](), set[TreeFile]()
     for commit in commits:
@@ -228,15 +230,16 @@ async def rewrite(
     if finder:
         files.update(file for by in chain(*replaced.values()) for file in by.files)
         withheld = finder.find(await _listing(objects, files, finder.reads), project)
-    if not (any(replaced.values()) or any(is_below(file.path, withheld.paths) for file in files)):
+    paths, stream, now = sorted(withheld.paths), bytearray(), dict[str, str]()
+    changed = {it.name for it in commits if replaced[it.name] or any(objects.entry(it.tree, path) for path in paths)}
+    if not changed:
         return withheld
-    removals = [put(path, ABSENT, "") for path in sorted(withheld.paths)]
-    stream, marks = bytearray(), dict[str, int]()
-    for commit in commits:
-        above = [f":{marks[parent]}" for parent in commit.parents]
-        marks[commit.name] = len(marks) + 1
-        changes = [*(line for by in replaced[commit.name] for line in by.lines), *removals]
-        stream += commit_stream(reference, commit, above, changes, marks[commit.name])
+    for mark, commit in enumerate(commits, start=1):
+        above, now[commit.name] = [now[parent] for parent in commit.parents], commit.name
+        if commit.name in changed | cut or above != [*commit.parents]:
+            changes = chain(*(by.lines for by in replaced[commit.name]), (put(path, ABSENT, "") for path in paths))
+            stream += commit_stream(reference, commit, above, changes, mark)
+            now[commit.name] = f":{mark}"
     await git(*IMPORT, stdin=bytes(stream))
     return withheld
 

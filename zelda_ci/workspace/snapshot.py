@@ -86,9 +86,8 @@ async def of_files(
     repository, head, changed = project.repository, project.source.commit, project.source.changed
     if head and not changed:
         return project
-    top, shallow = repository.top, repository.common_dir / "shallow"
-    cut = shallow.read_bytes() if head and shallow.exists() else b""
-    create_repository(folder, head or "", shallow=cut)
+    top = repository.top
+    create_repository(folder, head or "", cut=repository.common_dir / "shallow" if head else None)
     if head:
         index = folder / "index"
         with suppress(FileNotFoundError):

@@ -56,7 +56,7 @@ class Store:
 
     @property
     def notes(self) -> Sequence[str]:
-        """What nobody may expect to be gone, in sentences; that suites are is no news."""
+        """Sentences about what is withheld and is no suite; that suites are goes without saying."""
         beside = self.withheld.beside
         return [f"Not in the workspace, since they lie in a folder of suites: {some_of(beside)}."] if beside else []
 
@@ -72,8 +72,7 @@ async def borrowed(
         name.append(sha256(identity).hexdigest()[:12])
     folder = stores / "-".join(filter(None, name))
     async with _locked(stores) as number:
-        store = _read(folder)
-        if store is None:
+        if (store := _read(folder)) is None:
             await removal.discard(folder, project_home / "trash")
             async with claimed(project_home) as place:
                 await _make(place.path / "store", git, project, depth, finder, number)
@@ -126,21 +125,26 @@ async def _locked(stores: Path) -> AsyncIterator[int]:
 
 async def _make(folder: Path, git: Git, project: Project, depth: int, finder: SuiteFinder | None, number: int) -> None:
     create_repository(folder, project.commit)
+    # What git makes on the way lies beside it.
+    made = folder.with_name("objects")
+    made.mkdir()
     parts = (it.repository for it in project.parts if isinstance(it, Submodule))
-    git = borrowing(git.within(folder, GIT_DIR=str(folder)), project.objects, *parts)
+    git = git.within(folder, GIT_DIR=str(folder), GIT_OBJECT_DIRECTORY=str(made))
+    git = borrowing(git, project.objects, *parts)
     prefix = "" if project.prefix == Path() else project.prefix.as_posix()
     try:
         async with Objects(git, project.known) as objects:
             commits, cut = await newest_commits(objects, project.commit, depth)
             replacements = await contents.replacements(git, project.parts)
-            withheld = await rewrite(git, START, objects, commits, replacements, finder, prefix)
+            withheld = await rewrite(git, START, objects, commits, replacements, finder, prefix, cut)
         if not (folder / START).exists():
             (folder / START).parent.mkdir()
             (folder / START).write_text(f"{project.commit}\n")
             if cut:
                 (folder / "shallow").write_text("".join(f"{name}\n" for name in sorted(cut)))
-        # With what is borrowed, and without what was replaced.
-        await git("-c", "repack.writeBitmaps=false", "repack", "-a", "-d", "-q", inherit=(number,))
+        # No `git repack`, which would take over all that a partial clone has fetched, suites too.
+        pack = "--delta-base-offset", str(folder / "objects/pack/pack")
+        await git("pack-objects", "-q", "--revs", *pack, stdin=f"{START}\n".encode(), inherit=(number,))
     except WorkspaceError as error:
         if error.code == "GIT_FAILED" and [*(project.objects / "objects/pack").glob("*.promisor")]:
             hint = "Clone without --filter (in a workflow: no `filter` for the checkout action)."
@@ -198,10 +202,8 @@ def tested_files(project: Project, withheld: Collection[str]) -> Iterator[TreeFi
 
 async def add_worktree(folder: WorkspaceFolder, project: Project, store: Store, git: Git) -> None:
     """Make a repository that borrows from a store, and check out the store's commit in a worktree of it."""
-    settings, shallow = project.repository.settings, store.folder / "shallow"
-    # Where history was cut.
-    cut = shallow.read_bytes() if shallow.exists() else b""
-    create_repository(folder.git_dir, store.commit, settings=settings, borrow=store.objects, shallow=cut)
+    settings, cut = project.repository.settings, store.folder / "shallow"
+    create_repository(folder.git_dir, store.commit, settings=settings, borrow=store.objects, cut=cut)
     inside = git.within(folder.git_dir, GIT_DIR=str(folder.git_dir))
     await inside("worktree", "add", "-q", "--detach", str(folder.root), store.commit, inherit=(folder.number,))
 

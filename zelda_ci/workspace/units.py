@@ -5,15 +5,17 @@ git fails, for instance for want of room, functions raise `WorkspaceError`.
 """
 
 import os
+import posixpath
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import cycle, groupby, islice
+from itertools import accumulate, cycle, groupby, islice, pairwise
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from zelda_ci.domain.attribution import ChangeUnit
 from zelda_ci.domain.kinds import may_steer
+from zelda_ci.imports import one_at_a_time
 from zelda_ci.workspace.git import ABSENT, LINK, SUBMODULE, Git, RawChange, borrow_from, create_repository
 from zelda_ci.workspace.objects import IMPORT, Objects, commit_stream, put
 from zelda_ci.workspace.source import Project
@@ -25,6 +27,7 @@ HUNK = re.compile(rb"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
 MADE = "refs/zelda/made"
 # Of files, by path, their mode, zeros where one goes, and content or its name.
 Entries = dict[str, tuple[str, str | bytes]]
+Pattern = re.Pattern[bytes]
 # The folder of a skill: what comes and goes in it does so together.
 SKILL_FOLDER = re.compile(r"(?:^|.*/)skills/[^/]+/")
 
@@ -123,24 +126,27 @@ class ChangeUnits:
         return await commit_with(self.git, self.head, entries)
 
 
-async def read_units(git: Git, base: str, head: str, is_felt: Callable[[str], bool]) -> ChangeUnits:
+async def read_units(git: Git, base: str, head: str, is_felt: Callable[[str], bool | None]) -> ChangeUnits:
     """Read what a head has changed since its base; files that are not felt are one unit together.
 
     `git` is set to a repository made by `prepare`, and `is_felt` says whether a file, by its path from the top, can
-    steer what is tested. Submodules stay as the head has them: the commit that the base names need not be there.
+    steer what is tested; None where no session sees it. Submodules stay as the head has them: the commit that the base
+    names need not be there. Only Markdown is taken apart: lines of settings and of scripts need each other.
     """
     hunks, code = list[Lines](), dict[str, RawChange]()
-    whole, renamed = dict[str, dict[str, RawChange]](), dict[str, list[tuple[bytes, bytes]]]()
+    whole, renamed = dict[str, dict[str, RawChange]](), dict[str, list[tuple[Pattern, Pattern]]]()
     for old, path, change in _changes(await git(*CHANGED, base, head)):
         nothing, places = "0" * len(change.content), {path: change}
         if old is not None:
             places = {path: change._replace(old_mode=ABSENT, old_content=nothing)}
             places[old] = change._replace(mode=ABSENT, content=nothing)
-        if SUBMODULE in (change.old_mode, change.mode):
+        felt = {*map(is_felt, places)}
+        if SUBMODULE in (change.old_mode, change.mode) or felt == {None}:
             continue
-        if not any(map(is_felt, places)):
+        is_text = old is None and change.old_mode == change.mode != LINK and path.lower().endswith(".md")
+        if True not in felt:
             code |= places
-        elif old is None and change.old_mode == change.mode != LINK and (found := await _hunks(git, path, change)):
+        elif is_text and (found := await _hunks(git, path, change)):
             hunks += found
         else:
             folder = SKILL_FOLDER.match(path)
@@ -151,7 +157,7 @@ async def read_units(git: Git, base: str, head: str, is_felt: Callable[[str], bo
     parts = []
     for key, places in whole.items():
         # A hunk that only follows a rename belongs to it.
-        own = [it for it in hunks if any(a in it.old and b in it.new for a, b in renamed.get(key, ()))]
+        own = [it for it in hunks if any(a.search(it.old) and b.search(it.new) for a, b in renamed.get(key, ()))]
         hunks = [it for it in hunks if it not in own]
         sizes = [await _size(git, it.content) - await _size(git, it.old_content) for it in places.values()]
         files = (*places, *(it.path for it in own))
@@ -171,11 +177,13 @@ def _changes(listing: bytes) -> Iterator[tuple[str | None, str, RawChange]]:
         yield next(fields) if status[0] == "R" else None, next(fields), RawChange(*change)
 
 
-def _names(old: str, path: str) -> tuple[bytes, bytes]:
-    """What text that names a renamed file has in it, before and after: the part of the paths that differs."""
+def _names(old: str, path: str) -> tuple[Pattern, Pattern]:
+    """What text that names a renamed file has in it, before and after: the part of the paths that differs, a word."""
     sides = zip(old.split("/"), path.split("/"), strict=False)
-    before, after = next((pair for pair in sides if pair[0] != pair[1]), (old, path))
-    return os.fsencode(before.removesuffix(".md")), os.fsencode(after.removesuffix(".md"))
+    pair = next((pair for pair in sides if pair[0] != pair[1]), (old, path))
+    words = (re.escape(os.fsencode(name.removesuffix(".md"))) for name in pair)
+    before, after = (re.compile(rb"(?<![\w-])%b(?![\w-])" % word) for word in words)
+    return before, after
 
 
 async def _hunks(git: Git, path: str, change: RawChange) -> list[Lines]:
@@ -214,9 +222,8 @@ def _unit(
 
 # The front matter stays but for what describes: it says when a file is loaded.
 FRONT_MATTER = re.compile(r"\A---\r?\n.*?^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
-DESCRIPTION = re.compile(r"^(description:[ \t]*)(.*(?:\n[ \t]+.*)*)", re.MULTILINE)
-HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]+(.*?)[ \t#]*$")
-FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
+DESCRIPTION = re.compile(r"^((?:description|when_to_use):[ \t]*)(.*(?:\n(?:[ \t].*|\r)?)*)", re.MULTILINE)
+LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 INERT = "This text has no bearing on what is done here. "
 
 
@@ -226,28 +233,32 @@ class Removed(NamedTuple):
     files: tuple[str, ...]
     gone: str
     inert: str
-    """With text of the same length in its place, which says nothing."""
+    """With text of the same length in its place, which says nothing; the same commit where it had no text."""
 
 
-async def without(git: Git, head: str, name: str) -> Removed | None:
-    """Take out what has a name or a path, with `:SECTION` a section of it by its heading; None where nothing has."""
+async def without(git: Git, head: str, name: str, folder: str = "") -> Removed | None:
+    """Take out what has a name or a path, with `:SECTION` a section of it by its heading; None where nothing has.
+
+    Paths count from the project's `folder`, or else from the top.
+    """
     async with Objects(git) as objects:
         tree = {file.path: file for file in await objects.files((await objects.commit(head)).tree)}
-        (files, heading) = (_named(name, tree), "")
+        (files, heading) = (_named(name, tree, folder), "")
         if not files:
             place, _, heading = name.partition(":")
-            files = [path for path in _named(place, tree) if heading and path.lower().endswith(".md")]
-        contents = await objects.read(tree[path].content for path in files if tree[path].mode not in (LINK, SUBMODULE))
+            files = _named(place, tree, folder) if heading else []
+        texts = [path for path in files if path.lower().endswith(".md") and tree[path].mode not in (LINK, SUBMODULE)]
+        contents = await objects.read(tree[path].content for path in texts)
     gone, inert = Entries(), Entries()
     for file in (tree[path] for path in files):
-        text = _text(contents.get(file.content))
+        text = _text(contents.get(file.content)) if file.path in texts else None
+        front = match.end() if (match := FRONT_MATTER.match(text or "")) else 0
         if not heading:
-            gone[file.path] = ABSENT, ""
+            gone[file.path] = inert[file.path] = ABSENT, ""
             if text is not None:
-                end = front.end() if (front := FRONT_MATTER.match(text)) else 0
-                fields = DESCRIPTION.sub(lambda it: it[1] + _filled(it[2]), text[:end])
-                inert[file.path] = file.mode, (fields + _filled(text[end:])).encode()
-        elif text is not None and (found := _section(text, heading)):
+                fields = DESCRIPTION.sub(lambda it: it[1] + _filled(it[2]), text[:front])
+                inert[file.path] = file.mode, (fields + _filled(text[front:])).encode()
+        elif text is not None and (found := _section(text, front, heading)):
             before, section, after = text[: found[0]], text[slice(*found)], text[found[1] :]
             gone[file.path] = file.mode, (before + after).encode()
             inert[file.path] = file.mode, (before + _filled(section) + after).encode()
@@ -256,13 +267,14 @@ async def without(git: Git, head: str, name: str) -> Removed | None:
     return Removed(tuple(gone), await commit_with(git, head, gone), await commit_with(git, head, inert))
 
 
-def _named(name: str, paths: Iterable[str]) -> list[str]:
+def _named(name: str, paths: Collection[str], folder: str) -> list[str]:
     """Files of a path, or else of a skill, a command, an agent or a rule of that name."""
-    name = name.removeprefix("./").rstrip("/")
-    by_path = [path for path in paths if path == name or path.startswith(f"{name}/")]
+    name = name.rstrip("/")
+    places = dict.fromkeys(posixpath.normpath(posixpath.join(it, name)) for it in (folder, "")) if name else ()
+    by_path = ([path for path in paths if path == it or path.startswith(f"{it}/")] for it in places)
     word = re.escape(name)
-    own = re.compile(rf"(?:.*/)?(?:skills/{word}/.+|(?:agents|commands|rules)/(?:.*/)?{word}\.md)")
-    return by_path or [path for path in paths if may_steer(path) and own.fullmatch(path)]
+    own = re.compile(rf"(?:.*/)?(?:skills/{word}(?:/.+)?|(?:agents|commands|rules)/(?:.*/)?{word}\.md)")
+    return next(filter(None, by_path), None) or [path for path in paths if may_steer(path) and own.fullmatch(path)]
 
 
 def _text(content: bytes | None) -> str | None:
@@ -272,23 +284,23 @@ def _text(content: bytes | None) -> str | None:
         return None
 
 
-def _section(text: str, heading: str) -> tuple[int, int] | None:
-    """Where the section with a heading begins and ends: at the next one of its level or above."""
-    start, level, fence, place = -1, 0, "", 0
-    for line in text.splitlines(keepends=True):
-        mark = FENCE.match(line)
-        if mark:
-            fence = "" if fence and mark[1].startswith(fence) else fence or mark[1]
-        elif not fence and (found := HEADING.match(line.rstrip("\r\n"))):
-            if start >= 0 and len(found[1]) <= level:
+def _section(text: str, begin: int, heading: str) -> tuple[int, int] | None:
+    """Where the section with a heading begins, after the front matter, and ends: at the next of its level or above."""
+    with one_at_a_time("markdown_it"):
+        from markdown_it import MarkdownIt  # noqa: PLC0415 - only sections need it
+    places = [*accumulate(map(len, LINE.findall(text[begin:])), initial=begin)]
+    start, level = 0, ""
+    for mark, words in pairwise(MarkdownIt("commonmark").disable("inline").parse(text[begin:])):
+        if mark.type == "heading_open" and mark.map and not mark.level:
+            place = places[mark.map[0]]
+            if level and mark.tag <= level:
                 return start, place
-            if start < 0 and found[2].casefold() == heading.strip().casefold():
-                start, level = place, len(found[1])
-        place += len(line)
-    return (start, place) if start >= 0 else None
+            if not level and words.content.casefold() == heading.strip().casefold():
+                start, level = place, mark.tag
+    return (start, len(text)) if level else None
 
 
 def _filled(text: str) -> str:
-    """Text that says nothing, in lines of the same lengths."""
+    """Text that says nothing, in lines of the same lengths; what YAML folds stays indented."""
     inert = cycle(INERT)
-    return re.sub(r"[^\r\n]+", lambda line: "".join(islice(inert, len(line[0]))), text)
+    return re.sub(r"\S[^\r\n]*", lambda line: "".join(islice(inert, len(line[0]))), text)

@@ -194,10 +194,9 @@ class Workspaces:
     def tested_files(self, workspace: Workspace) -> store.TestedFiles:
         """The tested tree as it was before anything ran."""
         run = self._open[workspace.base]
-        place, prefix = run.store.folder, run.project.prefix
+        git, prefix = self._git.within(run.store.folder, GIT_DIR=str(run.store.folder)), run.project.prefix
         files = [*store.tested_files(run.project, run.store.withheld.paths)]
         whole = [*store.tested_files(run.project, ())] if run.whole else []
-        git = self._git.within(place, GIT_DIR=str(place))
         return store.TestedFiles(files, whole, git, "" if prefix == Path() else prefix.as_posix())
 
     async def remember(self, workspace: Workspace) -> None:
@@ -263,8 +262,8 @@ class Workspaces:
             done = CommandResult(command=label, exit_code=1, seconds=0, output=notice, output_bytes=len(notice))
             keep(done)
             return done
-        argv = confine.arguments(command, run.suite, workspace.confinement.environment)
-        status_file = workspace.status_file(phase)
+        confinement, status_file = workspace.confinement, workspace.status_file(phase)
+        argv = confine.arguments(command, run.suite, confinement.environment)
         with explained(), followed(status_file) as read_status:
             restored = await anyio.to_thread.run_sync(run.restore) if run.restore else []
             printed, started = buffer or OutputBuffer(KEPT_BYTES), time.monotonic()
@@ -281,10 +280,9 @@ class Workspaces:
                     truncated=truncated,
                 )
 
-            words = workspace.confinement.command(argv, phase=phase, status_file=status_file)
-            place, environment = workspace.path, workspace.confinement.environment
+            words, variables = confinement.command(argv, phase=phase, status_file=status_file), confinement.environment
             try:
-                exit_code = await process.run(words, place, environment, timeout_seconds, printed.feed)
+                exit_code = await process.run(words, workspace.path, variables, timeout_seconds, printed.feed)
             except anyio.get_cancelled_exc_class():
                 with suppress(ZeldaError):
                     keep(result(None))

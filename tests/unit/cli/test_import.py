@@ -30,6 +30,7 @@ def test_what_is_imported_twice_is_the_same_and_what_somebody_changed_is_kept(tm
         ],
     )
     written = suite.read_bytes()
+    (tmp_path / "evals.json").write_text(f"\n{EVALS}")
     assert imported(tmp_path)[1].startswith("kept zelda/imported/test-pdf-1.yaml\n")
     assert suite.read_bytes() == written
     suite.write_text("prompt: Mine.\n")
@@ -38,3 +39,7 @@ def test_what_is_imported_twice_is_the_same_and_what_somebody_changed_is_kept(tm
     assert "These say something else already: zelda/imported/test-pdf-1.yaml." in said
     assert imported(tmp_path, "--force")[0] == 0
     assert suite.read_bytes() == written
+    # One that is named twice is read once, and names of other suites are not taken.
+    (tmp_path / "zelda/test-a.yaml").write_text("name: pdf-1\nprompt: x\n")
+    _, said = imported(tmp_path, str(tmp_path))
+    assert said.splitlines()[0] == "wrote zelda/imported/test-pdf-1-2.yaml"

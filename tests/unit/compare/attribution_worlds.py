@@ -1,16 +1,19 @@
 """Worlds in which it is known which unit of a change made a suite worse, searched by the product's own code."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import exp
 from random import Random
 from statistics import median
 
 from zelda_ci.compare.attribution import Arm, Search
-from zelda_ci.compare.inference import permutation_test, significant
+from zelda_ci.compare.inference import ALPHA, pass_rate_test, permutation_test, significant
+from zelda_ci.domain.trials import TrialPlan
 
-TRIALS = 10
+TRIALS = (10,)
+"""Of each side, when they are compared."""
+LOOKS = TrialPlan().looks
 
 
 @dataclass(frozen=True)
@@ -62,16 +65,27 @@ class Tally:
         return median(self.sessions)
 
 
-def search(world: World, units: int, random: Random, lengths: list[int] | None = None) -> tuple[Search, int]:
+def search(
+    world: World, units: int, random: Random, lengths: list[int] | None = None, looks: Sequence[int] = TRIALS
+) -> tuple[Search, int]:
+    """The search after a comparison that found the world worse, and its sessions without those that confirm."""
+
     def outcome(felt: float) -> float:
         level = world.healthy + felt * (world.broken - world.healthy)
         return exp(random.gauss(level, world.spread)) if world.is_measure else 100.0 * (random.random() < level)
 
-    while True:
-        base, head = ([outcome(side) for _ in range(TRIALS)] for side in (0.0, 1.0))
-        tails = permutation_test(base, head)
-        if significant((tails.higher if world.is_measure else tails.lower).p):
-            break
+    def is_worse() -> bool:
+        for look in looks:
+            for side, felt in ((base, 0.0), (head, 1.0)):
+                side += [outcome(felt) for _ in range(look - len(side))]
+            tails = (permutation_test if world.is_measure else pass_rate_test)(base, head)
+            if significant((tails.higher if world.is_measure else tails.lower).p, ALPHA / len(looks)):
+                return True
+        return False
+
+    base, head = list[float](), list[float]()
+    while not is_worse():
+        base, head = [], []
     found, sessions = Search(units, base=base, head=head, lengths=lengths), 0
     while arms := found.next_arms():
         sessions += 0 if {*arms} == {frozenset({found.confirming})} else len(arms)
@@ -79,11 +93,17 @@ def search(world: World, units: int, random: Random, lengths: list[int] | None =
     return found, sessions
 
 
-def simulate(make: Callable[[Random], World], units: int, times: int, lengths: list[int] | None = None) -> Tally:
+def simulate(
+    make: Callable[[Random], World],
+    units: int,
+    times: int,
+    lengths: list[int] | None = None,
+    looks: Sequence[int] = TRIALS,
+) -> Tally:
     tally, random = Tally(), Random(f"{units} units")
     for _ in range(times):
         world = make(random)
-        found, sessions = search(world, units, random, lengths)
+        found, sessions = search(world, units, random, lengths, looks)
         tally.verdicts[found.verdict] += 1
         tally.wrong += found.verdict == "named" and found.confirming not in world.right
         tally.sessions.append(sessions)

@@ -6,7 +6,16 @@ from random import Random
 
 import pytest
 
-from tests.unit.compare.attribution_worlds import World, chance, culprit, either, elsewhere, simulate, together
+from tests.unit.compare.attribution_worlds import (
+    LOOKS,
+    World,
+    chance,
+    culprit,
+    either,
+    elsewhere,
+    simulate,
+    together,
+)
 from zelda_ci.compare.attribution import CONFIRMING, Search
 
 ONE = frozenset({0})
@@ -30,6 +39,10 @@ def test_what_is_named_was_confirmed() -> None:
     search.observe(arms, [None] * CONFIRMING)
     assert search.next_arms() == arms
     search.observe(arms, [PASSED] * CONFIRMING)
+    # That much may still be chance.
+    arms = search.next_arms()
+    assert (search.verdict, len(arms)) == ("undecided", 4)
+    search.observe(arms, [PASSED if 0 in arm else FAILED for arm in arms])
     assert (search.verdict, search.suspicions()[0].unit, search.next_arms()) == ("named", 0, ())
 
 
@@ -55,6 +68,10 @@ def test_a_culprit_is_named(make: Callable[[Random], World], units: int, session
     assert tally.wrong == 0
     assert tally.verdicts["named"] >= 32
     assert tally.median <= sessions
+
+
+def test_chance_names_hardly_anybody_after_adaptive_trials() -> None:
+    assert simulate(lambda _: chance(0.75), 2, 100, looks=LOOKS).wrong <= 1
 
 
 @pytest.mark.parametrize(

@@ -117,12 +117,12 @@ def test_queries_that_should_trigger_become_checks_of_the_skill_whose_folder_the
 
 
 def test_a_promptfoo_configuration_becomes_a_suite_for_each_prompt_and_test(tmp_path: Path) -> None:
-    files = {"promptfooconfig.yaml": PROMPTFOO, "prompt.txt": "Look at {{file}}."}
+    files = {"promptfooconfig.yaml": PROMPTFOO, "prompt.txt": "Look at {{file}}.", "check.js": ""}
     suites, to_do = imported(tmp_path, files, "promptfooconfig.yaml")
-    assert list(suites) == ["finds-the-bug-p1", "finds-the-bug-p2"]
-    first = suites["finds-the-bug-p1"]
-    assert first["prompt"] == "Review {{file}}: strictly"
-    assert first["matrix"] == {"variables": {"file": ("a.ts", "b.ts")}}
+    assert list(suites) == [f"finds-the-bug-{end}" for end in ("p1", "p1-2", "p2", "p2-2")]
+    first, second, *_ = suites.values()
+    assert (first["prompt"], second["prompt"]) == ("Review a.ts: strictly", "Review b.ts: strictly")
+    assert second["answerCriteria"] == ("It names b.ts and the line.", "Sure.")
     assert first["efficiencyTargets"] == {"costUsd": 0.5, "durationSeconds": 120.0}
     assert first["answerCriteria"] == ("It names a.ts and the line.", "Sure.")
     assert first["checks"] == (
@@ -139,17 +139,16 @@ def test_a_promptfoo_configuration_becomes_a_suite_for_each_prompt_and_test(tmp_
         {"says": "/line \\d+/"},
         {"command": "node check.js"},
     )
-    of_first = [line for line in to_do if "-p1" in line or "promptfoo:" in line]
-    assert [line.partition(": ")[2].removeprefix("finds-the-bug-p1: ") for line in of_first] == [
-        "promptfoo: providers has no equivalent",
-        "order lets other calls stand between, exact does not",
-        "no rule can say a call with several arguments",
-        "file://check.js gets no `output`: let it read the files, and end with 0 or 1",
-        "javascript has no equivalent",
-        "is-json has no equivalent",
-        'no check can say {"says": "/(?<!no )bug/"}',
+    assert [line.removeprefix("promptfooconfig.yaml:").replace("finds the bug: ", "") for line in to_do] == [
+        "3: promptfoo: providers has no equivalent",
+        "18: mode has no equivalent",
+        '20: no check can say {"called": "Bash with {\\"command\\": \\"x\\", \\"timeout\\": 5}"}',
+        '25: no check can say {"says": "/(?<!no )bug/"}',
+        "28: file://check.js gets no `output`: let it read files, and end with 0 or 1",
+        "29: javascript has no equivalent",
+        "31: is-json has no equivalent",
+        "32: weight has no equivalent",
     ]
-    assert all(line.startswith("promptfooconfig.yaml:") for line in to_do)
 
 
 def test_cases_of_a_plugin_become_suites_with_their_graders(tmp_path: Path) -> None:
@@ -191,7 +190,7 @@ def test_cases_of_a_plugin_become_suites_with_their_graders(tmp_path: Path) -> N
         "evals/asks/prompt.md:4: asks: append_system_prompt has no equivalent",
         "evals/asks/graders/skill.md:2: asks: arm with-only: Zelda compares the head with the base, not with no plugin",
         "evals/release/case.yaml:7: releases: no check searches the trace for /x/",
-        "evals/release/case.yaml:10: releases: no rule can say a call of Bash with /a(?!b)/",
+        'evals/release/case.yaml:10: releases: no check can say {"called": "Bash with a(?!b)"}',
         "evals/release/case.yaml:14: releases: a grader of the type baseline has no equivalent",
     ]
 
@@ -210,6 +209,21 @@ ROUTES = """- vars: {prompt: 'It is still broken.'}
   assert: [{type: skill-used, value: 'meridian:debug'}]
 - vars: {prompt: 'Hello!'}
   assert: [{type: not-skill-used, value: 'meridian:debug'}, {type: contains-all, value: [Hi, there]}]
+"""
+ODD_CASE = """{tags: [a], prompt: x, runs: 2, weight: 2, max_turns: 0, allowed_tools: [Read], graders: [
+  {type: regex, pattern: ^a, flags: s}, {type: file_exists, path: a b, exists: false}, {type: tool_used, max: 1},
+  {type: tool_used, tool: Bash, input: {command: ls}}, {type: tool_used, tool: Agent, input_match: '"prompt": "x"'}]}
+"""
+SETS = """prompts: [a.txt]
+tests: [assert: [
+  {type: assert-set, threshold: 0.5, assert: [{type: contains-any, value: 'a, b'}, {type: not-cost, threshold: 1}]},
+  {type: not-javascript, value: x}, {type: contains}, {type: llm-rubric, value: file://r.md},
+  {type: contains, value: c, weight: 0}]]
+"""
+FILES = """prompts: [{raw: 'Do {{x}}.', label: x, config: y}, file:///etc/hosts, ../../up.md, 'file://', file://p.py:f]
+tests: [file://none.yaml, t.csv, 'https://x.test/t', {vars: file://v.yaml, assert: [
+  {type: python, value: 'file://../b c.py:f'}]}]
+scenarios: []
 """
 SHAPES: dict[str, tuple[dict[str, str], dict[str, object], list[str]]] = {
     "evaluations that name their skills": (
@@ -255,6 +269,58 @@ SHAPES: dict[str, tuple[dict[str, str], dict[str, object], list[str]]] = {
         {"prompt": "Review the diff.", "checks": ({"notCalled": "Skill(improve)"},)},
         [],
     ),
+    "JSON as Python writes it, and stated in several ways": (
+        {
+            "skills/pdf/evals.json": '{"evals": [{"prompt": "\\ud83d\\ude00 a\\/b", "assertions": ["A.", {"n": 1}],'
+            ' "expectations": [{"assertion": "B."}], "expected_output": ["C"], "should_trigger": "false"}]}',
+            "skills/pdf/SKILL.md": "",
+        },
+        {
+            "prompt": "\U0001f600 a/b",
+            "acceptanceCriteria": ("B.", "A.", "The result is as described: C"),
+            "checks": ({"notCalled": "Skill(pdf)"},),
+        },
+        ["no text says what assertions means here"],
+    ),
+    "settings of a case, and graders of other kinds": (
+        {"e v/case.yaml": ODD_CASE, "e v/graders/check.py": "", "e v/fixture.sh": "", "e v/scaffold.sh": ""},
+        {
+            "tags": ("a",),
+            "trials": 2,
+            "setupCommand": "bash 'e v/fixture.sh' && bash 'e v/scaffold.sh'",
+            "checks": (
+                {"says": "/(?s-m)^a/"}, {"command": "test ! -e a\\ b", "name": "No a b."}, {"called": "Bash(ls)"}
+            ),
+        },
+        [
+            "weight has no", '{"called": "", "times": 1}', "Agent with", "such a grader has no", '{"maxTurns": 0',
+        ],
+    ),
+    "groups that others take up, keys twice, and values that only some readers take for a word": (
+        {
+            "promptfooconfig.yaml": "x: &x {vars: {d: 2026-01-02, y: yes}, assert: [{type: contains, value: /a+/}]}\n"
+            "prompts: ['On {{ d }} {{y}} {{u.v}}']\ntests: [{<<: *x, description: a, description: b}]\n"
+        },
+        {"prompt": "On 2026-01-02 yes {{u.v}}", "checks": ({"says": "//a\\+//"},)},
+        ["the first time at 3", "x has no equivalent", "{{u.v}} has no value here"],
+    ),
+    "sets of assertions, and others turned around": (
+        {"promptfooconfig.yaml": SETS, "a.txt": "One.\n---\nTwo.\n", "r.md": "It is."},
+        {"prompt": "One.", "answerCriteria": ("It is.",), "checks": ({"says": "/a|b/"}, {"says": "c"})},
+        ["not-cost has no", "threshold has no", "not-javascript has no", "contains has no", "weight has no"],
+    ),
+    "files that are elsewhere, programs and tables": (
+        {
+            "a/promptfooconfig.yaml": FILES, "a/v.yaml": "x: it", "a/t.csv": "x\n", "a/p.py": "", "b c.py": "",
+            "../up.md": "Secret.", "promptfooconfig.mjs": "",
+        },
+        {"prompt": "Do it.", "checks": ({"command": "python3 'b c.py'"},)},
+        [
+            "scenarios has no", "prompts: config has no", "file:///etc/hosts is no file", "up.md is no",
+            "file:// is no file", "p.py:f is a program", "none.yaml is no file", "t.csv is a program or a table",
+            "https://x.test/t cannot be read", "gets no `output`", "promptfooconfig.mjs:1: is no",
+        ],
+    ),
 }  # fmt: skip
 
 
@@ -264,4 +330,5 @@ def test_other_shapes_of_public_suites_are_known(shape: str, tmp_path: Path) -> 
     suites, to_do = imported(tmp_path, files)
     found = next(iter(suites.values()))
     assert {key: found[key] for key in wanted} == wanted
-    assert [line.rpartition(": ")[2] for line in to_do] == left
+    assert len(to_do) == len(left), to_do
+    assert all(part in line for part, line in zip(left, to_do, strict=True)), to_do

@@ -41,8 +41,8 @@ def test_the_occasion_of_a_skill_is_the_task_and_neither_its_name_nor_its_descri
     assert "The occasion: add a route. Choose" in prompt
     assert "REST" not in prompt
     assert "rest-endpoint" not in prompt
-    said = [occasion(skill(text)) for text in ("Writes entries. Use it whenever a feature is added!", "How to test.")]
-    assert said == ["a feature is added", None]
+    said = ("Writes entries. Use it whenever a feature is added!", "Use it after writing code.", "How to test.")
+    assert [occasion(skill(text)) for text in said] == ["a feature is added", "writing code", None]
     assert "accepts a wrong input" in first_suite(skill("How to test things.")).text
     called = "The skill rest-endpoint was called before the first file was changed."
     assert suite.resolved.acceptance_criteria[0] == called
@@ -172,6 +172,7 @@ def test_a_routing_suite_has_two_drafts_for_each_thing_that_can_be_called(tmp_pa
         item(ItemKind.SKILL, "two words", description="Has a bad name."),
         item(ItemKind.RULE, "rule", description="Is no call."),
         item(ItemKind.SKILL, "x:y'z", description='Says "it\'s" # so.\n- a: b'),
+        item(ItemKind.SKILL, "release", description="\u767a\u5e03\u3002\u5199\u6587\u6863"),
     ]
     suites = loaded(tmp_path, test_x=routing_suite(items) or "").suites
     assert [(it.resolved.prompt, it.resolved.checks[0].routed) for it in suites] == [
@@ -183,6 +184,8 @@ def test_a_routing_suite_has_two_drafts_for_each_thing_that_can_be_called(tmp_pa
         ("Never on Fridays.", ("command ship",)),
         ('Says "it\'s" # so.', ("skill x:y'z",)),
         ("- a: b", ("skill x:y'z",)),
+        ("\u767a\u5e03\u3002", ("skill release",)),
+        ("\u5199\u6587\u6863", ("skill release",)),
         ("What is two and two?", ("none",)),
         ("Thank you, that is all for today.", ("none",)),
     ]

@@ -108,6 +108,10 @@ def test_no_suites_is_an_error_that_says_how_to_make_one_and_points_out_what_is_
         "zelda: holds no suites: write one to zelda/test-<name>.yaml, or let `zelda init` make an example "
         "(zelda/rest.yaml looks like a suite and is not run: call it zelda/test-rest.yaml)"
     )
+    (tmp_path / "promptfooconfig.yaml").write_text("prompts: [x]\n")
+    (tmp_path / "zelda").rename(tmp_path / "suites")
+    (tmp_path / "promptfooconfig.yaml").write_text("prompts: [x]\n")  # which `zelda import` reads
+    assert "(suites/rest.yaml looks like a suite and is not run: call it zelda/test-rest.yaml)" in problems(tmp_path)[0]
 
 
 def test_links_do_not_lead_out_of_the_project(tmp_path):

@@ -54,6 +54,10 @@ def test_what_the_file_says_goes_before_the_usual_and_a_matrix_multiplies(tmp_pa
     suite = found.suites[3].resolved
     assert (suite.setup_command, suite.execution.max_turns, suite.execution.effort) == ("make", 4, "max")
     assert [check.word for check in suite.checks] == ["not_read", "routed"]
+    text = "kind: routing\nprompts: [{prompt: '{{a}} {{b}}', expect: 'skill {{a}}'}]\n"
+    found = loaded(tmp_path / "v", test_r=f"{text}matrix: {{variables: {{a: [x, z], b: ['{'字' * 120}']}}}}\n")
+    suite = found.suites[-1].resolved
+    assert suite.checks[0].text == f'"z {"字" * 115}..." is for skill z'
 
 
 def test_on_a_pull_request_a_new_routing_suite_stays_one(tmp_path: Path) -> None:
@@ -81,6 +85,7 @@ PROMPT = "prompts: [{prompt: x, expect: none}]\n"
             "kind: routing\nprompts: [{prompt: x, expect: skil a}]\n",
             "2:31: expect of item 1 of prompts must be none, or",
         ),
+        ("kind: routing\nprompts: [{prompt: x, expect: command /a}]\n", "and its name without a slash"),
         (
             "kind: routing\nprompts: [{prompt: x, expect: []}]\n",
             "expect of item 1 of prompts must not be an empty list",

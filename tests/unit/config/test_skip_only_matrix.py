@@ -86,3 +86,11 @@ def test_what_makes_no_sense_of_a_matrix_is_said_at_its_place(matrix: str, why: 
     said = problems(make(tmp_path, test_x=text))
     assert any(why in line for line in said), said
     assert said[0].startswith("zelda/test-x.yaml:2:")
+
+
+def test_a_value_that_makes_no_check_is_said_with_the_check(tmp_path: Path) -> None:
+    text = "prompt: x\nmatrix: {variables: {word: [a, '(']}}\nchecks: [{says: '/{{word}}/'}]\n"
+    (said,) = problems(make(tmp_path, test_x=text))
+    assert said.startswith(
+        "zelda/test-x.yaml:3:1: with ( of the matrix, says of item 1 of checks is no expression of RE2"
+    )

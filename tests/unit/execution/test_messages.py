@@ -194,6 +194,17 @@ def test_a_denial_that_only_the_result_tells_of_has_the_tools_own_words_for_a_re
     ]
 
 
+@pytest.mark.parametrize("output", ["PreToolUse:Bash hook error: no", "Permission to use Bash with x has been denied."])
+def test_a_refusal_is_recorded_where_it_is_answered(hear: Conversation, output: str) -> None:
+    """Of a sub-agent's calls the result does not tell, and a session that is ended early has none."""
+    refused = UserMessage(
+        content=[ToolResultBlock("toolu_1", output, is_error=True), ToolResultBlock("toolu_2", output)]
+    )
+    again = result(permission_denials=[{"tool_name": "Bash", "tool_use_id": "toolu_1"}])
+    denials = [record for record in hear(refused, again) if isinstance(record, Denied)]
+    assert [(it.tool, it.tool_call_id, it.reason) for it in denials] == [("Bash", "toolu_1", output)]
+
+
 def test_a_result_keeps_what_the_verdict_and_the_bill_need(hear: Conversation) -> None:
     usage = {"inputTokens": 1, "outputTokens": 2, "cacheReadInputTokens": 3, "cacheCreationInputTokens": 4}
     (ended,) = hear(

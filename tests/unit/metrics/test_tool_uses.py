@@ -37,7 +37,7 @@ def test_skills_and_sub_agents_go_by_their_own_names_in_every_thread() -> None:
         "Agent(reviewer)": (2, 0, 0),
         "Grep": (1, 0, 0),
         "Skill": (1, 0, 0),
-        "Agent": (1, 0, 0),
+        "Agent(general-purpose)": (1, 0, 0),
     }
 
 

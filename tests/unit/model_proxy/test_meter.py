@@ -156,11 +156,14 @@ def test_answers_are_forgotten_when_they_are_over() -> None:
     assert held < 1_000_000
 
 
-@pytest.mark.parametrize("answer", [b"<html>Hello</html>" * 100, b'{"content": ' * 100, b"data: nonsense\n\n" * 100])
+ZEROS = b'data: {"type": "message_delta", "usage": {"output_tokens": 0}}\n\n'
+
+
+@pytest.mark.parametrize("answer", [b"<html>Hello</html>", b'{"content": ', b"data: nonsense\n\n", ZEROS])
 def test_an_answer_that_cannot_be_read_counts_as_spent(answer: bytes) -> None:
     counts = meter(budget_usd=0.001)
     exchange = begin(counts)
-    exchange.chunk(answer)
+    exchange.chunk(answer * 100)
     counts.end(exchange)
     assert counts.cost_usd == 0
     assert counts.exhausted.is_set()

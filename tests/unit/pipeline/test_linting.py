@@ -138,6 +138,14 @@ def test_both_sides_of_before_are_looked_at(tmp_path: Path) -> None:
     assert found[2].instead == ('- called: "Skill(y)"',)
 
 
+def test_a_prompt_that_expects_what_is_not_there_is_named_at_its_line(tmp_path: Path) -> None:
+    prompts = (
+        "- {prompt: a, expect: [none, skill changelogs]}\n- {prompt: a, expect: [skill docs:pdf, agent Explore]}\n"
+    )
+    found = linted(tmp_path, f"kind: routing\nprompts:\n{prompts}- {{prompt: b, expect: agent changelog}}\n")
+    assert words(found) == [(3, "cannotMatch"), (5, "cannotMatch")]
+
+
 @pytest.mark.parametrize(
     ("checks", "instead"),
     [

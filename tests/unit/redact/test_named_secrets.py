@@ -113,6 +113,7 @@ HARMLESS = [
     "api_key: <YOUR_API_KEY>",
     "api_key = xxxxxxxxxxxxxxxx",
     "apiKey: process.env.API_KEY_V2",
+    "OLDPWD=/var/tmp/runs-fia7ns0z/9478b54622d8/ws",
     'password = os.environ["DB_PASSWORD"]',
     'password = os.getenv("DB_PASSWORD2")',
     "password: str",

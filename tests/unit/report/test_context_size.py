@@ -8,6 +8,7 @@ from rich.console import Console
 from zelda_ci.domain.check import ContextFinding, ContextItem, ContextListing, ContextReport
 from zelda_ci.redact import Redactor
 from zelda_ci.report.builders.steering import context_report, moved_line, size_line
+from zelda_ci.report.comment.view import context_details
 from zelda_ci.report.model import plain
 from zelda_ci.report.terminal.pages import print_details
 
@@ -48,7 +49,7 @@ def test_one_line_says_what_the_change_costs_and_which_units_did_it() -> None:
 def test_the_fold_holds_changed_units_cuts_new_findings_and_the_price() -> None:
     places = (("CLAUDE.md", "imports a.md, which does not exist"), ("CLAUDE.md", "imports b.md, which does not exist"))
     found = [ContextFinding(file=safe(a), line=3, problem=safe(b), fix=safe("Correct the path.")) for a, b in places]
-    head, base = HEAD.replace(findings=tuple(found)), BASE.replace(findings=tuple(found[:1]))
+    head, base = HEAD.replace(findings=tuple(found), own=22_000), BASE.replace(findings=tuple(found[:1]))
 
     details = context_report(ContextReport(head=head, base=base), limit=12_000)
 
@@ -61,7 +62,10 @@ def test_the_fold_holds_changed_units_cuts_new_findings_and_the_price() -> None:
     ]
     # 1.25 times the price of input once, and 19 times that of reading from the cache.
     assert rows["1,000 sessions"][0] == "$49.46 \u2192 $59.18"
-    assert rows["Share of the window"][0] == "5.6 % \u2192 6.7 % of 200,000 tokens"
+    assert rows["Share of the window"] == [
+        "5.6 % \u2192 6.7 % of 200,000 tokens",
+        "Claude Code's own part takes 18,000 \u2192 22,000 more",
+    ]
     assert details.table
     assert [[cell.text for cell in line.cells] for line in details.table.lines] == [
         ["CLAUDE.md", "CLAUDE.md file", "9,000 \u2192 10,900", "0"],
@@ -69,6 +73,12 @@ def test_the_fold_holds_changed_units_cuts_new_findings_and_the_price() -> None:
         ["openapi", "skill", "240", "2,100 \u2192 6,840"],
     ]
     assert details.table.remarks[-1].text == "1 unit as before: 2,000 tokens always."
+
+
+def test_a_comment_says_how_many_units_it_leaves_out() -> None:
+    table = context_details(ContextReport(head=_listing(*(("rule", f"{n}.md", n, 0, 0) for n in range(103))))).table
+    assert table
+    assert (len(table.lines), table.remarks[0].text) == (100, "and 3 more")
 
 
 def test_without_a_base_every_unit_is_listed_by_its_size() -> None:

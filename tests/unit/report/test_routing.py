@@ -133,10 +133,20 @@ def test_the_base_stands_before_the_arrow_only_where_it_has_every_prompt() -> No
         ["skill release", "1 of 1 → 2 of 2", "1 of 1 → 2 of 4", "skill changelog instead: r.2 2 times (new)"],
         ["agent reviewer", "-", "0 of 1", "nothing was called: r.4"],
     ]
+    # One that is for something else now, or that the head has no more, is no base for it.
+    ((title, _),) = routing_tables(HEAD, [*BASE, routed(6, "none", "")])
+    assert ": 4 of 5 →" in title
+    ((title, table),) = routing_tables(HEAD, [routed(1, "skill release", "Skill(release)"), *BASE[1:]])
+    assert (": 3 of 7 as" in title, table.remarks[-1].text[:25]) == (True, "The base has 4 of 5 promp")
     ((_, table),) = routing_tables(HEAD, BASE[:2])
     assert told(table)[0] == ["skill changelog", "1 of 3", "1 of 1"]
     assert told(table)[1][3].endswith("r.2 2 times (new)")
     assert table.remarks[-1].text == "The base has 2 of 5 prompts: its numbers are not shown"
+
+
+def test_what_comes_with_claude_code_is_no_stranger_where_it_was_called() -> None:
+    ((_, table),) = routing_tables([routed(1, "agent Explore", "Agent(Explore)")])
+    assert [remark.text for remark in table.remarks] == [f"skill release: {CUT}"]
 
 
 def test_sessions_that_broke_off_and_other_suites_have_no_row() -> None:

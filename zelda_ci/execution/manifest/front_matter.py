@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import re2
 import yaml
 
 from zelda_ci.imports import one_at_a_time
@@ -20,7 +21,7 @@ MAX_LENGTH = 32_000
 # Each alias may repeat a value that holds aliases: what is short to write can be long to build.
 MAX_ALIASES = 20
 
-COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+COMMENT = re2.compile(r"(?s)<!--.*?-->")  # re would look through the rest of a file for each that does not end
 _BEGIN = re.compile(r"---\s*\n")
 # What Claude Code puts into quotes where a head is no YAML: words with such a sign, unless a carriage return ends them.
 _LINE = re.compile(r"^([a-zA-Z_-]+):[ \t]+(?!(?:\".*\"|'.*'|\[.*\])$)([^\s][^\r\n]*)$", re.MULTILINE)
@@ -91,7 +92,7 @@ class MarkdownDocument:
     @property
     def shown(self) -> str:
         """What the model sees of a file that it is given whole: neither its head nor its comments."""
-        return COMMENT.sub("", self.body).strip()
+        return str(COMMENT.sub("", self.body)).strip()
 
     @property
     def offer(self) -> str:

@@ -70,9 +70,9 @@ def _listed(item: ManifestItem, texts: Sequence[str], tools: AbstractSet[str]) -
 
 def listed_as(item: ManifestItem, listings: Sequence[str]) -> list[re.Match[str]]:
     """Return the entries of something to call in listings, each with its description as the first group."""
-    # Behind the name another may stand in brackets.
-    name = rf"^- {re.escape(item.name)}(?: \([^\n]*?\))?"
-    entry = re.compile(rf"{name}(?:: (.*?))?(?=\n- |\n\n|\Z)", re.MULTILINE | re.DOTALL)
+    # Behind the name another may stand in brackets. Of sub-agents, descriptions keep their lines, and tools come last.
+    name, end = rf"^- {re.escape(item.name)}(?: \([^\n]*?\))?", r" \(Tools: [^\n]*\)" * (item.kind is ItemKind.AGENT)
+    entry = re.compile(rf"{name}(?:: (.*?{end}))?(?=\n- |\n\n|\Z)", re.MULTILINE | re.DOTALL)
     mark = LISTINGS[KINDS[item.kind].call]
     return [match for text in listings if mark in text and (match := entry.search(text))]
 

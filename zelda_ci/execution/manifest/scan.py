@@ -105,7 +105,7 @@ class Memory:
             # Imports may go in circles.
             if self.findings.tree.real(file) in self._visited:
                 continue
-            if path.startswith(("/", "~")) or file.startswith(".."):
+            if path.startswith(("/", "~")) or posixpath.relpath(file, self.findings.start or ".").startswith(".."):
                 file, problem = path, "it lies outside the project, which cannot be approved in a test run"
             else:
                 try:
@@ -120,7 +120,7 @@ class Memory:
                 facts = {"description": described, "below": below, "problem": problem}
                 self._add_document(ItemKind.MEMORY, file, parse(content), depth, **facts)
             # An @ begins many words that are no import: only what is surely meant as a file is worth a finding.
-            elif problem and path.endswith(".md"):
+            elif problem and path.rstrip(".,:;!?").lower().endswith(".md"):
                 self._visited.add(file)
                 self.findings.add(ItemKind.MEMORY, file, importer, description=described, problem=problem)
 

@@ -20,6 +20,8 @@ class Routed:
     """What one trial of one prompt called."""
 
     suite: str
+    question: str
+    """Suite and criterion: a prompt that moved, or is for something else now, is another one."""
     expected: tuple[str, ...]
     called: str
 
@@ -37,13 +39,15 @@ def routing_tables(runs: Sequence[RunResult], base: Sequence[RunResult] = ()) ->
         head, before = [*_routed(of_file)], [*_routed(run for run in base if run.config.file == file)]
         if head:
             targets = dict.fromkeys(name for each in head for name in (*each.expected, each.called))
-            rows = tuple(_row(name, head, before) for name in sorted(targets, key=lambda name: name == NOTHING))
-            remarks = [Cell(sentence(text), Tone.WARN) for text in dict.fromkeys(_remarks(of_file))]
-            asked, known = ({each.suite for each in side} for side in (head, before))
-            if before and asked - known:
-                there = f"The base has {len(asked & known)} of {format_count(len(asked), 'prompt')}"
-                remarks.append(Cell(f"{there}: its numbers are not shown", Tone.DIM))
-            both = before if asked <= known else []
+            asked = {each.question for each in head}
+            same = [each for each in before if each.question in asked]
+            there = {each.question for each in same}
+            both = same if there == asked else []
+            rows = tuple(_row(name, head, same, both) for name in sorted(targets, key=lambda name: name == NOTHING))
+            remarks = [Cell(sentence(text), Tone.WARN) for text in dict.fromkeys(_remarks(of_file, head))]
+            if before and not both:
+                told = f"The base has {len(there)} of {format_count(len(asked), 'prompt')}: its numbers are not shown"
+                remarks.append(Cell(told, Tone.DIM))
             then, now = (sum(each.called == each.target for each in side) for side in (both, head))
             sums = _share((then, now), (len(both), len(head))).text
             yield f"Routing: {visible(file, 100)}: {sums} as expected", Table(columns, rows, remarks=tuple(remarks))
@@ -61,7 +65,7 @@ def _routed(runs: Iterable[RunResult]) -> Iterator[Routed]:
     for run, expected, judged in found:
         if judged.verdict in {CriterionVerdict.PASS, CriterionVerdict.FAIL}:
             call = judged.evidence[0].quote if judged.evidence else ""
-            yield Routed(run.suite, expected, _called(call, (*expected, *known)))
+            yield Routed(run.suite, f"{run.suite}: {judged.criterion}", expected, _called(call, (*expected, *known)))
 
 
 def _called(call: str, known: Iterable[str]) -> str:
@@ -74,8 +78,8 @@ def _called(call: str, known: Iterable[str]) -> str:
     return next((each for each in fits if each.startswith("agent ") == (kind == "agent")), f"{kind} {name}")
 
 
-def _row(name: str, head: Sequence[Routed], base: Sequence[Routed]) -> TableRow:
-    both = base if {each.suite for each in head} <= {each.suite for each in base} else ()
+def _row(name: str, head: Sequence[Routed], base: Sequence[Routed], both: Sequence[Routed]) -> TableRow:
+    """What is said of a name; of the base what it has of these prompts, and all of it where that is every one."""
     right, called, asked = zip(_counts(name, both), _counts(name, head), strict=True)
     wrong = Counter((each.called, each.suite) for each in head if each.target == name and each.called != name)
     known, there = {(each.called, each.suite) for each in base}, {each.suite for each in base}
@@ -102,8 +106,9 @@ def _share(parts: tuple[int, int], wholes: tuple[int, int]) -> Cell:
     return Cell(f"{before} \u2192 {now or '-'}" if before and before != now else now or "-", tone)
 
 
-def _remarks(runs: Iterable[RunResult]) -> Iterator[str]:
+def _remarks(runs: Iterable[RunResult], routed: Iterable[Routed]) -> Iterator[str]:
     """What of the listing the model did not see in full, and names that nothing has."""
+    called = {NOTHING, *(each.called for each in routed)}
     for run in runs:
         details = run.details(ToolUsageDetails)
         entries = [it for it in details.manifest if it.kind in CALLED - {ItemKind.MCP_SERVER}] if details else []
@@ -115,5 +120,5 @@ def _remarks(runs: Iterable[RunResult]) -> Iterator[str]:
                 yield f"{KINDS[entry.kind].word} {entry.name}: {why}"
         names = {part for entry in entries for part in (str(entry.name), entry.name.rpartition(":")[2])}
         for target, name in expected.items():
-            if entries and target != NOTHING and name not in names:
+            if entries and target not in called and name not in names:
                 yield f"{target} is expected, and the project has none of that name"

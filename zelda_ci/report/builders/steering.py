@@ -113,7 +113,7 @@ def _context_rows(report: ContextReport, pairs: Sequence[_Pair]) -> Iterator[Row
         yield Row("Does not work as written", others, tuple(Cell(words, Tone.WARN) for words in found))
     listings = [listing for listing in (base, head) if listing]
     window = f"{_sides(f'{100 * it.always / it.window:.1f} %' for it in listings)} of {whole(head.window)} tokens"
-    own = f"Claude Code's own part takes {whole(head.own)} more"
+    own = f"Claude Code's own part takes {_sides(whole(it.own) for it in listings)} more"
     yield Row("Share of the window", (Cell(window), Cell(own, Tone.DIM)))
     costs = []
     for listing in listings:
@@ -305,8 +305,11 @@ def worth_table(report: WorthReport) -> Table:
         cells = (visible(row.part), visible(row.suite), sentence(row.criterion, 50), _passed(row.inert) or "-")
         result = Cell(_worth(row), Tone.BAD if row.verdict == "worse" else Tone.NEUTRAL)
         rows.append(TableRow((*map(Cell, cells), result)))
-    remarks = (Cell(f"The sessions cost {brief_money(report.cost_usd)}.", Tone.DIM),) if report.cost_usd else ()
-    return Table(columns, tuple(rows), remarks=remarks)
+    remarks = [Cell(f"The sessions cost {brief_money(report.cost_usd)}.", Tone.DIM)] if report.cost_usd else []
+    if untold := visible(", ".join(report.untold), 400):
+        why = "no criterion was judged in sessions with and without it. `zelda list` shows how they ended"
+        remarks.append(Cell(f"Nothing is known of {untold}: {why}.", Tone.WARN))
+    return Table(columns, tuple(rows), remarks=tuple(remarks))
 
 
 def _worth(row: CriterionWorth) -> str:

@@ -170,7 +170,10 @@ def _folds(report: CiReport, suites: Sequence[SuiteStanding], notes: Sequence[Li
 def context_details(size: ContextReport) -> Section:
     """What steering takes of the context, unit by unit."""
     found = context_report(size)
-    table = found.table and replace(found.table, lines=found.table.lines[:MAX_ROWS])
+    table = found.table
+    if table and (more := len(table.lines) - MAX_ROWS) > 0:
+        rest = Cell(f"and {numbers.whole(more)} more")
+        table = replace(table, lines=table.lines[:MAX_ROWS], remarks=(rest, *table.remarks))
     return replace(found, title="Context of a session, unit by unit", table=table)
 
 
