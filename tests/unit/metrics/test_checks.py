@@ -259,16 +259,13 @@ def test_what_decided_is_cited_where_it_stands(tmp_path: Path) -> None:
     ]
     (hunk,) = decided({"changed": "src/**"}, files=("src/app.py",), patch=patch).evidence
     assert (hunk.where, hunk.quote) == ("removed:src/app.py", "old = 1")
-<<<<<<< HEAD
     moved = decided({"changedOnly": "src/**"}, files=("src/app.py", "src/b.txt"), patch=patch)
     assert (moved.verdict, moved.evidence[0].where) == (CriterionVerdict.FAIL, "patch:aü.txt")
     assert decided({"changed": "aü.txt"}, files=("src/b.txt",), patch=patch).evidence[0].quote.startswith("rename from")
-=======
     patch.unlink()
     os.mkfifo(patch)  # nobody waits for what is put in its place
     with pytest.raises(OSError, match="a named pipe"):
         decided({"changed": "src/**"}, files=("src/app.py",), patch=patch)
->>>>>>> trouble
     (said,) = decided({"says": "rate limit"}).evidence
     assert (said.where, said.quote) == ("said:turn 1", "Done: the rate limit is 5 per second.")
 
