@@ -188,8 +188,8 @@ def test_an_annotation_never_points_out_of_the_repository(file: str) -> None:
     assert {(one.file, one.line) for one in annotations(report((), [run]))} == {("", None)}
 
 
-@pytest.mark.parametrize("number", [1e300, 5e-324])
-def test_numbers_that_nobody_can_mean_break_nothing(number: float) -> None:
+@pytest.mark.parametrize("number", [1e-300, 1e300])
+def test_numbers_without_measure_break_nothing(number: float) -> None:
     usage = {"m": ModelUsage(cost_usd=number)}
     numbers: dict[str, Any] = {"wall_seconds": number, "cost_usd": number, "api_seconds": number, "models": usage}
     run = trial("add-logging", "P", phase_seconds={"session": number})

@@ -219,5 +219,5 @@ def test_what_xml_cannot_hold_is_replaced_and_of_a_long_text_the_ends_are_kept()
     assert clean("a\ufffeb") == "a\ufffdb"
     text = clean("a" * MAX_TEXT_LENGTH + "b" * MAX_TEXT_LENGTH)
     assert (text[:3], text[-3:], len(text) < MAX_TEXT_LENGTH + 20) == ("aaa", "bbb", True)
-    root = junit(run(phase_seconds={"session": 1e9}), run("x", phase_seconds={"session": -1.0}))
-    assert [case.get("time") for case in root.iter("testcase") if case.get("name") == "session"] == [None, None]
+    root = junit(run("x", phase_seconds={"session": -1.0}))
+    assert [case.get("time") for case in root.iter("testcase") if case.get("name") == "session"] == [None]
