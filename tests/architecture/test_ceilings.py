@@ -32,7 +32,7 @@ CEILINGS = {
     "zelda_ci/report": 5904,
     "zelda_ci/sandbox": 1899,
     "zelda_ci/selection": 1045,
-    "zelda_ci/storage": 877,
+    "zelda_ci/storage": 875,
     "zelda_ci/survey": 385,
     "zelda_ci/test_output": 1984,
     "zelda_ci/workspace": 3151,
