@@ -98,9 +98,8 @@ class SessionCall:
     @property
     def is_made(self) -> bool:
         """False where it was denied, or not carried out; skills and sub-agents that failed never began."""
-        if self.tool.denied or (self.tool.output or "").startswith(NOT_CARRIED_OUT):
-            return False
-        return not (self.tool.is_error and self.tool.name in TURNS_TO)
+        is_refused = self.tool.denied or (self.tool.output or "").startswith(NOT_CARRIED_OUT)
+        return not (is_refused or (self.tool.is_error and self.tool.name in TURNS_TO))
 
     @cached_property
     def commands(self) -> list[Command]:
@@ -114,54 +113,41 @@ class SessionCall:
         return (self.tool.label if self.tool.label != self.tool.name or not values else values[0])[:MAX_SHOWN_LENGTH]
 
 
-@dataclass(frozen=True)
-class Rule:
-    """A rule such as `Bash(git push*)`: a tool, and what it is called with."""
-
-    text: str
-    manifest: ToolsManifest
-
-    def covers(self, call: SessionCall) -> bool:
-        return bool(self.positions(call))
-
-    def positions(self, call: SessionCall) -> tuple[int, ...]:
-        """Of the simple commands of a shell line, the numbers of those that it names; of another call that, 0."""
-        (name, opened, rest), tool = self.text.partition("("), call.tool.name
-        is_of_server = name.startswith("mcp__") and name.count("__") == 1 and tool.startswith(f"{name}__")
-        if not (is_of_server or tool in FAMILIES.get(name, ()) or _is_like(tool, name)):
-            return ()
-        wanted = rest.removesuffix(")")
-        if not opened or wanted == "*":
-            return (0,)
-        if tool == "Bash":
-            commands = enumerate(call.commands)
-            found = tuple(number for number, (forms, *_) in commands if any(_is_like(it, wanted) for it in forms))
-            # A rule may be a line itself.
-            line = _on_one_line(str(call.tool.input.get("command"))) if re.search(r"&&|[;|<>]", wanted) else ""
-            return found or ((0,) if line and _is_like(line, wanted) else ())
-        return (0,) if self._is_called_with(call.tool, wanted) else ()
-
-    def _is_called_with(self, tool: ToolCall, wanted: str) -> bool:
-        given = tool.input
-        if tool.name in FAMILIES["Read"] + FAMILIES["Edit"]:
-            paths = [given[key] for key in PATH_KEYS if isinstance(given.get(key), str)]
-            return any(covers_path([wanted], path, self.manifest) for path in paths)
-        if tool.name in TURNS_TO:
-            return is_named(tool.label.partition("(")[2].removesuffix(")"), wanted)
-        if wanted.startswith("domain:"):
-            address = re.sub(r"^\w+://(?:[^/@?#]*@)?", "", str(given.get("url") or ""))
-            host, domain = re.split(r"[/:?#]", address)[0].lower(), wanted.removeprefix("domain:").lower()
-            return _is_like(host, domain) or host.endswith(f".{domain}")
-        return any(_is_like(text, wanted) for text in texts_of(given))
+def positions(rule: str, call: SessionCall, manifest: ToolsManifest) -> tuple[int, ...]:
+    """Of the commands of a shell line, the numbers of those that a rule names, such as `Bash(git push*)`; else 0."""
+    (name, opened, rest), tool, given = rule.partition("("), call.tool.name, call.tool.input
+    is_of_server = name.startswith("mcp__") and name.count("__") == 1 and tool.startswith(f"{name}__")
+    if not (is_of_server or tool in FAMILIES.get(name, ()) or _is_like(tool, name)):
+        return ()
+    wanted = rest.removesuffix(")")
+    if not opened or wanted == "*":
+        return (0,)
+    if tool == "Bash":
+        commands = enumerate(call.commands)
+        found = tuple(number for number, (forms, *_) in commands if any(_is_like(it, wanted) for it in forms))
+        # A rule may be a line itself.
+        is_line = re.search(r"&&|[;|<>]", wanted) and _is_like(_on_one_line(str(given.get("command"))), wanted)
+        return found or ((0,) if is_line else ())
+    if tool in FAMILIES["Read"] + FAMILIES["Edit"]:
+        paths = [given[key] for key in PATH_KEYS if isinstance(given.get(key), str)]
+        is_meant = any(covers_path([wanted], path, manifest) for path in paths)
+    elif tool in TURNS_TO:
+        is_meant = is_named(call.tool.label.partition("(")[2].removesuffix(")"), wanted)
+    elif wanted.startswith("domain:"):
+        address = re.sub(r"^\w+://(?:[^/@?#]*@)?", "", str(given.get("url") or ""))
+        host, domain = re.split(r"[/:?#]", address)[0].lower(), wanted.removeprefix("domain:").lower()
+        is_meant = _is_like(host, domain) or host.endswith(f".{domain}")
+    else:
+        is_meant = any(_is_like(text, wanted) for text in texts_of(given))
+    return (0,) if is_meant else ()
 
 
 def is_named(name: str, wanted: str) -> bool:
-    """Whether a skill or sub-agent of a name is one that a rule wants."""
-    names = {name} if ":" in wanted.removesuffix(":*") else {name, name.rpartition(":")[2]}
+    """Whether a skill or sub-agent of a name is one that a rule wants, be it without its plugin's name."""
     wanted = wanted.removeprefix("/")
     # All of a plugin, too.
     forms = (wanted, f"{wanted}*") if wanted.endswith(":*") else (wanted,)
-    return any(_is_like(each, form) for each in names for form in forms)
+    return any(_is_like(each, form) for each in (name, name.rpartition(":")[2]) for form in forms)
 
 
 def covers(patterns: Iterable[str], path: str) -> bool:
@@ -201,9 +187,6 @@ def _expression(wanted: str) -> Any:
 
 def _is_like(text: str, wanted: str) -> bool:
     return bool(_expression(wanted).fullmatch(text))
-
-
-# --- shell lines --------------------------------------------------------------------------------------------------
 
 
 class ShellLine:

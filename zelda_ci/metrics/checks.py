@@ -19,7 +19,7 @@ from zelda_ci.domain.numbers import format_count, some_of
 from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import HookRan, Turn
 from zelda_ci.domain.suite import ResolvedSuite, Sequel, SuiteCheck, expression_of
-from zelda_ci.metrics.calls import Rule, SessionCall, covers, covers_path, shown_files
+from zelda_ci.metrics.calls import SessionCall, covers, covers_path, positions, shown_files
 from zelda_ci.metrics.citable import sections, unquoted
 from zelda_ci.metrics.evidence import read_patch
 from zelda_ci.redact import Redactor
@@ -90,33 +90,30 @@ class Checks:
 
     def _made(self, check: SuiteCheck, rule: str) -> Iterator[tuple[Place, SessionCall]]:
         """The calls that a rule names and that were made; of shell lines each of the commands, by its number."""
-        named = Rule(rule, self._manifest)
         for call in self._calls:
             if call.is_made and (call.is_main or check.agent == "any"):
-                yield from (((call.turn, call.number, position), call) for position in named.positions(call))
+                for position in positions(rule, call, self._manifest):
+                    yield (call.turn, call.number, position), call
 
     def _called(self, check: SuiteCheck) -> Finding:
-        rule, times = check.called or "", check.times
+        rule, times = check.called or check.not_called or "", 0 if check.not_called else check.times
         made = [call for _, call in self._made(check, rule)]
         low, dots, high = str("1.." if times is None else times).partition("..")
         if int(low or 0) <= len(made) <= int(high or (sys.maxsize if dots else low)):
             return True, _told(made, rule), cited(made)
-        wanted = f"; asked for: {times} times" if times is not None else ""
-        tried = [call for call in self._calls if not call.is_made and Rule(rule, self._manifest).covers(call)]
+        wanted = f"; asked for: {check.times} times" if check.times is not None else ""
+        tried = [call for call in self._calls if not call.is_made and positions(rule, call, self._manifest)]
         refused = f" {format_count(len(tried), 'call')} of it did not come to pass." if tried else ""
         return False, f"{_told(made, rule)[:-1]}{wanted}.{refused}", cited(made or tried)
 
-    def _not_called(self, check: SuiteCheck) -> Finding:
-        rule = check.not_called or ""
-        made = [call for _, call in self._made(check, rule)]
-        return not made, _told(made, rule), cited(made)
+    _not_called = _called
 
     def _routed(self, check: SuiteCheck) -> Finding:
         calls = (call for call in self._calls if call.is_made and call.is_main)
         first = next((call for call in calls if call.tool.name in TURNS_TO), None)
         if first is None:
             return "none" in (check.routed or ()), "No skill, sub-agent or command was called.", ()
-        is_met = any(Rule(rule, self._manifest).covers(first) for rule in check.routes)
+        is_met = any(positions(rule, first, self._manifest) for rule in check.routes)
         return is_met, f"The first call was {first.shown} (turn {first.turn}).", cited([first])
 
     def _order(self, check: SuiteCheck) -> Finding:
@@ -252,13 +249,13 @@ class Checks:
         return tool == part or any(waits_for(matcher, tool) for matcher in waiting)
 
     def _hook_blocked(self, check: SuiteCheck) -> Finding:
-        rule = Rule(check.hook_blocked or "", self._manifest)
-        tried = [call for call in self._calls if rule.covers(call)]
+        rule = check.hook_blocked or ""
+        tried = [call for call in self._calls if positions(rule, call, self._manifest)]
         # So Claude Code answers where a hook refuses a call, with the hook's own reason behind it.
         by_hook = re.compile(r"PreToolUse:\S+ hook ")
         passed = [call for call in tried if not (call.tool.denied and by_hook.match(call.tool.output or ""))]
         if not tried:
-            return False, f"No call of {rule.text} was tried, so no hook could block one.", ()
+            return False, f"No call of {rule} was tried, so no hook could block one.", ()
         if passed:
             return False, f"{passed[0].shown!r} (turn {passed[0].turn}) was not blocked.", cited(passed)
         last = (tried[-1].turn, tried[-1].number)
