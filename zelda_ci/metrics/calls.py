@@ -29,7 +29,7 @@ PATH_KEYS = ("file_path", "notebook_path", "path")
 NOT_CARRIED_OUT = "<tool_use_error>"
 MAX_COMMAND_LENGTH, MAX_SHOWN_LENGTH, MAX_FOLDER_LENGTH = 100_000, 200, 1000
 # Of subshells and quotations in each other, and of those around a line that a shell runs.
-MAX_NESTED, MAX_AROUND_LINE = 40, 4
+MAX_NESTED, MAX_AROUND_LINE = 40, 3
 # Words that may be paths, in whatever alphabet.
 PATH_WORD = re2.compile(r"[\pL\pN_.@+~%/-]*[\pL\pN_.]")
 # Sessions write these lines: no line takes for ever.
@@ -51,23 +51,23 @@ _QUOTED = re.compile(r'\\.|\$\(\((?:[^()]|\([^()]*\))*\)\)|(?P<open>\$\(|`)|[^\\
 # programs that run it, with their options and numbers; its redirections, and files among them; the line that it runs.
 _KEYWORDS = re.compile(r"\A\0*(?:(?:if|then|elif|else|fi|while|until|do|done|time|[!{}])\0+)*")
 _STARTERS = re.compile(
-    r"\A(?:[A-Za-z_]\w*=[^\0]*\0+|(?:\d+|&)?>[^\0]*\0+|(?:sudo|env|nohup|nice|stdbuf|command|exec|timeout|xargs)\0+"
+    r"\A(?:[A-Za-z_]\w*=[^\0]*\0+|(?:sudo|env|nohup|nice|stdbuf|command|exec|timeout|xargs)\0+"
     r"(?:-u\0+[^\0]+\0+|-[^\0]+\0+|\d+(?:\.\d+)?[smhd]?\0+|\{\}\0+)*)*"
 )
 _REDIRECTION = re.compile(r"(?<![^\0])(?:\d+|&)?(?:<(?![<(&])[ \t]*([^\0]*)|[<>](?!\()[^\0]*)\0+")
 _RUNS = re.compile(r"eval\0+(.*)|(?:[^\0]*/)?(?:ba|z|da|k)?sh\0+(?:-[^\0]*\0+)*?-\w*c\0+([^\0]*)", re.DOTALL)
 # What programs do with files that they name, and to which of them a here-document is no data.
 _PROGRAM = re.compile(
-    r"""(?:[^\0]*/)?(?:
+    r"""
     (?P<shell> (?:ba|z|da|k)?sh ) | (?P<interpreter> (?:python|node|ruby|perl|php|deno|bun)[\d.]* )
     | (?P<moves> cd|pushd|popd ) | (?P<edits> sed|awk|jq|yq ) | (?P<copies> cp|mv|ln|install|rsync|scp )
     | (?P<shows_nothing> echo|printf|rm|rmdir|unlink|mkdir|touch|chmod|chown|ls|tree|du|stat|test|\[{1,2}|find|tee|which
         |basename|dirname|realpath|readlink|gh
         |git-(?:add|commit|rm|mv|push|status|tag|branch|restore|checkout|switch|reset|clean|ls-files|check-ignore) )
     | (?P<greps> (?:[ef]|git-)?grep|rg|ag|ack ) | (?P<compares> diff|git-.* )
-    | (?P<reads> tac|cat|bat|head|tail|less|more|nl|cut|sort|uniq|wc|cmp|od|xxd|hexdump|strings|base64|tar|zip|source
-        |[.] )
-    )""",
+    | (?P<reads> cat|tac|bat|head|tail|less|more|nl|cut|sort|uniq|wc|cmp|od|xxd|hexdump|strings|base64|tar|zip
+        |source|[.] )
+    """,
     re.VERBOSE,
 )
 # Words that leave files out, and those behind which such files stand.
@@ -82,7 +82,7 @@ _STAYS = re.compile(r"(Shell cwd was reset to)|\bcd: ")
 Scope = tuple[int, ...]
 # How rules may name a simple command: as it is, without what only starts it, without redirections; the words of the
 # last of these, as they are written, and files that are its input.
-Command = tuple[tuple[str, str, str], list[str], Scope]
+Command = tuple[list[str], list[str], Scope]
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ def positions(rule: str, call: SessionCall, manifest: ToolsManifest) -> tuple[in
         commands = enumerate(call.commands)
         found = tuple(number for number, (forms, *_) in commands if any(_is_like(it, wanted) for it in forms))
         # A rule may be a line itself.
-        is_line = re.search(r"&&|[;|<>]", wanted) and _is_like(_on_one_line(str(given.get("command"))), wanted)
+        is_line = re.search(r"&&|[;|<>]", wanted) and _is_like(" ".join(str(given.get("command")).split()), wanted)
         return found or ((0,) if is_line else ())
     if tool in FAMILIES["Read"] + FAMILIES["Edit"]:
         paths = [given[key] for key in PATH_KEYS if isinstance(given.get(key), str)]
@@ -160,12 +160,11 @@ def covers_path(patterns: Sequence[str], path: str, manifest: ToolsManifest) -> 
     """Whether the patterns cover a path as the session wrote it; `//` and `~/` begin those from the top and HOME."""
     # Workspace and HOME of a session lie in one folder.
     home = f"{(manifest.workspace or '').rpartition('/')[0]}/home/"
-    path = f"{home}{path[2:]}" if path.startswith("~/") else path
-    relative, full = manifest.in_folder(manifest.in_tree(path)), normpath(path)
-    return (
-        (relative is not None and covers((it for it in patterns if it[:2] not in {"//", "~/"}), relative))
-        or (full.startswith("/") and covers((it[1:] for it in patterns if it.startswith("//")), full[1:]))
-        or (full.startswith(home) and covers((it[1:] for it in patterns if it.startswith("~/")), full[len(home) :]))
+    path = normpath(f"{home}{path[2:]}" if path.startswith("~/") else path)
+    relative = manifest.in_folder(manifest.in_tree(path))
+    return (relative is not None and covers((it for it in patterns if it[:2] not in {"//", "~/"}), relative)) or any(
+        path.startswith(top) and covers((it[1:] for it in patterns if it.startswith(begin)), path[len(top) :])
+        for begin, top in (("//", "/"), ("~/", home))
     )
 
 
@@ -197,7 +196,7 @@ class ShellLine:
 
     def __init__(self, line: str, scope: Scope = (), closer: str = "") -> None:
         self.commands = list[Command]()
-        self._line, self._at, self._behind = line.replace("\\\n", " "), 0, 0
+        self._line, self._at, self._behind = line.replace("\\\n", " ") + "\n", 0, 0
         self._read(closer, scope)
 
     def _read(self, closer: str, scope: Scope) -> str:
@@ -208,15 +207,16 @@ class ShellLine:
             self._at, kind, text = piece.end(), piece.lastgroup, piece[0]
             if kind == "end":
                 self._keep(command, documents, scope)
-                before, command, documents = before + command + text, "", []
+                before += command + text
+                command, documents = "", []
                 self._at = max(self._at, self._behind) if text == "\n" else self._at
             else:
-                command += "\0" * (kind in {"gap", "redirection", "document"}) + text * (kind != "gap")
+                command += {"gap": "\0", "redirection": f"\0{text}", "document": f"\0{text}"}.get(str(kind), text)
             if kind == "document":
                 documents.append(self._document(piece[kind]))
             elif (kind == "open" or text == "(") and len(scope) < MAX_NESTED:
                 inner = self._read(text if text in '"`' else ")", (*scope, self._at))
-                before, command = (before + inner, "") if text == "(" else (before, command + inner)
+                command += inner if kind == "open" else ""
         self._at += len(closer)
         if pattern is _PIECE:
             self._keep(command, documents, scope)
@@ -225,8 +225,6 @@ class ShellLine:
     def _document(self, until: str) -> tuple[str, bool]:
         """The body of a here-document, behind that of one before it, and whether commands in it are run."""
         start, word = max(self._line.find("\n", self._at), self._behind), _MARKS.sub("", until)
-        if start < 1:
-            return "", False
         end = re.compile(rf"^\t*{re.escape(word)}$", re.MULTILINE).search(self._line, start + 1)
         stop, self._behind = end.span() if end else 2 * (len(self._line),)
         return self._line[start + 1 : stop], word == until
@@ -235,12 +233,13 @@ class ShellLine:
         """Keep a command, and behind it those of the lines that it runs."""
         whole = _KEYWORDS.sub("", f"{command}\0")
         bare = _STARTERS.sub("", whole)
-        plain = _REDIRECTION.sub("", bare)
+        plain = _STARTERS.sub("", _REDIRECTION.sub("", whole))
         kind, runs = _kind(plain.partition("\0")[0]), _RUNS.match(plain)
         words = [*filter(None, plain.split("\0")), *filter(None, _REDIRECTION.findall(whole))]
         words += (body for body, _ in documents if kind == "interpreter")
         if whole:
-            self.commands.append(((_on_one_line(whole), _on_one_line(bare), _on_one_line(plain)), words, scope))
+            forms = [" ".join(text.replace("\0", " ").split()) for text in (whole, bare, plain)]
+            self.commands.append((forms, words, scope))
         lines = [(body, "" if kind == "shell" else "<<") for body, is_run in documents if is_run or kind == "shell"]
         with suppress(ValueError):
             lines += [(" ".join(shlex.split((runs[1] or runs[2]).replace("\0", " "))), "")] if runs else []
@@ -248,12 +247,8 @@ class ShellLine:
             self.commands += ShellLine(line, (*scope, self._at), end).commands
 
 
-def _on_one_line(text: str) -> str:
-    return " ".join(text.replace("\0", " ").split())
-
-
 def _kind(program: str) -> str | None:
-    match = _PROGRAM.fullmatch(program)
+    match = _PROGRAM.fullmatch(program.rpartition("/")[2])
     return match and match.lastgroup
 
 

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
-from operator import itemgetter
 from typing import Any
 from unicodedata import normalize
 
@@ -120,8 +119,7 @@ class Checks:
         last: Place = (-1, -1, -1)
         found: list[SessionCall] = []
         for rule in check.order or ():
-            later = (each for each in self._made(check, rule) if each[0] > last)
-            nearest = min(later, default=None, key=itemgetter(0))
+            nearest = next((each for each in self._made(check, rule) if each[0] > last), None)
             if nearest is None:
                 behind = f" after {found[-1].shown!r} (turn {found[-1].turn})" if found else ""
                 return False, f"No call of {rule}{behind}.", cited(found)
@@ -134,10 +132,10 @@ class Checks:
         firsts, thens = ([*self._made(check, rule)] for rule in (both.first, both.then))
         if not thens:
             return True, f"No call of {both.then}.", ()
-        begun, first = min(firsts, default=(None, None), key=itemgetter(0))
-        early = [call for place, call in thens if begun is None or place < begun]
-        if early or first is None:
+        early = [call for place, call in thens if not firsts or place < firsts[0][0]]
+        if early:
             return False, f"{early[0].shown!r} (turn {early[0].turn}) came before any {both.first}.", cited(early)
+        first = firsts[0][1]
         why = f"{first.shown!r} (turn {first.turn}) came before {format_count(len(thens), 'call')} of {both.then}."
         return True, why, cited([first, thens[0][1]])
 
@@ -148,12 +146,12 @@ class Checks:
         @cache
         def is_meant(path: str) -> bool:
             forms = (path, f"{path}*") if path.endswith("/") else (path,)
-            if any(covers_path(patterns, form, manifest) for form in forms):
-                return True
             # A word of the shell may be a pattern itself.
-            short = manifest.in_folder(manifest.in_tree(path)) if {*"*?["} & {*path} else None
+            short = (manifest.in_folder(manifest.in_tree(path)) if {*"*?["} & {*path} else None) or ""
             alike = (it for it in patterns if short and it[0] != "!" and it.count("/") == short.count("/"))
-            return any(fnmatchcase(it, short or "") for it in alike)
+            return any(covers_path(patterns, it, manifest) for it in forms) or any(
+                fnmatchcase(it, short) for it in alike
+            )
 
         for call in self._calls:
             if call.is_made and (call.is_main or check.agent == "any"):
@@ -234,19 +232,14 @@ class Checks:
         if found:
             return True, f"It ran in {_turns(turn for _, turn in found)}.", [*map(_hook_place, found)]
         others = f" Others of {event} did." if of_event else ""
-        known = not part or any(part in (item.description or "") for item in self._configured(event))
-        why = "" if known else f" No hook of {event} in the settings has {part!r} in its command."
-        return False, f"It did not run.{others}{why}", [*map(_hook_place, of_event)]
-
-    def _configured(self, event: str) -> Iterator[Any]:
-        return (it for it in self._manifest.items if it.kind is ItemKind.HOOK and it.name.partition(":")[0] == event)
+        return False, f"It did not run.{others}", [*map(_hook_place, of_event)]
 
     def _is_of(self, ran: HookRan, part: str) -> bool:
         """Whether a hook that has a part in its command waits for what this one ran for, or it is that itself."""
         # Claude Code says for what a hook ran, not which: all that wait for a call run for it.
-        tool = ran.name.partition(":")[2]
-        waiting = (it.name.partition(":")[2] for it in self._configured(ran.event) if part in (it.description or ""))
-        return tool == part or any(waits_for(matcher, tool) for matcher in waiting)
+        tool, hooks = ran.name.partition(":")[2], (it for it in self._manifest.items if it.kind is ItemKind.HOOK)
+        waiting = (it.name.partition(":")[::2] for it in hooks if part in (it.description or ""))
+        return tool == part or any(event == ran.event and waits_for(matcher, tool) for event, matcher in waiting)
 
     def _hook_blocked(self, check: SuiteCheck) -> Finding:
         rule = check.hook_blocked or ""
@@ -258,10 +251,10 @@ class Checks:
             return False, f"No call of {rule} was tried, so no hook could block one.", ()
         if passed:
             return False, f"{passed[0].shown!r} (turn {passed[0].turn}) was not blocked.", cited(passed)
-        last = (tried[-1].turn, tried[-1].number)
-        after = next((call for call in self._calls if (call.turn, call.number) > last), None)
-        then = f"Then the session called {after.shown!r} (turn {after.turn})." if after else "Then it called nothing."
-        return True, f"A hook blocked it {_times(len(tried))} ({_turns(it.turn for it in tried)}). {then}", cited(tried)
+        after = self._calls[self._calls.index(tried[-1]) + 1 :]
+        then = f"the session called {after[0].shown!r} (turn {after[0].turn})" if after else "it called nothing"
+        blocked = f"A hook blocked it {_times(len(tried))} ({_turns(it.turn for it in tried)})."
+        return True, f"{blocked} Then {then}.", cited(tried)
 
     def _hook_failed(self, _: SuiteCheck) -> Finding:
         ran = [*self._hooks()]
