@@ -140,13 +140,10 @@ class Importer:
                     self._plugin_case(file.parent)
                 elif file.suffix in _READABLE:
                     whole = self._node(file)
-                    is_list = file.name == "evals.json" or isinstance(whole.value, tuple)
-                    is_skill = is_list or whole.get("evals").value is not None
+                    is_skill = file.name == "evals.json" or isinstance(whole.value, tuple) or any(whole.get("evals"))
                     (self._skill_evals if is_skill else self._promptfoo)(whole, file)
                 else:
-                    self._left(
-                        Node(Source(self._name(file))), "is no YAML or JSON: write what it yields to such a file"
-                    )
+                    self._left(Node(Source(self._name(file))), "is no YAML or JSON: write what it yields to one")
         except Rejected as problem:
             raise ConfigError("\n".join(map(str, problem.problems)), code="IMPORT_FAILED") from None
         if not self.suites:
@@ -156,10 +153,11 @@ class Importer:
         return os.path.relpath(path, self.root)
 
     def _script(self, node: Node, path: Path) -> str:
-        """A file as a word of a command of the project."""
-        if not (lies_in(path, self.root) and os.path.isfile(path)):  # noqa: PTH113 - never raises
+        """A file as a word of a command of the project; empty, and left to do, where it is none of its files."""
+        is_own = lies_in(path, self.root) and os.path.isfile(path)  # noqa: PTH113 - never raises
+        if not is_own:
             self._left(node, f"{self._name(path)} is no file of the project")
-        return shlex.quote(self._name(path))
+        return shlex.quote(self._name(path)) if is_own else ""
 
     def _node(self, path: Path, text: str | None = None) -> Node:
         """What a file says, or a text in it; what is wrong with that and leaves it usable is left to do."""
@@ -202,14 +200,14 @@ class Importer:
             self._left(node, f"{name}: {'no check can say' if key == 'checks' else f'{key} cannot be'} {dumped}")
 
     def _add(self, suite: ImportedSuite, node: Node) -> None:
-        if not any(value for value in suite.keys.values() if isinstance(value, list)):
-            self._left(node, f"{suite.name} has neither a criterion nor a check: say what must be true")
         if not suite.keys["prompt"]:
             self._left(node, f"{suite.name} has no prompt")
-        elif is_sound(suite.text, SuiteConfig):
-            self.suites.append(suite)
-        else:
+        elif not is_sound(suite.text, SuiteConfig):
             self._left(node, f"{suite.name} is left out: it holds a credential, or characters that no text file can")
+        else:
+            self.suites.append(suite)
+            if not any(value for value in suite.keys.values() if isinstance(value, list)):
+                self._left(node, f"{suite.name} has neither a criterion nor a check: say what must be true")
 
     def _skill_evals(self, whole: Node, path: Path) -> None:
         own = next((it for it in path.parents if (it / "SKILL.md").is_file()), path.parent)
@@ -247,7 +245,7 @@ class Importer:
             self._unknown(options, known, suite.name)
         settings = {key: given.pop(key) for key in ("tags", "trials") if key in given} | {"execution": given}
         scripts = [self._script(head, it) for it in (folder / "fixture.sh", folder / "scaffold.sh") if it.is_file()]
-        settings["setupCommand"] = " && ".join(f"bash {script}" for script in scripts)
+        settings["setupCommand"] = " && ".join(f"bash {script}" for script in scripts if script)
         for key in filter(settings.get, settings):
             self._keep(suite, head, suite.name, key, settings[key])
         files = sorted((folder / "graders").glob("*"))
@@ -393,13 +391,12 @@ class Importer:
                 start = "It agrees with this: " if "factuality" in kind else ""
                 suite.keys["answerCriteria"] += [start + " ".join(text.split()) for text in texts]
             case "javascript" | "python" if is_program:
-                file = path.parent / re.sub(r"^file://|:\w+$", "", value.text)
-                checks = [{"command": f"{_PROGRAMS[kind]} {self._script(value, file)}"}]
+                script = self._script(value, path.parent / re.sub(r"^file://|:\w+$", "", value.text))
+                checks = [{"command": f"{_PROGRAMS[kind]} {script}"}] if script else []
                 self._left(assertion, f"{name}: {value.text} gets no `output`: let it read files, and end with 0 or 1")
             case "cost" | "latency" if isinstance(limit, int | float):
                 most = {"costUsd": limit} if kind == "cost" else {"durationSeconds": limit / 1000}
-                most = suite.keys.get("efficiencyTargets", {}) | most
-                self._keep(suite, assertion, name, "efficiencyTargets", most)
+                self._keep(suite, assertion, name, "efficiencyTargets", suite.keys.get("efficiencyTargets", {}) | most)
             case "skill-used" | "not-skill-used" | "trajectory:tool-used" | "not-trajectory:tool-used" if is_said:
                 rules = [f"Skill({text})" if "skill" in kind else text for text in texts]
                 checks = [_counted(rule, limits) for rule, limits in zip(rules, value, strict=True)]
