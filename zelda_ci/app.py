@@ -2,7 +2,7 @@
 
 import threading
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,10 +16,10 @@ from zelda_ci.config import project
 from zelda_ci.config.environment import HOW, EnvironmentSettings
 from zelda_ci.domain.attribution import Attribution, CriterionWorth, WorthReport
 from zelda_ci.domain.check import CheckReport, ContextReport
-from zelda_ci.domain.comparison import Verdict
+from zelda_ci.domain.comparison import Comparison, Verdict
 from zelda_ci.domain.details import CriterionJudgement
 from zelda_ci.domain.measures import Metric
-from zelda_ci.domain.run import BatchResult, Fingerprint, StoredTrials
+from zelda_ci.domain.run import BatchResult, Fingerprint
 from zelda_ci.domain.trials import Forecast
 from zelda_ci.errors import ConfigError, ZeldaError
 from zelda_ci.events import Emit, Warned
@@ -82,7 +82,7 @@ class Invocation(Prepared):
         """What parts of the files that steer are worth: each taken out, and made to say nothing, beside them all."""
         rows, untold, spent = list[CriterionWorth](), list[str](), 0.0
 
-        def run(order: RunOrder) -> tuple[BatchResult, Mapping[str, StoredTrials]]:
+        def run(order: RunOrder) -> Comparison:
             nonlocal spent
             left = None if order.budget_usd is None else max(0.0, order.budget_usd - spent)
             # What was tried once need not be tried again.
@@ -91,21 +91,20 @@ class Invocation(Prepared):
             spent += batch.cost_usd
             if batch.interrupted:
                 raise KeyboardInterrupt
-            return batch, varied.order.stored
+            return compare_arms(batch, varied.order.stored).comparison
 
         for part, (without, inert) in anyio.run(attribution.find_parts, self, names).items():
             order = attribution.order_beside(self.order, without)
             if whole := attribution.order_whole(self.order, self.ordering(order).with_stored()):
                 run(whole)
-            gone = compare_arms(*run(order)).comparison
+            gone = run(order)
             # Where nothing is missed, nothing need say why.
-            missed, control = [it.suite for it in gone.suites if it.verdict is Verdict.REGRESSED], None
-            if inert and missed:
-                order = replace(attribution.order_beside(self.order, inert), names=missed, tags=())
-                control = compare_arms(*run(order)).comparison
-            told = [*attribution.worth(part, gone, control, self.redact)]
-            untold += [f"{part} ({it.name})" for it in self.suites if it.name not in {row.suite for row in told}]
-            rows += told
+            missed = [it.suite for it in gone.suites if it.verdict is Verdict.REGRESSED]
+            asked = replace(self.order, names=missed, tags=())
+            control = run(attribution.order_beside(asked, inert)) if inert and missed else None
+            told = {row.suite: row for row in attribution.worth(part, gone, control, self.redact)}
+            untold += [f"{part} ({suite.name})" for suite in self.suites if suite.name not in told]
+            rows += told.values()
         return WorthReport(rows=tuple(rows), untold=tuple(map(self.redact, untold)), cost_usd=spent)
 
     def run(self, emit: Emit, search: attribution.Investigation | None = None) -> BatchResult:

@@ -57,7 +57,7 @@ def test_what_is_weak_is_told_with_its_place_and_a_better_line(tmp_path: Path) -
         "  No stored trial touched this hook (`zelda coverage`): nobody sees it change.",
         ".claude/skills/greetings/SKILL.md:1: untouched: greetings",
         "  No stored trial touched this skill (`zelda coverage`): nobody sees it change.",
-        "  zelda new greetings --skill greetings",
+        "  zelda run sound",
         f"{suite}:3: wavers: There is a greeting.",
         "  Of 2 trials on the same files, 1 went another way. Say what counts. `zelda rejudge` shows if judges waver.",
         f"{suite}:4: neverJudged: It is polite.",

@@ -88,6 +88,9 @@ def test_the_hunk_that_did_it_is_named_and_confirmed(tmp_path: Path) -> None:
     # Where the cause lies elsewhere, nobody is named.
     code, output, _ = command(project, "why", "--json", script=silent)
     assert (code, json.loads(output)["verdict"]) == (0, "none"), output
+    (kept,) = (project.results / "comparisons").iterdir()
+    kept.write_text("{")
+    assert "is damaged" in zelda(project, "show", kept.stem).stderr
 
 
 def spending(request: ApiRequest) -> Reply:

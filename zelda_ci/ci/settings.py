@@ -44,8 +44,7 @@ ArtifactName = Annotated[
     str, _printable(r'[^":<>|*?\\/]{1,128}', r'up to 128 printable characters without " : < > | * ? \ /')
 ]
 WorkflowFile = Annotated[
-    str,
-    _printable(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}\.ya?ml", "the name of a file like zelda.yml, without folders"),
+    str, _printable(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}\.ya?ml", "the name of a file like zelda.yml, without folders")
 ]
 PlanDigest = Annotated[str, _printable("[0-9a-f]{64}", "the output plan of the job with mode: plan")]
 Branch = Annotated[

@@ -55,7 +55,7 @@ def check(order: RunOrder, *, project: Path, as_json: bool) -> int:
 
 
 @click.command(
-    epilog="Examples: `zelda lint`; `zelda lint rest-endpoint --json`. Exit codes: 0 without findings, 1 with findings."
+    epilog="Examples: `zelda lint`; `zelda lint api --json`. Exit codes: 0 nothing found, 1 findings, 2 error."
 )
 @click.argument("names", **options.NAMES)
 @options.project
@@ -71,6 +71,8 @@ def lint(*, names: tuple[str, ...], project: Path, judge: bool, as_json: bool) -
     loaded = load(project, names)
     suites = [suite.resolved for suite in select(loaded.suites, names, (), loaded.notices)]
     trials = newest_results(ResultStore(loaded.results_dir), {suite.name: MAX_TRIALS for suite in suites})
+    for notice in loaded.notices:
+        echo(f"warning: {sentence(notice)}", err=True)
     settings, idle = read_environment(os.environ), {}
     if judge:
         with reporters.listener(as_json=True) as emit:
@@ -80,11 +82,11 @@ def lint(*, names: tuple[str, ...], project: Path, judge: bool, as_json: bool) -
         reporters.print_json(found)
     else:
         for each in found.findings:
-            echo(f"{each.file}:{each.line}: {each.rule}: {each.subject}\n  {each.reason}")
+            echo(f"{each.file}:{each.line}: {each.rule}: {sentence(each.subject)}\n  {each.reason}")
             for line in each.instead:
                 echo(f"  {line}", fg="green")
         if found.not_tried:
-            about = some_of([f'"{inert(text)}"' for text in found.not_tried], MAX_NAMED)
+            about = some_of([f'"{sentence(text)}"' for text in found.not_tried], MAX_NAMED)
             why = "could not be judged" if judge else "need a judge (--judge)"
             echo(f"Not tried on a session that does nothing, since they {why}: {about}.")
         count = format_count(len(found.findings), "finding")

@@ -84,7 +84,7 @@ def zelda(*, verbose: bool) -> None:
 
 @click.command(
     epilog='bash: add `eval "$(zelda completion bash)"` to ~/.bashrc; zsh: `eval "$(zelda completion zsh)"` to '
-    "~/.zshrc; fish: `zelda completion fish > ~/.config/fish/completions/zelda.fish`.",
+    "~/.zshrc; fish: `zelda completion fish > ~/.config/fish/completions/zelda.fish`."
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(*, shell: str) -> None:

@@ -33,7 +33,7 @@ MAX_CHOICES, MAX_SHOWN = 9, 400
 
 @click.command(
     epilog="Examples: `zelda init` in your project; `zelda init --yes` in a script: no question, and what exists is "
-    "kept; `zelda init --project packages/api` for one package of a monorepo.",
+    "kept; `zelda init --project packages/api` for one package of a monorepo."
 )
 @options.project
 @click.option("--yes", "-y", is_flag=True, help="Ask nothing: take the defaults, and keep files that exist.")
@@ -221,9 +221,7 @@ def import_(*, paths: Sequence[Path], project: Path, force: bool) -> None:
 NAME = re.compile(r"(?:[\w.-]+/)*[\w][\w.-]*")
 
 
-@click.command(
-    epilog="Examples: `zelda new discount`; `zelda new api/health --skill rest-endpoint`; `zelda new routes --routing`."
-)
+@click.command(epilog="Examples: `zelda new discount`; `zelda new health --skill rest`; `zelda new routes --routing`.")
 @click.argument("name", metavar="NAME")
 @click.option("--skill", metavar="X", help="About this skill or sub-agent.")
 @click.option("--rule", metavar="X", help="About this rule or CLAUDE.md file: its name or path.")

@@ -202,22 +202,15 @@ def _run_shard(whole: app.Invocation, shard: ShardOf, report: RunReport, *, is_e
 @click.option("--all", "run_all", is_flag=True, help="All suites, whatever --changed-since says.")
 @click.option("--all-projects", is_flag=True, help="Run every project in the folder and below, one after the other.")
 @options.jobs(help="Sessions in parallel; ZELDA_JOBS is the same.")
+@options.of_order("--record", type=RECORDING, metavar="DIR", help="Record the model's responses in this folder.")
 @options.of_order(
-    "--record", type=RECORDING, metavar="DIR", help="Record the model's responses as cassettes in this folder."
-)
-@options.of_order(
-    "--replay",
-    type=RECORDING,
-    metavar="DIR",
-    help="Replay the model's responses from this folder: no key, no network.",
+    "--replay", type=RECORDING, metavar="DIR", help="Replay the model's responses from this folder: no key, no network."
 )
 @options.against(
     help="Compare with this commit, branch or tag, such as main or HEAD~1: a few trials of your files, and where they "
-    "look worse, more of both, side by side.",
+    "look worse, more of both, side by side."
 )
-@options.budget(
-    help="Most that the whole invocation may cost, judges included; what is under way may finish.",
-)
+@options.budget(help="Most that the whole invocation may cost, judges included; what is under way may finish.")
 @click.option(
     "--without",
     "parts",
@@ -250,9 +243,7 @@ def _run_shard(whole: app.Invocation, shard: ShardOf, report: RunReport, *, is_e
     help="Run again after each save what it can concern, --against the last commit if nothing else is named. Each save "
     "spends money: see --budget-usd.",
 )
-@options.of_order(
-    "--yes", "despite_failing", is_flag=True, help="Also run suites whose build or tests fail before any session."
-)
+@options.of_order("--yes", "despite_failing", is_flag=True, help="Also run suites whose build or tests fail already.")
 @options.no_check
 @reporters.options
 @click.option("-v", "--steps", is_flag=True, help="Show what sessions say and do as it happens, a line each.")
@@ -351,12 +342,8 @@ def run(  # noqa: PLR0913 - its options
     metavar="N",
     help="Ask about this criterion of the suite, counted from 1; without it, about what got worse for sure.",
 )
-@options.against(
-    help="Take what differs from this commit, branch or tag; without it, from the one that was compared with.",
-)
-@options.budget(
-    help="Most that the search may cost, judges included; without it, what the comparison has left of its own budget.",
-)
+@options.against(help="Take what differs from this commit, branch or tag; else from the one that was compared with.")
+@options.budget(help="Most that the search may cost, judges included; else what the comparison has left of its budget.")
 @options.jobs(help="In parallel.")
 @options.overrides("why")
 @options.unsafe

@@ -51,9 +51,7 @@ MAX_FILE_BYTES, MAX_RUNS, MAX_NAMED = 64 << 20, 1_000, 5
 @click.command("list", epilog="Examples: `zelda list --since 7d`; `zelda list --suite rest-endpoint --limit 5`.")
 @options.project
 @options.suites
-@click.option(
-    "--since", type=options.MOMENT, help="Only runs since a date (2026-02-13, in UTC) or within a period (7d, 24h)."
-)
+@click.option("--since", type=options.MOMENT, help="Only runs since a date (2026-02-13, UTC) or of a period (7d, 24h).")
 @options.limit()
 @options.as_json
 def list_runs(
@@ -177,9 +175,7 @@ def rejudge(order: RunOrder, *, runs: tuple[str, ...], project: Path, as_json: b
     return report.show(batch, {})
 
 
-@click.command(
-    epilog="Examples: `zelda prune` says what would go; `zelda prune --before 7d --keep 5 --yes` removes it."
-)
+@click.command(epilog="Examples: `zelda prune` says what goes; `zelda prune --before 7d --keep 5 --yes` removes it.")
 @options.project
 @click.option(
     "--before",
@@ -188,9 +184,7 @@ def rejudge(order: RunOrder, *, runs: tuple[str, ...], project: Path, as_json: b
     show_default=True,
     help="Runs that ended before a date (2026-02-13, in UTC) or a period ago (7d, 24h).",
 )
-@click.option(
-    "--keep", type=options.whole(0), metavar="N", default=1, show_default=True, help="Newest batches that stay."
-)
+@click.option("--keep", type=options.whole(0), metavar="N", default=1, show_default=True, help="Newest batches kept.")
 @click.option("--yes", is_flag=True, help="Remove them; otherwise it is only said what would go.")
 def prune(*, project: Path, before: datetime, keep: int, yes: bool) -> None:
     """Remove old runs, with transcripts and patches, and workspaces that killed runs left.

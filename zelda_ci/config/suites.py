@@ -116,9 +116,7 @@ def _routing_problems(suite: Layer[SuiteConfig], name: str) -> Iterator[ConfigPr
     if suite.config.kind == "routing":
         for key in ("prompt", "promptFile", "acceptanceCriteria", "mustPass", "answerCriteria"):
             if key in suite.places:
-                yield suite.problem(
-                    key, "does not go with kind: routing: put each prompt and what it is for in prompts"
-                )
+                yield suite.problem(key, "does not go with kind: routing: put each prompt and its purpose in prompts")
         if not suite.source.values.get("prompts"):
             place = suite.places.get("prompts") or suite.places["kind"]
             yield config_problem(suite.file, place, "a routing suite needs prompts: a list of prompt and expect")
@@ -196,9 +194,7 @@ def load_suite(path: Path, root: Path, tracked: Tracked) -> SuiteFile:
         problems += exc.problems
     name = suite.config.name or path.stem.removeprefix("test-")
     if not file.isprintable():
-        problems.append(
-            config_problem(file, None, "the file's name holds characters that cannot be printed: rename it")
-        )
+        problems.append(config_problem(file, None, "its name holds characters that cannot be printed: rename it"))
     if "name" not in suite.places and not re.fullmatch(NAME, name):
         message = f"the suite's name, taken from the file's, must be {PATTERNS[NAME]}: set name, or rename the file"
         problems.append(config_problem(file, None, message))

@@ -79,9 +79,7 @@ WebAddress = Annotated[str, Field(pattern=WEB_ADDRESS), checked("must have a por
 Variable = Annotated[
     str,
     Field(pattern=VARIABLE),
-    checked(
-        "must not be passed on: sessions never hold the key itself", lambda it: it.upper() not in MODEL_CREDENTIALS
-    ),
+    checked("must not be passed on: sessions never hold the key", lambda it: it.upper() not in MODEL_CREDENTIALS),
 ]
 VariableValue = Annotated[
     str,

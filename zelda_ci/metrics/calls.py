@@ -154,17 +154,21 @@ class Rule:
             paths = [given[key] for key in PATH_KEYS if isinstance(given.get(key), str)]
             return any(covers_path([wanted], path, self.manifest) for path in paths)
         if tool.name in TURNS_TO:
-            name = tool.label.partition("(")[2].removesuffix(")")
-            names = {name} if ":" in wanted.removesuffix(":*") else {name, name.rpartition(":")[2]}
-            wanted = wanted.removeprefix("/")
-            # All of a plugin, too.
-            forms = (wanted, f"{wanted}*") if wanted.endswith(":*") else (wanted,)
-            return any(_is_like(each, form) for each in names for form in forms)
+            return is_named(tool.label.partition("(")[2].removesuffix(")"), wanted)
         if wanted.startswith("domain:"):
             address = re.sub(r"^\w+://(?:[^/@?#]*@)?", "", str(given.get("url") or ""))
             host, domain = re.split(r"[/:?#]", address)[0].lower(), wanted.removeprefix("domain:").lower()
             return _is_like(host, domain) or host.endswith(f".{domain}")
         return any(_is_like(text, wanted) for text in texts_of(given))
+
+
+def is_named(name: str, wanted: str) -> bool:
+    """Whether a skill or sub-agent of a name is one that a rule wants."""
+    names = {name} if ":" in wanted.removesuffix(":*") else {name, name.rpartition(":")[2]}
+    wanted = wanted.removeprefix("/")
+    # All of a plugin, too.
+    forms = (wanted, f"{wanted}*") if wanted.endswith(":*") else (wanted,)
+    return any(_is_like(each, form) for each in names for form in forms)
 
 
 def covers(patterns: Iterable[str], path: str) -> bool:

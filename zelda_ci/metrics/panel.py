@@ -133,7 +133,7 @@ def not_judged(why: str | JudgeError, *, again: bool = False) -> Draft[Any]:
 def unjudged(what: str, judged: Sequence[tuple[str, str | None]], details: Record) -> Unscored:
     """No score, because some items have no verdict: of each its name, and why, which is told once if all share it."""
     missing = [(shortened(" ".join(name.split()), MAX_NAME_LENGTH), why) for name, why in judged if why is not None]
-    (shared, *others) = dict.fromkeys(f" {why}" for _, why in missing)
+    (shared, *others) = dict.fromkeys(f" {why.rstrip('.')}." for _, why in missing)
     named = "; ".join(f"{name} ({why})" if others else name for name, why in missing[:MAX_NAMED])
     more = f"; and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
     counted = f"{len(missing)} of {len(judged)} {what} were not judged."

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from math import sqrt
 from pathlib import Path
 from statistics import geometric_mean
@@ -165,9 +165,7 @@ async def felt_change(prepared: Prepared, suite: str, trials: Sequence[RunResult
 
         found = Change(await units.read_units(both, base.commit, head.commit, is_felt), base.objects)
     if not found.units:
-        message = (
-            "Nothing can be taken back: no file that sessions see differs between base and head, or submodules alone."
-        )
+        message = "Nothing can be taken back: but for submodules, sessions see the same files of base and head."
         raise StorageError(message, hint="Name the commit before the change by --against.", code="NOTHING_CHANGED")
     return found
 
@@ -254,24 +252,21 @@ async def find_parts(prepared: Prepared, names: Iterable[str]) -> dict[str, tupl
     project, git = await prepared.workspaces.tested()
     folder, found = project.prefix.as_posix(), dict[str, tuple[Variant, Variant | None]]()
 
-    def variant(part: str, *, is_inert: bool) -> Variant:
-        async def edit(git: Git, head: str) -> str:
-            removed = await units.without(git, head, part, folder)
-            assert removed  # noqa: S101 - it was looked for before
-            return removed.inert if is_inert else removed.gone
-
-        return Variant(f"without {part}{', with inert text of its length' * is_inert}", edit)
+    async def edit(part: str, git: Git, head: str, *, is_inert: bool = False) -> str:
+        removed = await units.without(git, head, part, folder)
+        assert removed  # noqa: S101 - it was looked for before
+        return removed.inert if is_inert else removed.gone
 
     with TemporaryDirectory(prefix="zelda-parts-") as place:
         there = units.prepare(Path(place) / "objects", git, project.commit, project.objects)
-        for name in names:
-            removed = await units.without(there, project.commit, name, folder)
-            if removed is None:
+        for part in names:
+            if (removed := await units.without(there, project.commit, part, folder)) is None:
                 hint = "Give a skill, rule or agent by its name, a file by its path, a section as CLAUDE.md:Heading."
-                message = f"--without {name}: the tested files have no skill, rule, agent, file or section of it."
+                message = f"--without {part}: the tested files have no skill, rule, agent, file or section of it."
                 raise ConfigError(message, hint=hint, code="UNKNOWN_PART")
-            has_words = removed.inert != removed.gone
-            found[name] = variant(name, is_inert=False), variant(name, is_inert=True) if has_words else None
+            name, without = f"without {part}", partial(edit, part)
+            inert = Variant(f"{name}, with inert text of its length", partial(without, is_inert=True))
+            found[part] = Variant(name, without), inert if removed.inert != removed.gone else None
     return found
 
 

@@ -11,12 +11,7 @@ import anyio
 import anyio.to_thread
 
 from zelda_ci import metrics
-from zelda_ci.domain.details import (
-    CommandResult,
-    CorrectnessDetails,
-    CriterionJudgement,
-    FulfillmentDetails,
-)
+from zelda_ci.domain.details import CommandResult, CorrectnessDetails, CriterionJudgement, FulfillmentDetails
 from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.run import BatchResult, EvalContext, JudgeUsage, RunResult

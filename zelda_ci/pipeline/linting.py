@@ -1,29 +1,29 @@
 """What is weak in suites: criteria that nothing can fail, that say too much, or that nobody has ever decided."""
 
 import json
-import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path
+from posixpath import basename, dirname
 
 from zelda_ci.config.document import read_text
 from zelda_ci.config.init import scalar, seen_from
-from zelda_ci.config.source import TOP, Rejected, Steps, nearest, read
+from zelda_ci.config.source import TOP, Position, Rejected, Steps, is_alike, nearest, read
 from zelda_ci.domain.check import LintFinding, LintReport
 from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, EfficiencyDetails, FulfillmentDetails
-from zelda_ci.domain.kinds import KINDS, ItemKind, server
+from zelda_ci.domain.kinds import KINDS, ItemKind
 from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.run import EvalContext, RunResult
 from zelda_ci.domain.session import ApiUsage, SessionTranscript
 from zelda_ci.domain.suite import ResolvedSuite, SuiteCheck
 from zelda_ci.domain.workspace import Changes
+from zelda_ci.files.globs import upwards
 from zelda_ci.metrics import ask_judge
-from zelda_ci.metrics.calls import FAMILIES, covers_path
-from zelda_ci.metrics.checks import FAIL, PASS, Checks, waits_for
+from zelda_ci.metrics.calls import FAMILIES, covers_path, is_named
+from zelda_ci.metrics.checks import FAIL, NOT_JUDGED, PASS, Checks, waits_for
 from zelda_ci.selection.felt import coverage
 from zelda_ci.survey.folder import Survey
 
@@ -31,69 +31,71 @@ BUILT_IN = {
     "Skill": "batch claude-api code-review dataviz debug deep-research doctor fewer-permission-prompts init loop "
     "plugin-authoring run run-skill-generator security-review simplify update-config verify workflow-authoring",
     "Agent": "Explore Plan claude general-purpose statusline-setup",
+    "": "Agent Bash Edit Glob Grep MultiEdit NotebookEdit Read Skill Task TodoWrite WebFetch WebSearch Write",
 }
-_KINDS = {"Skill": (ItemKind.SKILL, ItemKind.COMMAND, ItemKind.WORKFLOW), "Agent": (ItemKind.AGENT,)}
+_KINDS = {"Skill": (ItemKind.SKILL, ItemKind.COMMAND, ItemKind.WORKFLOW), "Agent": (ItemKind.AGENT,), "": ()}
 # A word of docs/lint.md, why it applies, and lines that would be better; placed with a file, a line and a subject.
 Remark = tuple[str, str, tuple[str, ...]]
+Judged = Mapping[str, Sequence[CriterionJudgement]]
 
 
 class Linter:
     """Looks at suites, at what steers Claude Code in their project, and at stored trials. Nothing is run."""
 
-    def __init__(
-        self, found: Survey, runs: Sequence[RunResult], idle: Mapping[str, Sequence[CriterionJudgement]] | None = None
-    ) -> None:
+    def __init__(self, found: Survey, runs: Sequence[RunResult], idle: Judged | None = None) -> None:
         """`idle` is how judges decide the criteria of suites, by name, on a session that does nothing."""
         self._found, self._runs, self._idle, self._rules = found, runs, idle or {}, dict[str, str]()
         self._items = [item for item in found.items if not (item.problem or item.shadowed)]
         named = [(it.kind, str(name)) for it in self._items for name in (it.name, it.label) if name]
         own = ((tool, [name for kind, name in named if kind in kinds]) for tool, kinds in _KINDS.items())
         self._known = {tool: [*names, *BUILT_IN[tool].split()] for tool, names in own}
-        for item in self._items:
-            with suppress(Rejected):
-                text = read_text(found.top / item.file, item.file) if item.file.endswith(".md") else ""
-                for words, line in word_runs(text):
-                    self._rules.setdefault(words, f"{seen_from(found.folder, item.file)}:{line}")
+        self._files = [seen_from(found.folder, file) for file in found.files]
+        self._names = {*self._known["Skill"], *self._known["Agent"], *(at for it in self._files for at in upwards(it))}
 
     def report(self, suites: Sequence[ResolvedSuite], *, whole: bool) -> LintReport:
         """All findings on suites; if these are the `whole` project's, also on what none of them touches."""
-        found = chain(*map(self._suite, suites), self._untouched() if whole else ())
+        wanted = {words for suite in suites for text in suite.criteria for words, _ in word_runs(text)}
+        for item in (item for item in self._items if wanted and item.file.endswith(".md")):
+            with suppress(Rejected):
+                for words, line in word_runs(read_text(self._found.top / item.file, item.file)):
+                    if words in wanted:
+                        self._rules.setdefault(words, f"{seen_from(self._found.folder, item.file)}:{line}")
+        found = chain(*map(self._suite, suites), self._untouched(suites) if whole else ())
         # Of the suites that a matrix makes of a file, one is enough.
         placed = {(*it[:2], *it[3][:2]): it for it in found}
         findings = (
-            LintFinding(file=file, line=line, rule=rule, subject=subject, reason=reason, instead=instead)
-            for file, line, subject, (rule, reason, instead) in sorted(placed.values())
+            LintFinding(file=file, line=at.line, rule=rule, subject=subject, reason=reason, instead=instead)
+            for file, at, subject, (rule, reason, instead) in sorted(placed.values())
         )
-        asked = ((it, self._tried(it)) for it in suites if ask_judge(idle(it).suite))
-        left = (text for suite, tried in asked for text in suite.criteria if text not in tried)
+        asked = (it for it in suites if ask_judge(idle(it).suite))
+        left = (text for suite in asked for text in suite.criteria if text not in self._tried(suite))
         return LintReport(findings=tuple(findings), not_tried=tuple(left))
 
     def _tried(self, suite: ResolvedSuite) -> dict[str, CriterionJudgement]:
         judged = zip(suite.criteria, self._idle.get(suite.name, ()), strict=False)
-        return {text: it for text, it in judged if it.verdict is not CriterionVerdict.NOT_JUDGED}
+        return {text: it for text, it in judged if it.verdict is not NOT_JUDGED}
 
-    def _suite(self, suite: ResolvedSuite) -> Iterator[tuple[str, int, str, Remark]]:
+    def _suite(self, suite: ResolvedSuite) -> Iterator[tuple[str, Position, str, Remark]]:
         source = read(read_text(self._found.root / suite.file, suite.file), suite.file)
-        runs = [run for run in self._runs if run.suite == suite.name]
         criteria = {"mustPass": suite.must_pass, "acceptanceCriteria": suite.acceptance_criteria}
-        judged = self._tried(suite)
+        runs, judged = [run for run in self._runs if run.suite == suite.name], self._tried(suite)
         remarks: dict[tuple[Steps, str], Iterator[Remark]] = {((), suite.name): _of_whole(suite, judged)}
         for key, texts in {**criteria, "answerCriteria": suite.answer_criteria}.items():
             for number, text in enumerate(texts):
                 found = _verdicts(text, runs, key, judged.get(text))
-                remarks[(key, number), text] = chain(self._wording(text, key), found)
+                remarks[(key, number), text] = chain(self._wording(" ".join(text.split()), key), found)
         for number, check in enumerate(suite.checks):
             is_prompt = suite.kind == "routing" and number == len(suite.checks) - 1
             place: Steps = ("prompts", int(suite.name.rpartition(".")[2]) - 1) if is_prompt else ("checks", number)
             remarks[place, check.text] = self._check(check, suite)
         for (path, subject), found in remarks.items():
-            yield from ((suite.file, source.at.get(path, TOP).line, subject, each) for each in found)
+            yield from ((suite.file, source.at.get(path, TOP), subject, each) for each in found)
 
     def _wording(self, text: str, key: str) -> Iterator[Remark]:
         if words := next((words for words, _ in word_runs(text) if words in self._rules), None):
             reason = f'It repeats {self._rules[words]} ("{words}"): a session that repeats it, too, seems to keep it.'
             yield "quotesRule", f"{reason} Say what can be seen in the result.", ()
-        if check := check_line(text, {*self._known["Skill"], *self._known["Agent"]}):
+        if check := check_line(text, self._names):
             lines = (check, *(["  mustPass: true"] if key == "mustPass" else []))
             yield "couldBeCheck", "A check decides it without a judge: free, and always the same.", lines
         elif both := halves(text):
@@ -102,59 +104,72 @@ class Linter:
 
     def _check(self, check: SuiteCheck, suite: ResolvedSuite) -> Iterator[Remark]:
         both = (check.before.first, check.before.then) if check.before else ()
-        rules = (check.called, check.not_called, check.hook_blocked, *(check.order or ()), *both, *check.routes)
-        for rule in filter(None, rules):
-            lacking = self._lacking(rule)
+        forbidden = (check.not_called, check.hook_blocked)
+        for rule in filter(None, (check.called, *forbidden, *(check.order or ()), *both, *check.routes)):
+            lacking = self._lacking(rule, suite)
             # What is not to be read need not be there.
-            if lacking and not (rule.startswith("Read(") and rule in (check.not_called, check.hook_blocked)):
-                yield (
-                    "cannotMatch",
-                    f"No call can match {rule}: the project has no {lacking[0]}.",
-                    () if check.routed else lacking[1:],
-                )
+            if lacking and not (rule.startswith("Read(") and rule in forbidden):
+                meant = () if check.routed else lacking[1:]
+                yield "cannotMatch", f"No call can match {rule}: {lacking[0]}.", meant
+            elif rule not in (*forbidden, *check.routes) and any(
+                it.tool == rule and not it.is_open for it in self._items
+            ):
+                yield "cannotMatch", f"No call can match {rule}: the model may not make one.", ()
         hooks = [(*str(it.name).partition(":")[::2], it.description or "") for it in self._items if it.kind == "hook"]
         event, _, part = (check.hook_ran or "").removesuffix(")").partition("(")
         if event and not any(name == event and (part in does or waits_for(on, part)) for name, on, does in hooks):
             yield "cannotMatch", f"It can never pass: the project has no hook {check.hook_ran}.", ()
-        tool = (check.hook_blocked or "").partition("(")[0]
+        tool, high = (check.hook_blocked or "").partition("(")[0], str(check.times).partition("..")[2]
         before = [on for name, on, _ in hooks if name == "PreToolUse"]
-        if tool and not any(waits_for(on, it) for on in before for it in FAMILIES.get(tool, (tool,))):
+        # What waits for some of a server's tools may wait for this one.
+        is_of_server = tool.startswith("mcp__") and "mcp" in str(before)
+        if tool and not (is_of_server or any(waits_for(on, it) for on in before for it in FAMILIES.get(tool, (tool,)))):
             yield "cannotMatch", f"It can never pass: no PreToolUse hook of the project waits for {tool}.", ()
         reason, asked = "A session that does nothing passes it: ", {it.called for it in suite.checks}
         if check.before and check.before.then not in asked.union(*(it.order or () for it in suite.checks)):
-            yield "passesIdle", f"{reason}the second call need not be made.", (f'- called: "{check.before.then}"',)
-        if check.called and check.times != 0 and _passes_idle(check, suite):
-            instead = f"- {{called: {json.dumps(check.called)}, times: 1..{str(check.times).rpartition('..')[2]}}}"
+            yield (
+                "passesIdle",
+                f"{reason}the second call need not be made.",
+                (f"- called: {json.dumps(check.before.then)}",),
+            )
+        if check.called and check.times != 0 and high != "0" and _passes_idle(check, suite):
+            instead = f"- {{called: {json.dumps(check.called)}, times: 1..{high}}}"
             yield "passesIdle", f"{reason}no call is enough.", (instead,)
 
-    def _lacking(self, rule: str) -> tuple[str, ...]:
-        """What the project lacks for calls of a rule, and the rule that was probably meant; nothing if it is there."""
+    def _lacking(self, rule: str, suite: ResolvedSuite) -> tuple[str, ...]:
+        """What is lacking for calls of a rule, and the rule that was probably meant; nothing if it is there."""
         tool, _, wanted = rule.removesuffix(")").replace("Task(", "Agent(").partition("(")
         if tool.startswith("mcp__") and "*" not in tool:
-            servers = (server(item.name) for item in self._items if item.kind is ItemKind.MCP_SERVER)
-            return () if any(f"{tool}__".startswith(f"{name}__") for name in servers) else (f"MCP server of {tool}",)
+            is_there = any(f"{tool}__".startswith(f"{it.tool}__") for it in self._items if it.kind == "mcpServer")
+            return () if is_there else (f"the project has no MCP server of {tool}",)
         if tool in _KINDS and wanted:
-            forms = {form for name in self._known[tool] for form in (name, name.rpartition(":")[2])}
-            near = nearest(wanted, self._known[tool])
-            lacking = f"{KINDS[_KINDS[tool][0]].word} {wanted} that is loaded", *([f"{tool}({near})"] if near else [])
-            return () if any(fnmatchcase(form, wanted.lstrip("/")) for form in forms) else lacking
-        # Files that match a pattern may be written first, and those elsewhere nobody knows.
-        is_open = tool != "Read" or not wanted or wanted.startswith(("//", "~/")) or {*"*?[{"} & {*wanted}
-        files, whole = (seen_from(self._found.folder, file) for file in self._found.files), ToolsManifest()
-        is_there = is_open or any(covers_path([wanted], file, whole) for file in files)
-        return () if is_there else (f"file {wanted}",)
+            near, word = nearest(wanted, self._known[tool]), KINDS[_KINDS[tool][0]].word
+            lacking = f"the project has no {word} {wanted} that is loaded", *([f"{tool}({near})"] if near else [])
+            return () if any(is_named(name, wanted) for name in self._known[tool]) else lacking
+        alike = [name for name in self._known[""] if is_alike(tool, name)]
+        if alike and tool.isalpha() and tool not in alike:
+            return f"Claude Code has no tool {tool}", rule.replace(tool, alike[0], 1)
+        # What a session or a command may write first can be read, and files elsewhere nobody knows.
+        is_written = suite.setup_command or suite.build_command or str(suite).count(basename(wanted)) > 1
+        if is_written or tool != "Read" or dirname(wanted) not in self._names or {*"*?[{"} & {*wanted}:
+            return ()
+        is_there = any(covers_path([wanted], file, ToolsManifest()) for file in self._files)
+        return () if is_there else (f"the project has no file {wanted}",)
 
-    def _untouched(self) -> Iterator[tuple[str, int, str, Remark]]:
-        there = {str(item.file) for item in self._items}
+    def _untouched(self, suites: Sequence[ResolvedSuite]) -> Iterator[tuple[str, Position, str, Remark]]:
+        there, tried = {str(item.file) for item in self._items}, {run.suite for run in self._runs}
         rows = [row for row in coverage(self._runs).units if row.unit.path in there]
         # Hooks are in force in every session, and yet untried where none ran.
         hooks = {row.unit for row in rows if row.unit.kind is ItemKind.HOOK and not any(it.used for it in row.suites)}
         for unit in (row.unit for row in rows if not row.touched or row.unit in hooks):
             name = str(unit.name).rpartition("/")[2].removesuffix(".md")
             option = {"skill": "skill", "agent": "skill", "rule": "rule"}.get(unit.kind)
-            instead = (f"zelda new {name.replace(':', '-')} --{option} {name}",) if option else ()
             reason = f"No stored trial touched this {KINDS[unit.kind].word} (`zelda coverage`): nobody sees it change."
-            yield seen_from(self._found.folder, unit.path), 1, str(unit.name), ("untouched", reason, instead)
+            # A suite that has no trial yet may be about it.
+            new = next((it.name for it in suites if it.name not in tried and name in f"{it.prompt} {it.checks}"), "")
+            instead = f"zelda run {new}" if new else f"zelda new {name.replace(':', '-')} --{option} {name}"
+            remark = "untouched", reason, (instead,) if option else ()
+            yield seen_from(self._found.folder, unit.path), TOP, str(unit.name), remark
 
 
 def idle(suite: ResolvedSuite) -> EvalContext:
@@ -162,7 +177,7 @@ def idle(suite: ResolvedSuite) -> EvalContext:
     ended = {"runId": "", "prompt": "", "startedAt": 0, "status": "completed", "wallSeconds": 0}
     alone = suite.replace(checks=(), metrics=suite.metrics.replace(tool_usage=False))
     transcript = SessionTranscript.model_validate(ended)
-    return EvalContext(alone, None, transcript, ApiUsage(), Changes(patch=Path(os.devnull)))
+    return EvalContext(alone, None, transcript, ApiUsage(), Changes(patch=Path("/no/changes")))
 
 
 def _passes_idle(check: SuiteCheck, suite: ResolvedSuite) -> bool:
@@ -171,7 +186,10 @@ def _passes_idle(check: SuiteCheck, suite: ResolvedSuite) -> bool:
 
 
 def _of_whole(suite: ResolvedSuite, judged: Mapping[str, CriterionJudgement]) -> Iterator[Remark]:
-    met = (judged[text].verdict is PASS if text in judged else only_forbids(text) for text in suite.criteria)
+    met = (
+        judged[text].verdict is PASS if text in judged else bool(only_forbids(text) and _DEEDS.fullmatch(text))
+        for text in suite.criteria
+    )
     idle = chain(met, (_passes_idle(check, suite) for check in suite.checks))
     if suite.only_measures:
         yield "asksNothing", "Nothing of it can pass or fail: it has no criterion, check, build or test command.", ()
@@ -187,7 +205,9 @@ def _verdicts(text: str, runs: Sequence[RunResult], key: str, tried: CriterionJu
     trials, idle = defaultdict[object, Counter[CriterionVerdict]](Counter), ""
     for run in runs:
         details, efficiency, mark = run.details(FulfillmentDetails), run.details(EfficiencyDetails), run.fingerprint
-        if judged := details.by_name.get(text) if details else None:
+        known = details.by_name if details else {}
+        # Where nothing was judged, it was the judge that failed.
+        if (judged := known.get(text)) and {it.verdict for it in known.values() if it.by == "judge"} != {NOT_JUDGED}:
             trials[(mark.outcome, mark.platform, mark.tree) if mark else run.run_id][judged.verdict] += 1
             did_nothing = efficiency and run.changes and not (efficiency.tool_calls or run.changes.files)
             idle = run.run_id if did_nothing and judged.verdict is PASS else idle
@@ -200,11 +220,12 @@ def _verdicts(text: str, runs: Sequence[RunResult], key: str, tried: CriterionJu
     if flips and flips >= 0.1 * count:
         reason = f"Of {count} trials on the same files, {flips} went another way. Say what counts."
         yield "wavers", f"{reason} `zelda rejudge` shows if judges waver.", ()
-    # What a session says is evidence for its answer alone.
-    if idle and key != "answerCriteria":
-        yield "passesIdle", f"It passed in {idle}, where the session called and changed nothing.", ()
     # What must not be is right beside others that ask for something.
-    elif tried and tried.verdict is PASS and not only_forbids(text):
+    asks = not only_forbids(text)
+    # What a session says is evidence for its answer alone.
+    if asks and idle and key != "answerCriteria":
+        yield "passesIdle", f"It passed in {idle}, where the session called and changed nothing.", ()
+    elif asks and tried and tried.verdict is PASS:
         yield "passesIdle", f"The judge finds it met by a session that does nothing: {tried.reasoning}", ()
 
 
@@ -219,28 +240,37 @@ _FINITE = re.compile(
 _ALSO_NOUN = re.compile("have|do|pass|fail|exist|stay|answers|calls|runs|uses|names|lists|shows|prints|changes|updates")
 # Words that begin a clause within a clause, or a pair: what "and" joins behind them is one thing.
 _INNER = re.compile(
-    r"(?i)\b(?:if|when|where|while|unless|after|before|once|since|because|that|which|whose|both|between|either|says|"
-    r"notes|warns|identifies|explains|mentions|states|recommends|reports|tells|describes|shows|confirms)\b|[.?!:] "
+    r"(?i)\b(?:if|when(?:ever)?|where|while|unless|until|after|before|once|since|because|given|assuming|(?:al)?though|"
+    r"as (?:it|long|soon)|that|which|who|whose|how|both|between|either|says|notes|warns|identifies|explains|mentions|"
+    r"states|recommends|reports|tells|describes|shows|confirms)\b|[.?!:] "
 )
 _MASKED = re.compile(r"`[^`]*`|\"[^\"]*\"|\([^()]*\)")
-_JOINT = re.compile(r"; +|,? and (?!then\b)")
+_JOINT = re.compile(r"(?:; +|,? and )(?!(?:then|so|n?either|nor|otherwise)\b)(?:(?<=d )(?:(?:it|they|also|still) )*)?")
 _NEGATIVE = re.compile(
     r"(?i)(?:nothing|no|none|neither|never)\b|(?:\S+ ){0,6}?(?:(?:is|are|was|were|does|do|did|has|have|must|should) not"
     r"|\w+n't|never)\b"
+)
+_WHO = r"(?:the session|the agent|the assistant|claude(?: code)?)"
+_NOT = r"(?:does not|doesn't|did not|didn't|must not|never) "
+_DEED = r"(?:push|commit|chang|edit|delet|remov|add|creat|touch|install|renam|modif)\w*"
+# What a session surely did not do that did nothing; what files hold as they are, nobody knows here.
+_DEEDS = re.compile(
+    rf"(?i){_WHO} {_NOT}(?:{_DEED}|(?:run|read|open|call|use|write)s?\b).*|"
+    rf"(?:nothing|no \S+)(?: \S+){{0,5}} (?:is|are|was|were|has been|have been) {_DEED}\.?"
 )
 
 
 def only_forbids(text: str) -> bool:
     """True for a criterion that says what must not be, and nothing else."""
-    asks = _INNER.search(text) or re.search(r"[;,]| (?:but|and|except) ", text)
-    return bool(_NEGATIVE.match(text)) and not asks
+    match, asks = _NEGATIVE.match(text), re.search(r"[;,]| (?:but|and|except) ", text)
+    return match is not None and not (asks or _INNER.search(match[0]))
 
 
 def halves(text: str) -> tuple[str, str] | None:
     """The two criteria that one is, each with its verb; None for one that is one, or may be."""
     masked = _MASKED.sub(lambda span: "x" * len(span[0]), text)
     for joint in _JOINT.finditer(masked):
-        left, right = masked[: joint.start()].split(), masked[joint.end() :].strip(" .").split()
+        left, right = masked[: joint.start()].split(), masked[joint.end() :].strip(" .!").split()
         first, second = _verb(left, _FINITE) or _verb(left, _ALSO_NOUN), _verb(right, _FINITE)
         is_list, subject = joint[0].startswith(";"), " ".join(right[:second])
         if second is None or second > 4 or len(right) < second + 2 or _INNER.search(subject):
@@ -249,10 +279,11 @@ def halves(text: str) -> tuple[str, str] | None:
         is_whole = first and (first < len(left) - 1 or left[first].startswith(("exist", "pass", "fail")))
         if not is_list and (not is_whole or _INNER.search(masked[: joint.start()])):
             continue
-        one, other = text[: joint.start()].strip(), text[joint.end() :].strip(" .")
+        one, other = text[: joint.start()].strip(), text[joint.end() :].strip(" .!")
         if not (second or is_list) and first:
             other = f"{text[: [*re.finditer(r'[^ ]+', masked)][first].start()]}{other}"
-        return f"{one}.", f"{other[0].upper()}{other[1:]}."
+        # Names of files and programs stay as they are.
+        return f"{one}.", f"{other[0].upper() if re.match('[a-z]+ ', other) else other[0]}{other[1:]}."
     return None
 
 
@@ -262,40 +293,42 @@ def _verb(words: list[str], forms: re.Pattern[str]) -> int | None:
 
 def word_runs(text: str) -> Iterator[tuple[str, int]]:
     """Every run of eight words in a text, with the line in which it begins."""
-    lines = enumerate(text.lower().splitlines(), start=1)
-    words = [(word, number) for number, line in lines for word in re.findall(r"\w+(?:'\w+)?", line)]
+    # Commands have to be repeated as they are. In some alphabets, letters have marks that are no letters.
+    lines = enumerate(re.sub(r"`[^`\n]*`", " ", text).lower().splitlines(), start=1)
+    words = [(word, number) for number, line in lines for word in re.findall(r"[^\s!-&(-/:-@\[-`{-~]+", line)]
     for at in range(len(words) - 7):
         yield " ".join(word for word, _ in words[at : at + 8]), words[at][1]
 
 
-_WHO = r"(?:(?:the session|the agent|the assistant|claude(?: code)?|it) )?"
-_NOT = r"(?:does not|doesn't|did not|must not|never) "
-_COMMAND, _QUOTE = r"`([\w./:@=+ -]+)`", r"(?:`([^`/][^`]*)`|\"([^\"/][^\"]*)\")"
-_PATH = r"(?:the file )?(?:`([^`\s]+)`|((?=\S*[./])[\w./-]*\w))"
-_FOLDER = r"(?:`([\w./-]+?)/?`|([\w.-][\w./-]*?)/)"
+_BY, _USE = rf"(?:(?:{_WHO}|it) )?", "(?:use|call|invoke)"
+_SKILL, _AGENT = (rf"the (?:`?([\w:-]+)`? {word}|{word} `?([\w:-]+)`?)" for word in ("skill", "sub-?agent"))
+# A single word in code may be a function.
+_COMMAND, _QUOTE = r"`([\w./:@=+-]+ [\w./:@=+ -]+)`", r"(?:`([^`/][^`]*)`|\"([^\"/][^\"]*)\")"
+_PATH, _FOLDER = r"(?:the file )?(?:`([^`\s]+)`|(\S*[./]\S*))", r"(?:`([^`\s]+?)/?`|([^`\s]+?)/)"
 _LAST, _SAY = r"(?:the )?(?:last|final) (?:message|answer) ", "(?:say|contain|mention|include)"
 # By the check that says the same, patterns of whole criteria. A group holds what is called, changed or said.
 _CHECKS = {
-    "called: Skill({})": rf"{_WHO}(?:use|call|invoke)[sd] the (?:`?([\w:-]+)`? skill|skill `?([\w:-]+)`?)",
-    "called: Agent({})": rf"{_WHO}(?:use|call|invoke)[sd] the (?:`?([\w:-]+)`? sub-?agent|sub-?agent `?([\w:-]+)`?)",
-    "notCalled: Skill({})": rf"{_WHO}{_NOT}(?:use|call|invoke)s? the (?:`?([\w:-]+)`? skill|skill `?([\w:-]+)`?)",
-    'called: "Bash({}*)"': rf"{_WHO}(?:runs|ran) {_COMMAND}|{_COMMAND} (?:is|was) run",
-    'notCalled: "Bash({}*)"': rf"{_WHO}{_NOT}runs? {_COMMAND}|{_COMMAND} (?:is|was) not run",
-    'notCalled: "Bash(git {}*)"': rf"{_WHO}{_NOT}(push|commit)(?:e?s)?(?: anything)?|nothing was (push|commit)t?ed",
-    'notRead: ["{}"]': rf"{_WHO}{_NOT}(?:read|open)s? {_PATH}|{_PATH} (?:is|was) not (?:read|opened)",
-    'changedOnly: ["{}/**"]': rf"{_WHO}(?:only changes|changes only) files in {_FOLDER}"
+    "called: Skill({})": rf"{_BY}{_USE}(?:s|e?d) {_SKILL}|{_SKILL} (?:is|was) {_USE}e?d",
+    "called: Agent({})": rf"{_BY}{_USE}(?:s|e?d) {_AGENT}|{_AGENT} (?:is|was) {_USE}e?d",
+    "notCalled: Skill({})": rf"{_BY}{_NOT}{_USE}s? {_SKILL}|{_SKILL} (?:is|was) not {_USE}e?d",
+    'called: "Bash({} *)"': rf"{_BY}(?:runs|ran) {_COMMAND}|{_COMMAND} (?:is|was) run",
+    'notCalled: "Bash({} *)"': rf"{_BY}{_NOT}runs? {_COMMAND}|{_COMMAND} (?:is|was) not run",
+    'notCalled: "Bash(git {} *)"': rf"{_BY}{_NOT}(push|commit)(?:e?s)?(?: anything)?|nothing was (push|commit)t?ed",
+    'notRead: ["{}"]': rf"{_BY}{_NOT}(?:read|open)s? {_PATH}|{_PATH} (?:is|was) not (?:read|opened)",
+    'changedOnly: ["{}/**"]': rf"{_BY}(?:only changes|changes only) files in {_FOLDER}"
     rf"|only files in {_FOLDER} (?:are|were) changed",
-    'changed: ["{}"]': rf"{_WHO}(?:updates|changes|edits) {_PATH}|{_PATH} (?:is|was) (?:updated|changed|edited)",
+    'changed: ["{}"]': rf"{_BY}(?:updates|changes|edits) {_PATH}|{_PATH} (?:is|was) (?:updated|changed|edited)",
     'says: "{}"': rf"{_LAST}{_SAY}s {_QUOTE}",
     'notSays: "{}"': rf"{_LAST}{_NOT}{_SAY} {_QUOTE}",
 }
 
 
 def check_line(text: str, names: Collection[str]) -> str | None:
-    """The check that surely says the same as a criterion, as a line of a suite; `names` of skills and agents exist."""
+    """The check that surely says the same as a criterion, as a line of a suite; names are of what the project has."""
     for check, pattern in _CHECKS.items():
         if match := re.fullmatch(pattern, text.strip().removesuffix("."), re.IGNORECASE):
             found = next(filter(None, match.groups()), "")
-            is_known = found in names or ("Skill" not in check and "Agent" not in check)
-            return f"- {check.format(found)}" if is_known and '"' not in found and "\\" not in found else None
+            is_named = re.match(r"says|notSays|.*Bash", check) or (check[:7] == "notRead" and re.match(r"\.\w", found))
+            is_plain = {*found}.isdisjoint('"\\*?[]{}')
+            return f"- {check.format(found)}" if is_plain and (is_named or found in names) else None
     return None

@@ -58,9 +58,7 @@ def known_prices(history: ResultStore, brought: Mapping[str, StoredTrials]) -> d
         is_priced = run.cost_usd is not None and not run.replayed and run.status.is_valid
         if is_priced and len(costs[run.suite]) < MAX_PRICED:
             costs[run.suite].append(run.whole_cost_usd or 0.0)
-    return {
-        name: records.TrialPrice(usual=median(each), most=max(each), trials=len(each)) for name, each in costs.items()
-    }
+    return {name: records.TrialPrice(usual=median(it), most=max(it), trials=len(it)) for name, it in costs.items()}
 
 
 @dataclass

@@ -225,9 +225,7 @@ def _objections(part: PartFile, plan: ShardPlan) -> Iterator[str]:
         return
     if len({(run.suite, run.side, run.trial) for run in part.runs}) != len(part.runs):
         yield "it holds a trial twice"
-    if wrong := [
-        run.run_id for run in (*part.runs, *earlier) if dealing.digest_of(run.config) != own[run.suite].settings
-    ]:
+    if wrong := [it.run_id for it in (*part.runs, *earlier) if dealing.digest_of(it.config) != own[it.suite].settings]:
         yield f"{wrong[0]} ran with other settings than planned"
     commits = {Side.HEAD: plan.commit, Side.BASE: batch.base.commit if batch.base else None}
     # What could not even be copied knows no commit.

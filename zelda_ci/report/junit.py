@@ -9,14 +9,7 @@ from xml.etree import ElementTree as ET
 from junit_xml import TestCase, TestSuite
 
 from zelda_ci.domain import comparison
-from zelda_ci.domain.comparison import (
-    GateReason,
-    GateResult,
-    Refusal,
-    Regression,
-    SuiteComparison,
-    Verdict,
-)
+from zelda_ci.domain.comparison import GateReason, GateResult, Refusal, Regression, SuiteComparison, Verdict
 from zelda_ci.domain.details import CommandResult, CorrectnessDetails, CriterionVerdict, FulfillmentDetails
 from zelda_ci.domain.measures import Measure, Metric, own_measure
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome

@@ -38,17 +38,16 @@ def decode(model: type[Stored], data: bytes, name: str) -> Stored:
     except ValidationError as problem:
         # Keys of a foreign file are foreign text: spelled out, none of it acts on a terminal.
         key = ascii(".".join(map(str, problem.errors()[0]["loc"])))[1:-1][:MAX_PLACE_LENGTH]
+    hint = "Move it away, or make it anew with a run."
     try:
         tree = orjson.loads(data)
     except orjson.JSONDecodeError as broken:
-        hint = "Delete its folder; the run has to be repeated."
         raise UnreadableError(f"{name} is damaged: {broken}.", hint=hint, code="RESULT_DAMAGED") from None
     version = tree.get("schemaVersion") if isinstance(tree, dict) else None
     if isinstance(version, int) and version > SCHEMA_VERSION:
         message = f"{name} was written by a newer Zelda (schema {version}, this one reads up to {SCHEMA_VERSION})."
         raise UnreadableError(message, hint="Update Zelda, or repeat the run.", code="RESULT_NEWER")
     why = f": {key} is missing or has an unexpected value" if isinstance(version, int) else ""
-    hint = "Move it away, or make it anew with a run."
     raise UnreadableError(f"{name} is not a file that Zelda wrote{why}.", hint=hint, code="RESULT_FOREIGN")
 
 

@@ -327,21 +327,20 @@ class ResultStore:
         return tuple(found.values())
 
     def comparison(self, batch_id: str) -> StoredComparison | None:
-        """Read what the comparison of a batch rests on; None where it compared nothing, or that cannot be read."""
+        """Read what the comparison of a batch rests on; None where it compared nothing."""
+        path = self._comparisons / f"{batch_id}.json"
         # A result may come from elsewhere: an id is no path that leads elsewhere.
-        if Path(batch_id).name == batch_id:
-            with suppress(StorageError):
-                path = self._comparisons / f"{batch_id}.json"
-                return codec.decode(StoredComparison, read_file(path, MAX_RESULT_BYTES), str(path))
-        return None
+        if Path(batch_id).name != batch_id or not os.path.lexists(path):
+            return None
+        return codec.decode(StoredComparison, read_file(path, MAX_RESULT_BYTES), str(path))
 
     def forget_comparisons(self, run_ids: Collection[str], batch_ids: Collection[str]) -> None:
         """Remove comparisons that rest on runs or batches that are gone."""
         for path in self._comparisons.glob("*.json"):
-            kept = self.comparison(path.stem)
-            if kept is None or path.stem in batch_ids or not set(kept.all).isdisjoint(run_ids):
-                # What cannot be removed is not shown either, since its runs are gone.
-                with suppress(OSError):
+            # What cannot be read is left as it is; what cannot be removed is not shown either, since its runs are gone.
+            with suppress(OSError, StorageError):
+                kept = None if path.stem in batch_ids else self.comparison(path.stem)
+                if kept is None or not set(kept.all).isdisjoint(run_ids):
                     path.unlink()
         for batch_id in batch_ids:
             with suppress(OSError):

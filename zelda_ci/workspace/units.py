@@ -27,7 +27,6 @@ HUNK = re.compile(rb"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
 MADE = "refs/zelda/made"
 # Of files, by path, their mode, zeros where one goes, and content or its name.
 Entries = dict[str, tuple[str, str | bytes]]
-Pattern = re.Pattern[bytes]
 # The folder of a skill: what comes and goes in it does so together.
 SKILL_FOLDER = re.compile(r"(?:^|.*/)skills/[^/]+/")
 
@@ -134,7 +133,7 @@ async def read_units(git: Git, base: str, head: str, is_felt: Callable[[str], bo
     names need not be there. Only Markdown is taken apart: lines of settings and of scripts need each other.
     """
     hunks, code = list[Lines](), dict[str, RawChange]()
-    whole, renamed = dict[str, dict[str, RawChange]](), dict[str, list[tuple[Pattern, Pattern]]]()
+    whole, renamed = dict[str, dict[str, RawChange]](), dict[str, list[list[re.Pattern[bytes]]]]()
     for old, path, change in _changes(await git(*CHANGED, base, head)):
         nothing, places = "0" * len(change.content), {path: change}
         if old is not None:
@@ -153,11 +152,11 @@ async def read_units(git: Git, base: str, head: str, is_felt: Callable[[str], bo
             key = folder[0] if folder else path
             whole.setdefault(key, {}).update(places)
             if old is not None:
-                renamed.setdefault(key, []).append(_names(old, path))
+                renamed.setdefault(key, []).append([*_names(old, path)])
     parts = []
     for key, places in whole.items():
         # A hunk that only follows a rename belongs to it.
-        own = [it for it in hunks if any(a.search(it.old) and b.search(it.new) for a, b in renamed.get(key, ()))]
+        own = [it for it in hunks if any(all(map(re.search, pair, (it.old, it.new))) for pair in renamed.get(key, ()))]
         hunks = [it for it in hunks if it not in own]
         sizes = [await _size(git, it.content) - await _size(git, it.old_content) for it in places.values()]
         files = (*places, *(it.path for it in own))
@@ -177,13 +176,11 @@ def _changes(listing: bytes) -> Iterator[tuple[str | None, str, RawChange]]:
         yield next(fields) if status[0] == "R" else None, next(fields), RawChange(*change)
 
 
-def _names(old: str, path: str) -> tuple[Pattern, Pattern]:
+def _names(old: str, path: str) -> Iterator[re.Pattern[bytes]]:
     """What text that names a renamed file has in it, before and after: the part of the paths that differs, a word."""
     sides = zip(old.split("/"), path.split("/"), strict=False)
-    pair = next((pair for pair in sides if pair[0] != pair[1]), (old, path))
-    words = (re.escape(os.fsencode(name.removesuffix(".md"))) for name in pair)
-    before, after = (re.compile(rb"(?<![\w-])%b(?![\w-])" % word) for word in words)
-    return before, after
+    for name in next((pair for pair in sides if pair[0] != pair[1]), (old, path)):
+        yield re.compile(rb"(?<![\w-])%b(?![\w-])" % re.escape(os.fsencode(name.removesuffix(".md"))))
 
 
 async def _hunks(git: Git, path: str, change: RawChange) -> list[Lines]:
@@ -289,15 +286,16 @@ def _section(text: str, begin: int, heading: str) -> tuple[int, int] | None:
     with one_at_a_time("markdown_it"):
         from markdown_it import MarkdownIt  # noqa: PLC0415 - only sections need it
     places = [*accumulate(map(len, LINE.findall(text[begin:])), initial=begin)]
-    start, level = 0, ""
-    for mark, words in pairwise(MarkdownIt("commonmark").disable("inline").parse(text[begin:])):
-        if mark.type == "heading_open" and mark.map and not mark.level:
-            place = places[mark.map[0]]
-            if level and mark.tag <= level:
-                return start, place
-            if not level and words.content.casefold() == heading.strip().casefold():
-                start, level = place, mark.tag
-    return (start, len(text)) if level else None
+    marks = pairwise(MarkdownIt("commonmark").disable("inline").parse(text[begin:]))
+    found = [
+        (places[it.map[0]], it.tag, words.content)
+        for it, words in marks
+        if it.type == "heading_open" and it.map and not it.level
+    ]
+    for number, (start, level, words) in enumerate(found, 1):
+        if words.casefold() == heading.strip().casefold():
+            return start, next((place for place, tag, _ in found[number:] if tag <= level), len(text))
+    return None
 
 
 def _filled(text: str) -> str:

@@ -40,7 +40,7 @@ WRONG = {
     "execution: {env: [FOO=value]}": f"1:19: item 1 of {ENV} {NAME}",
     "execution: {env: {A B: x}}": f"1:19: {ENV}: A B {NAME}",
     "execution: {env: [HOME, anthropic_api_key]}": f"1:25: item 2 of {ENV} must not be passed on: sessions never hold "
-    "the key itself",
+    "the key",
     "execution: {env: {FOO: [bar]}}": f"1:24: {ENV}.FOO must be text, not a list",
     "trials: 1.5": f"{TRIALS}, not 1.5",
     "trials: 0": "1:9: trials must be at least 1, not 0",

@@ -144,7 +144,7 @@ def saying(found: dict[str, Any]) -> Callable[[JudgeQuestion], dict[str, Any]]:
 
 
 def refusing(question: JudgeQuestion) -> dict[str, Any]:
-    raise JudgeError("The judge is away.", code="JUDGE_AWAY")
+    raise JudgeError("The judge is away", code="JUDGE_AWAY")
 
 
 IMPOSSIBLE = [

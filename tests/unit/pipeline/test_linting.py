@@ -37,10 +37,12 @@ ITEMS = (
     item(ItemKind.SKILL, "changelog", SKILL),
     item(ItemKind.SKILL, "broken", SKILL, problem="it has no head"),
     item(ItemKind.SKILL, "docs:pdf", SKILL),
+    item(ItemKind.SKILL, "ship", SKILL, shown="hidden"),
     item(ItemKind.AGENT, "reviewer", ".claude/agents/reviewer.md"),
     item(ItemKind.MCP_SERVER, "my.github", ".mcp.json"),
     item(ItemKind.RULE, RULE, RULE),
     item(ItemKind.HOOK, "PreToolUse:Bash|Write", description="command: ./guard.sh"),
+    item(ItemKind.HOOK, "PreToolUse:mcp__my_github__.*", description="command: ./guard.sh"),
     item(ItemKind.HOOK, "SessionStart", description="command: ./start.sh"),
 )
 
@@ -71,58 +73,40 @@ def of_check(tmp_path: Path, check: str, *, items: Sequence[ManifestItem] = ITEM
     return linted(tmp_path, f"prompt: Do.\nchecks:\n  - {check}\n  - called: Bash\n", items=items)
 
 
-@pytest.mark.parametrize(
-    "check",
-    [
-        "called: Skill(changelog)",
-        "called: Skill(pdf)",
-        "called: Skill(docs:pdf)",
-        "called: Skill(change*)",
-        "called: Skill(/changelog)",
-        "called: Skill(simplify)",
-        "called: Skill",
-        "called: Agent(Explore)",
-        "called: Task(reviewer)",
-        "called: mcp__my_github__search",
-        "called: mcp__my_github",
-        "called: mcp__*__search",
-        "called: Read(docs/a.md)",
-        "called: Read(a.md)",
-        "called: Read(docs)",
-        "called: Read(new/*.md)",
-        "called: Read(//etc/hosts)",
-        "called: Edit(new.md)",
-        "notCalled: Read(.env)",
-        "notRead: [secrets/**]",
-        "changedOnly: [new/**]",
-        "hookRan: PreToolUse",
-        "hookRan: PreToolUse(guard)",
-        "hookRan: PreToolUse(Bash)",
-        "hookRan: SessionStart(start)",
-        'hookBlocked: "Bash(git push*)"',
-        "hookBlocked: Edit(src/**)",
-        "hookFailed: none",
-        'notCalled: "Bash(git push*)"',
-    ],
-)
+POSSIBLE = [
+    "called: Skill(changelog)", "called: Skill(pdf)", "called: Skill(docs:pdf)", "called: Skill(change*)",
+    "called: Skill(/changelog)", "called: Skill(simplify)", "called: Skill", "called: Agent(Explore)",
+    "called: Task(reviewer)", "called: mcp__my_github__search", "called: mcp__my_github", "called: mcp__*__search",
+    "called: Read(docs/a.md)", "called: Read(a.md)", "called: Read(docs)", "called: Read(new/*.md)",
+    "called: Read(//etc/hosts)", "called: Read(./docs/a.md)", "called: Read(dist/made.js)",
+    "order: [Write(new.md), Read(new.md)]", "called: Skill(changelog:*)", "called: Skill(docs:*)",
+    "called: TaskUpdate", "called: Bas*", "notCalled: Skill(ship)", "routed: skill ship",
+    "routed: [skill changelog, agent reviewer, none]", "called: Edit(new.md)", "notCalled: Read(.env)",
+    "notRead: [secrets/**]", "changedOnly: [new/**]", "hookRan: PreToolUse", "hookRan: PreToolUse(guard)",
+    "hookRan: PreToolUse(Bash)", "hookRan: SessionStart(start)", 'hookBlocked: "Bash(git push*)"',
+    "hookBlocked: mcp__my_github", "hookBlocked: Edit(src/**)", "hookFailed: none", 'notCalled: "Bash(git push*)"',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("check", POSSIBLE)
 def test_a_check_that_may_match_is_no_finding(tmp_path: Path, check: str) -> None:
     assert of_check(tmp_path, check) == []
 
 
-@pytest.mark.parametrize(
-    ("check", "lacking", "instead"),
-    [
-        ("called: Skill(changelogs)", "skill changelogs", ["Skill(changelog)"]),
-        ("notCalled: Skill(broken)", "skill broken", []),
-        ("called: Agent(reviewers)", "sub-agent reviewers", ["Agent(reviewer)"]),
-        ("called: mcp__github__search", "MCP server of mcp__github__search", []),
-        ("called: Read(b.md)", "file b.md", []),
-        ("order: [Read(b.md), Read(a.md)]", "file b.md", []),
-        ("hookRan: PostToolUse", "hook PostToolUse", []),
-        ("hookRan: PreToolUse(lint)", "hook PreToolUse(lint)", []),
-        ("hookBlocked: Read(.env)", "waits for Read", []),
-    ],
-)
+IMPOSSIBLE = [
+    ("called: Skill(changelogs)", "skill changelogs", ["Skill(changelog)"]),
+    ("notCalled: Skill(broken)", "skill broken", []),
+    ("called: Skill(ship)", "the model may not make one", []),
+    ("called: Agent(reviewers)", "sub-agent reviewers", ["Agent(reviewer)"]),
+    ("called: mcp__github__search", "MCP server of mcp__github__search", []), ("called: Read(b.md)", "file b.md", []),
+    ("routed: [skill changelogs, none]", "skill changelogs", []),
+    ("notCalled: Skil(changelog)", "Claude Code has no tool Skil", ["Skill(changelog)"]),
+    ("order: [Read(b.md), Read(a.md)]", "file b.md", []), ("hookRan: PostToolUse", "hook PostToolUse", []),
+    ("hookRan: PreToolUse(lint)", "hook PreToolUse(lint)", []), ("hookBlocked: Read(.env)", "waits for Read", []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("check", "lacking", "instead"), IMPOSSIBLE)
 def test_a_check_that_can_never_match_says_what_is_lacking(
     tmp_path: Path, check: str, lacking: str, instead: list[str]
 ) -> None:
@@ -161,19 +145,21 @@ def test_a_check_that_an_idle_session_passes_gets_what_it_lacks(
     assert (found.line, found.rule, [*found.instead]) == (3, "passesIdle", instead)
 
 
-@pytest.mark.parametrize(
-    "checks",
-    [
-        '- before: {first: Read, then: "Bash(git commit*)"}\n  - called: "Bash(git commit*)"',
-        "- before: {first: Read, then: Edit}\n  - order: [Read, Edit]",
-        "- {called: Skill(changelog), times: 1..3}",
-        "- notCalled: Edit\n  - changed: [a.md]",
-        "- notCalled: Edit\n  - command: ./check.sh",
-        "- notCalled: Edit\n  - says: done",
-        "- notCalled: Edit\ntestCommand: make test",
-        "- notCalled: Edit\nacceptanceCriteria: [X is there.]",
-    ],
-)
+ASKING = [
+    '- before: {first: Read, then: "Bash(git commit*)"}\n  - called: "Bash(git commit*)"',
+    "- before: {first: Read, then: Edit}\n  - order: [Read, Edit]", "- {called: Skill(changelog), times: 1..3}",
+    "- notCalled: Edit\n  - changed: [a.md]", "- notCalled: Edit\n  - command: ./check.sh",
+    "- notCalled: Edit\n  - says: done", "- notCalled: Edit\ntestCommand: make test",
+    "- notCalled: Edit\nacceptanceCriteria: [X is there.]",
+    # What must not be there may be there before.
+    "- notCalled: Edit\nacceptanceCriteria: [No test fails.]",
+    "- notCalled: Edit\nacceptanceCriteria: [No file in src/ uses `moment`.]",
+    "- notCalled: Edit\nacceptanceCriteria: [No entry is added twice.]",
+    "- notCalled: Edit\nacceptanceCriteria: [No arquivo a.md há uma seção nova.]",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("checks", ASKING)
 def test_what_an_idle_session_may_fail_is_no_finding(tmp_path: Path, checks: str) -> None:
     assert linted(tmp_path, f"prompt: Do.\nchecks:\n  {checks}\n") == []
 
@@ -185,7 +171,7 @@ def test_what_an_idle_session_may_fail_is_no_finding(tmp_path: Path, checks: str
         ('checks:\n  - changedOnly: ["src/**"]\n', ('- changed: ["src/**"]',)),
         ('checks:\n  - changedOnly: ["a", "b"]\n', ()),
         ("mustPass: [Nothing is deleted.]\nchecks:\n  - notCalled: Edit\n", ()),
-        ("acceptanceCriteria: [No test fails.]\n", ()),
+        ("acceptanceCriteria: [No test outside of src/ is changed., Claude never runs a migration.]\n", ()),
     ],
 )
 def test_a_suite_that_only_forbids_is_passed_by_an_idle_session(
@@ -200,6 +186,11 @@ def test_a_suite_that_asks_nothing_is_told(tmp_path: Path) -> None:
     off = "prompt: Do.\nacceptanceCriteria: [X is there.]\nmetrics: {requirementFulfillment: false}\n"
     assert words(linted(tmp_path, off)) == [(1, "asksNothing")]
     assert linted(tmp_path, "prompt: Do.\ntestCommand: make\n") == []
+
+
+def test_a_finding_is_on_the_line_of_its_own_item_and_each_item_of_a_line_has_its_own(tmp_path: Path) -> None:
+    found = linted(tmp_path, "prompt: Do.\nacceptanceCriteria: ['It runs\n\n `make a`.', It runs `make b`.]\n")
+    assert [each.instead for each in found] == [('- called: "Bash(make a *)"',), ('- called: "Bash(make b *)"',)]
 
 
 def test_words_of_criteria_have_their_own_line_also_in_a_matrix(tmp_path: Path) -> None:
@@ -228,24 +219,14 @@ def trial(
     state: str = "a",
     calls: int = 1,
     files: tuple[str, ...] = (),
+    criterion: str = CRITERION,
     **more: Any,
 ) -> RunResult:
-    judged = CriterionJudgement(criterion=safe(CRITERION), verdict=verdict, reasoning=safe("So."))
-    efficiency = EfficiencyDetails(
-        usage=Usage(),
-        models={},
-        cost_usd=0.1,
-        cost_known=True,
-        turns=1,
-        subagent_turns=0,
-        wall_seconds=1,
-        api_seconds=1,
-        tool_calls={"Read": calls} if calls else {},
-        tool_errors=0,
-        denied_calls=0,
-        api_retries=0,
-        parts={},
-    )
+    judged = CriterionJudgement(criterion=safe(criterion), verdict=verdict, reasoning=safe("So."))
+    counts: dict[str, Any] = dict.fromkeys(("subagent_turns", "tool_errors", "denied_calls", "api_retries"), 0)
+    times: dict[str, Any] = dict.fromkeys(("turns", "wall_seconds", "api_seconds", "cost_usd"), 1)
+    made: dict[str, Any] = {"tool_calls": {"Read": calls} if calls else {}, "cost_known": True}
+    efficiency = EfficiencyDetails(usage=Usage(), models={}, parts={}, **counts, **times, **made)
     details = {Metric.REQUIREMENT_FULFILLMENT: FulfillmentDetails(criteria=(judged,)), Metric.EFFICIENCY: efficiency}
     return result(
         f"example-2026-02-13T14-30-{number:02}",
@@ -259,8 +240,10 @@ def trial(
     )
 
 
-def of_trials(tmp_path: Path, *trials: RunResult, key: str = "acceptanceCriteria") -> list[LintFinding]:
-    return linted(tmp_path, f"prompt: Do.\n{key}:\n  - {CRITERION}\n", runs=trials)
+def of_trials(
+    tmp_path: Path, *trials: RunResult, key: str = "acceptanceCriteria", text: str = CRITERION
+) -> list[LintFinding]:
+    return linted(tmp_path, f"prompt: Do.\n{key}:\n  - {text}\n", runs=trials)
 
 
 def test_a_criterion_that_both_passes_and_fails_on_the_same_files_wavers(tmp_path: Path) -> None:
@@ -277,13 +260,14 @@ def test_a_rare_failure_other_files_and_open_verdicts_are_no_wavering(tmp_path: 
 
 def test_a_criterion_that_no_trial_decided_is_told(tmp_path: Path) -> None:
     (found,) = of_trials(tmp_path, trial(1, OPEN), trial(2, CriterionVerdict.NOT_JUDGED))
-    assert (found.rule, "(2 left it open)" in found.reason) == ("neverJudged", True)
-    other = trial(1, OPEN).replace(suite="another")
-    assert of_trials(tmp_path, other) == []
+    assert (found.rule, "(1 left it open)" in found.reason) == ("neverJudged", True)
+    assert of_trials(tmp_path, trial(1, CriterionVerdict.NOT_JUDGED)) == []
+    assert of_trials(tmp_path, trial(1, OPEN).replace(suite="another")) == []
 
 
 def test_a_criterion_that_a_session_passed_idle_is_told_unless_it_is_about_the_answer(tmp_path: Path) -> None:
     idle = trial(1, PASS, calls=0)
+    assert of_trials(tmp_path, trial(1, PASS, calls=0, criterion="No X is used."), text="No X is used.") == []
     (found,) = of_trials(tmp_path, idle)
     assert (found.rule, idle.run_id in found.reason) == ("passesIdle", True)
     assert of_trials(tmp_path, idle, key="answerCriteria") == []
@@ -312,6 +296,9 @@ def test_what_steers_and_no_trial_touched_is_told_once_all_suites_are_looked_at(
         (SKILL, "untouched", ("zelda new changelog --skill changelog",)),
     ]
     assert linted(tmp_path, suite, runs=[run], whole=False) == []
+    new = run.replace(suite="another")
+    instead = {each.instead for each in linted(tmp_path, suite.replace("Do", "Use api"), runs=[new], whole=True)}
+    assert instead == {("zelda run example",), (), ("zelda new changelog --skill changelog",)}
 
 
 def test_a_prompt_for_nothing_in_a_routing_suite_is_right(tmp_path: Path) -> None:
