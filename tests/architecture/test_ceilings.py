@@ -19,7 +19,7 @@ CEILINGS = {
     "zelda_ci/ci": 3371,
     "zelda_ci/cli": 2356,
     "zelda_ci/compare": 2430,
-    "zelda_ci/config": 2831,
+    "zelda_ci/config": 2785,
     "zelda_ci/domain": 3924,
     "zelda_ci/execution": 2412,
     "zelda_ci/files": 677,

@@ -109,10 +109,8 @@ def test_evals_of_a_skill_become_suites(tmp_path: Path) -> None:
 
 def test_queries_that_should_trigger_become_checks_of_the_skill_whose_folder_they_lie_in(tmp_path: Path) -> None:
     suites, to_do = imported(tmp_path, {"skills/forms/evals/evals.json": TRIGGERS})
-    assert [suite["checks"] for suite in suites.values()] == [
-        ({"called": "Skill(forms)"},),
-        ({"notCalled": "Skill(forms)"},),
-    ]
+    checks = [({word: "Skill(forms)"},) for word in ("called", "notCalled")]
+    assert [suite["checks"] for suite in suites.values()] == checks
     assert to_do == []
 
 
@@ -189,7 +187,7 @@ def test_cases_of_a_plugin_become_suites_with_their_graders(tmp_path: Path) -> N
     assert to_do == [
         "evals/asks/prompt.md:4: asks: append_system_prompt has no equivalent",
         "evals/asks/graders/skill.md:2: asks: arm with-only: Zelda compares the head with the base, not with no plugin",
-        "evals/release/case.yaml:7: releases: no check searches the trace for /x/",
+        'evals/release/case.yaml:7: releases: no check can say {"contains in trace": "/x/"}',
         'evals/release/case.yaml:10: releases: no check can say {"called": "Bash with a(?!b)"}',
         "evals/release/case.yaml:14: releases: a grader of the type baseline has no equivalent",
     ]
@@ -218,7 +216,8 @@ SETS = """prompts: [a.txt]
 tests: [assert: [
   {type: assert-set, threshold: 0.5, assert: [{type: contains-any, value: 'a, b'}, {type: not-cost, threshold: 1}]},
   {type: not-javascript, value: x}, {type: contains}, {type: llm-rubric, value: file://r.md},
-  {type: contains, value: c, weight: 0}]]
+  {type: contains, value: c, weight: 0}, {type: not-trajectory:tool-used, value: {name: Read, min: 2}},
+  {type: contains, value: sk-ant-fake-0123456789abcdefghijklmnop}]]
 """
 FILES = """prompts: [{raw: 'Do {{x}}.', label: x, config: y}, file:///etc/hosts, ../../up.md, 'file://', file://p.py:f]
 tests: [file://none.yaml, t.csv, 'https://x.test/t', {vars: file://v.yaml, assert: [
@@ -238,10 +237,10 @@ SHAPES: dict[str, tuple[dict[str, str], dict[str, object], list[str]]] = {
     ),
     "assertions of all tests, and none of their own": (
         {
-            "promptfooconfig.yaml": "prompts: ['Do {{what}}.']\ndefaultTest:\n  assert: [{type: equals, value: Done}]\n"
-            "tests: [{vars: {what: it}}]\n"
+            "promptfooconfig.yaml": "prompts: ['Do {{path}}.']\ndefaultTest:\n  assert: [{type: equals, value: Done}]\n"
+            "tests: [{vars: {path: a.py}}]\n"
         },
-        {"prompt": "Do it.", "checks": ({"says": "/\\A\\s*Done\\s*\\z/"},)},
+        {"prompt": "Do a.py.", "checks": ({"says": "/\\A\\s*Done\\s*\\z/"},)},
         [],
     ),
     "a configuration as JSON": (
@@ -292,9 +291,7 @@ SHAPES: dict[str, tuple[dict[str, str], dict[str, object], list[str]]] = {
                 {"says": "/(?s-m)^a/"}, {"command": "test ! -e a\\ b", "name": "No a b."}, {"called": "Bash(ls)"}
             ),
         },
-        [
-            "weight has no", '{"called": "", "times": 1}', "Agent with", "such a grader has no", '{"maxTurns": 0',
-        ],
+        ["weight has no", '{"maxTurns": 0', '{"called": "", "times": 1}', "Agent with", "a grader without type"],
     ),
     "groups that others take up, keys twice, and values that only some readers take for a word": (
         {
@@ -307,7 +304,10 @@ SHAPES: dict[str, tuple[dict[str, str], dict[str, object], list[str]]] = {
     "sets of assertions, and others turned around": (
         {"promptfooconfig.yaml": SETS, "a.txt": "One.\n---\nTwo.\n", "r.md": "It is."},
         {"prompt": "One.", "answerCriteria": ("It is.",), "checks": ({"says": "/a|b/"}, {"says": "c"})},
-        ["not-cost has no", "threshold has no", "not-javascript has no", "contains has no", "weight has no"],
+        [
+            "not-cost has no", "threshold has no", "not-javascript has no", "contains has no", "weight has no",
+            '{"notCalled": "Read", "not times": "2.."}', '{"says": "***"}',
+        ],
     ),
     "files that are elsewhere, programs and tables": (
         {
