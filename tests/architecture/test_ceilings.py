@@ -25,7 +25,7 @@ CEILINGS = {
     "zelda_ci/files": 677,
     "zelda_ci/github": 1338,
     "zelda_ci/judge": 1283,
-    "zelda_ci/metrics": 2753,
+    "zelda_ci/metrics": 2757,
     "zelda_ci/model_proxy": 2412,
     "zelda_ci/pipeline": 3868,
     "zelda_ci/process": 327,

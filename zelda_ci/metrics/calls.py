@@ -1,9 +1,7 @@
 """Calls that a session made, and the rules by which checks name them: those of Claude Code's permissions."""
 
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -70,6 +68,9 @@ _PROGRAM = re.compile(
     """,
     re.VERBOSE,
 )
+# What a shell takes for one text, and in double quotes for one character.
+_UNQUOTED = re.compile(r"""'([^']*)'|"((?:\\.|[^"\\])*)"|\\(.)""", re.DOTALL)
+_ESCAPED = re.compile(r'\\(["\\$`])')
 # Words that leave files out, and those behind which such files stand.
 _NOT = ("!", ":!", ":^", ":(exclude", "--exclude", "--ignore", "--glob=!", "-g!")
 _LEAVES_OUT = re.compile(r"--(?:exclude|ignore)[\w-]*|-path|-name")
@@ -241,10 +242,13 @@ class ShellLine:
             forms = [" ".join(text.replace("\0", " ").split()) for text in (whole, bare, plain)]
             self.commands.append((forms, words, scope))
         lines = [(body, "" if kind == "shell" else "<<") for body, is_run in documents if is_run or kind == "shell"]
-        with suppress(ValueError):
-            lines += [(" ".join(shlex.split((runs[1] or runs[2]).replace("\0", " "))), "")] if runs else []
+        lines += [(_UNQUOTED.sub(_inner, runs[1] or runs[2]).replace("\0", " "), "")] if runs else []
         for line, end in lines if len(scope) < MAX_AROUND_LINE else ():
             self.commands += ShellLine(line, (*scope, self._at), end).commands
+
+
+def _inner(text: re.Match[str]) -> str:
+    return text[1] or _ESCAPED.sub(r"\1", text[2] or "") or text[3] or ""
 
 
 def _kind(program: str) -> str | None:
