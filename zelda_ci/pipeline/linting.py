@@ -201,7 +201,7 @@ _VERB = (
     "raise|reject|accept|throw|mention|explain|describe|include|render|send|store|cover|stay|get|give|take|follow|write)s"
 )
 _ALSO_NOUN = "have|do|pass|fail|exist|stay|answers|calls|runs|uses|names|lists|shows|prints|changes|updates"
-_PREDICATES = [re.compile(rf"(?<= )(?:{verbs})(?!\S)") for verbs in (_VERB, _ALSO_NOUN)]
+_PREDICATES = [re.compile(rf"(?<!\S)(?:{verbs})(?!\S)") for verbs in (_VERB, _ALSO_NOUN)]
 _CLAUSE = re.compile(rf"((?:\S+ ){{0,4}}?)(?:{_VERB}) \S")
 # Words that begin a clause within a clause, or a pair: what "and" joins behind them is one thing.
 _INNER = re.compile(
@@ -238,7 +238,7 @@ def halves(text: str) -> tuple[str, str] | None:
         first = next(filter(None, (verb.search(left) for verb in _PREDICATES)), None)
         second = _CLAUSE.match(masked[joint.end() :].rstrip(" .!"))
         # "It adds and removes items" has one object.
-        is_whole = first and (first.end() < len(left) or first[0].startswith(("exist", "pass", "fail")))
+        is_whole = first and first.start() and (first.end() < len(left) or re.match("exist|pass|fail", first[0]))
         if second and not _INNER.search(second[1]) and (is_list or (is_whole and not _INNER.search(left))):
             subject = text[: first.start()] if first and not (second[1] or is_list) else ""
             # Names of files and programs stay as they are.
