@@ -27,7 +27,7 @@ CEILINGS = {
     "zelda_ci/judge": 1283,
     "zelda_ci/metrics": 2757,
     "zelda_ci/model_proxy": 2412,
-    "zelda_ci/pipeline": 3868,
+    "zelda_ci/pipeline": 3824,
     "zelda_ci/process": 327,
     "zelda_ci/report": 5904,
     "zelda_ci/sandbox": 1899,

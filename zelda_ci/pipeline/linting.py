@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from posixpath import basename, dirname
 
 from zelda_ci.config.document import read_text
 from zelda_ci.config.init import scalar, seen_from
@@ -15,25 +14,24 @@ from zelda_ci.config.source import TOP, Position, Rejected, Steps, is_alike, nea
 from zelda_ci.domain.check import LintFinding, LintReport
 from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, EfficiencyDetails, FulfillmentDetails
 from zelda_ci.domain.kinds import KINDS, ItemKind
-from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.run import EvalContext, RunResult
 from zelda_ci.domain.session import ApiUsage, SessionTranscript
 from zelda_ci.domain.suite import ResolvedSuite, SuiteCheck
 from zelda_ci.domain.workspace import Changes
 from zelda_ci.files.globs import upwards
 from zelda_ci.metrics import ask_judge
-from zelda_ci.metrics.calls import FAMILIES, covers_path, is_named
-from zelda_ci.metrics.checks import FAIL, NOT_JUDGED, PASS, Checks, waits_for
+from zelda_ci.metrics.calls import is_named
+from zelda_ci.metrics.checks import FAIL, NOT_JUDGED, PASS, Checks
 from zelda_ci.selection.felt import coverage
 from zelda_ci.survey.folder import Survey
 
-BUILT_IN = {
+_BUILT_IN = {
     "Skill": "batch claude-api code-review dataviz debug deep-research doctor fewer-permission-prompts init loop "
     "plugin-authoring run run-skill-generator security-review simplify update-config verify workflow-authoring",
     "Agent": "Explore Plan claude general-purpose statusline-setup",
     "": "Agent Bash Edit Glob Grep MultiEdit NotebookEdit Read Skill Task TodoWrite WebFetch WebSearch Write",
 }
-_KINDS = {"Skill": (ItemKind.SKILL, ItemKind.COMMAND, ItemKind.WORKFLOW), "Agent": (ItemKind.AGENT,), "": ()}
+_KINDS = {"Skill": (ItemKind.SKILL, ItemKind.COMMAND, ItemKind.WORKFLOW), "Agent": (ItemKind.AGENT,)}
 # A word of docs/lint.md, why it applies, and lines that would be better; placed with a file, a line and a subject.
 Remark = tuple[str, str, tuple[str, ...]]
 Judged = Mapping[str, Sequence[CriterionJudgement]]
@@ -46,11 +44,11 @@ class Linter:
         """`idle` is how judges decide the criteria of suites, by name, on a session that does nothing."""
         self._found, self._runs, self._idle, self._rules = found, runs, idle or {}, dict[str, str]()
         self._items = [item for item in found.items if not (item.problem or item.shadowed)]
-        named = [(it.kind, str(name)) for it in self._items for name in (it.name, it.label) if name]
-        own = ((tool, [name for kind, name in named if kind in kinds]) for tool, kinds in _KINDS.items())
-        self._known = {tool: [*names, *BUILT_IN[tool].split()] for tool, names in own}
-        self._files = [seen_from(found.folder, file) for file in found.files]
-        self._names = {*self._known["Skill"], *self._known["Agent"], *(at for it in self._files for at in upwards(it))}
+        names = [(it.kind, name) for it in self._items for name in (it.name, it.label or it.name)]
+        own = ((tool, [name for kind, name in names if kind in kinds]) for tool, kinds in _KINDS.items())
+        self._known = {tool: [*names, *_BUILT_IN[tool].split()] for tool, names in own}
+        paths = (at for file in found.files for at in upwards(seen_from(found.folder, file)))
+        self._names = {*paths, *chain(*self._known.values())}
 
     def report(self, suites: Sequence[ResolvedSuite], *, whole: bool) -> LintReport:
         """All findings on suites; if these are the `whole` project's, also on what none of them touches."""
@@ -71,9 +69,10 @@ class Linter:
         left = (text for suite in asked for text in suite.criteria if text not in self._tried(suite))
         return LintReport(findings=tuple(findings), not_tried=tuple(left))
 
-    def _tried(self, suite: ResolvedSuite) -> dict[str, CriterionJudgement]:
+    def _tried(self, suite: ResolvedSuite) -> dict[str, str]:
+        """By the criteria that were judged on such a session, why it meets them; empty where it does not."""
         judged = zip(suite.criteria, self._idle.get(suite.name, ()), strict=False)
-        return {text: it for text, it in judged if it.verdict is not NOT_JUDGED}
+        return {text: it.reasoning if it.verdict is PASS else "" for text, it in judged if it.verdict is not NOT_JUDGED}
 
     def _suite(self, suite: ResolvedSuite) -> Iterator[tuple[str, Position, str, Remark]]:
         source = read(read_text(self._found.root / suite.file, suite.file), suite.file)
@@ -103,40 +102,23 @@ class Linter:
             yield "twoInOne", reason, tuple(f"- {scalar(half)}" for half in both)
 
     def _check(self, check: SuiteCheck, suite: ResolvedSuite) -> Iterator[Remark]:
-        both = (check.before.first, check.before.then) if check.before else ()
-        forbidden = (check.not_called, check.hook_blocked)
-        for rule in filter(None, (check.called, *forbidden, *(check.order or ()), *both, *check.routes)):
-            lacking = self._lacking(rule, suite)
-            # What is not to be read need not be there.
-            if lacking and not (rule.startswith("Read(") and rule in forbidden):
-                meant = () if check.routed else lacking[1:]
-                yield "cannotMatch", f"No call can match {rule}: {lacking[0]}.", meant
-            elif rule not in (*forbidden, *check.routes) and any(
-                it.tool == rule and not it.is_open for it in self._items
-            ):
-                yield "cannotMatch", f"No call can match {rule}: the model may not make one.", ()
-        hooks = [(*str(it.name).partition(":")[::2], it.description or "") for it in self._items if it.kind == "hook"]
-        event, _, part = (check.hook_ran or "").removesuffix(")").partition("(")
-        if event and not any(name == event and (part in does or waits_for(on, part)) for name, on, does in hooks):
-            yield "cannotMatch", f"It can never pass: the project has no hook {check.hook_ran}.", ()
-        tool, high = (check.hook_blocked or "").partition("(")[0], str(check.times).partition("..")[2]
-        before = [on for name, on, _ in hooks if name == "PreToolUse"]
-        # What waits for some of a server's tools may wait for this one.
-        is_of_server = tool.startswith("mcp__") and "mcp" in str(before)
-        if tool and not (is_of_server or any(waits_for(on, it) for on in before for it in FAMILIES.get(tool, (tool,)))):
-            yield "cannotMatch", f"It can never pass: no PreToolUse hook of the project waits for {tool}.", ()
-        reason, asked = "A session that does nothing passes it: ", {it.called for it in suite.checks}
-        if check.before and check.before.then not in asked.union(*(it.order or () for it in suite.checks)):
-            yield (
-                "passesIdle",
-                f"{reason}the second call need not be made.",
-                (f"- called: {json.dumps(check.before.then)}",),
-            )
-        if check.called and check.times != 0 and high != "0" and _passes_idle(check, suite):
+        first, then = (check.before.first, check.before.then) if check.before else (None, None)
+        asked: tuple[str | None, ...] = (check.called, *(check.order or ()), first, then)
+        closed = {it.tool for it in self._items if not it.is_open}.intersection(asked)
+        for rule in filter(None, (*asked, check.not_called, check.hook_blocked, *check.routes)):
+            if lacking := ("the model may not make one",) if rule in closed else self._lacking(rule):
+                yield "cannotMatch", f"No call can match {rule}: {lacking[0]}.", () if check.routed else lacking[1:]
+        event = "PreToolUse" if check.hook_blocked else (check.hook_ran or "").partition("(")[0]
+        if event and not any(str(it.name).partition(":")[0] == event for it in self._items if it.kind == "hook"):
+            yield "cannotMatch", f"It can never pass: the project has no hook {event}.", ()
+        why, high = "A session that does nothing passes it:", str(check.times).rpartition("..")[2]
+        if then and not any(then in (it.called, *(it.order or ())) for it in suite.checks):
+            yield "passesIdle", f"{why} the second call need not be made.", (f"- called: {json.dumps(then)}",)
+        if check.called and high != "0" and Checks(idle(suite)).decide(check)[0]:
             instead = f"- {{called: {json.dumps(check.called)}, times: 1..{high}}}"
-            yield "passesIdle", f"{reason}no call is enough.", (instead,)
+            yield "passesIdle", f"{why} no call is enough.", (instead,)
 
-    def _lacking(self, rule: str, suite: ResolvedSuite) -> tuple[str, ...]:
+    def _lacking(self, rule: str) -> tuple[str, ...]:
         """What is lacking for calls of a rule, and the rule that was probably meant; nothing if it is there."""
         tool, _, wanted = rule.removesuffix(")").replace("Task(", "Agent(").partition("(")
         if tool.startswith("mcp__") and "*" not in tool:
@@ -146,22 +128,17 @@ class Linter:
             near, word = nearest(wanted, self._known[tool]), KINDS[_KINDS[tool][0]].word
             lacking = f"the project has no {word} {wanted} that is loaded", *([f"{tool}({near})"] if near else [])
             return () if any(is_named(name, wanted) for name in self._known[tool]) else lacking
-        alike = [name for name in self._known[""] if is_alike(tool, name)]
-        if alike and tool.isalpha() and tool not in alike:
-            return f"Claude Code has no tool {tool}", rule.replace(tool, alike[0], 1)
-        # What a session or a command may write first can be read, and files elsewhere nobody knows.
-        is_written = suite.setup_command or suite.build_command or str(suite).count(basename(wanted)) > 1
-        if is_written or tool != "Read" or dirname(wanted) not in self._names or {*"*?[{"} & {*wanted}:
-            return ()
-        is_there = any(covers_path([wanted], file, ToolsManifest()) for file in self._files)
-        return () if is_there else (f"the project has no file {wanted}",)
+        alike = [name for name in _BUILT_IN[""].split() if tool.isalpha() and is_alike(tool, name)]
+        meant = f"Claude Code has no tool {tool}", *(rule.replace(tool, name, 1) for name in alike[:1])
+        return meant if alike and tool not in alike else ()
 
     def _untouched(self, suites: Sequence[ResolvedSuite]) -> Iterator[tuple[str, Position, str, Remark]]:
-        there, tried = {str(item.file) for item in self._items}, {run.suite for run in self._runs}
-        rows = [row for row in coverage(self._runs).units if row.unit.path in there]
-        # Hooks are in force in every session, and yet untried where none ran.
-        hooks = {row.unit for row in rows if row.unit.kind is ItemKind.HOOK and not any(it.used for it in row.suites)}
-        for unit in (row.unit for row in rows if not row.touched or row.unit in hooks):
+        there, tried = {item.file for item in self._items}, {run.suite for run in self._runs}
+        for row in coverage(self._runs).units:
+            # Hooks are in force in every session, and yet untried where none ran.
+            unit, is_hook = row.unit, row.unit.kind is ItemKind.HOOK
+            if unit.path not in there or (any(it.used for it in row.suites) if is_hook else row.touched):
+                continue
             name = str(unit.name).rpartition("/")[2].removesuffix(".md")
             option = {"skill": "skill", "agent": "skill", "rule": "rule"}.get(unit.kind)
             reason = f"No stored trial touched this {KINDS[unit.kind].word} (`zelda coverage`): nobody sees it change."
@@ -180,27 +157,18 @@ def idle(suite: ResolvedSuite) -> EvalContext:
     return EvalContext(alone, None, transcript, ApiUsage(), Changes(patch=Path("/no/changes")))
 
 
-def _passes_idle(check: SuiteCheck, suite: ResolvedSuite) -> bool:
+def _of_whole(suite: ResolvedSuite, judged: Mapping[str, str]) -> Iterator[Remark]:
+    met = [judged.get(text, only_forbids(text) and _DEEDS.fullmatch(text)) for text in suite.criteria]
     # A routing suite may have a prompt for nothing beside others.
-    return check.command is None and not check.routed and Checks(idle(suite)).decide(check)[0]
-
-
-def _of_whole(suite: ResolvedSuite, judged: Mapping[str, CriterionJudgement]) -> Iterator[Remark]:
-    met = (
-        judged[text].verdict is PASS if text in judged else bool(only_forbids(text) and _DEEDS.fullmatch(text))
-        for text in suite.criteria
-    )
-    idle = chain(met, (_passes_idle(check, suite) for check in suite.checks))
+    passed = (not (it.command or it.routed) and Checks(idle(suite)).decide(it)[0] for it in suite.checks)
     if suite.only_measures:
         yield "asksNothing", "Nothing of it can pass or fail: it has no criterion, check, build or test command.", ()
-    elif not (suite.build_command or suite.test_command) and all(idle):
-        wanted = next((check.changed_only for check in suite.checks if check.changed_only), ())
+    elif not (suite.build_command or suite.test_command) and all(met) and all(passed):
         why = "judges find all of it met" if judged else "it says only what must not be"
-        reason = f"A session that does nothing passes it: {why}. Say what must."
-        yield "passesIdle", reason, (f"- changed: {json.dumps(wanted)}",) if len(wanted) == 1 else ()
+        yield "passesIdle", f"A session that does nothing passes it: {why}. Say what must.", ()
 
 
-def _verdicts(text: str, runs: Sequence[RunResult], key: str, tried: CriterionJudgement | None) -> Iterator[Remark]:
+def _verdicts(text: str, runs: Sequence[RunResult], key: str, tried: str | None) -> Iterator[Remark]:
     """What stored trials, and one that did nothing, say of a criterion of the suite's list of this name."""
     trials, idle = defaultdict[object, Counter[CriterionVerdict]](Counter), ""
     for run in runs:
@@ -220,31 +188,27 @@ def _verdicts(text: str, runs: Sequence[RunResult], key: str, tried: CriterionJu
     if flips and flips >= 0.1 * count:
         reason = f"Of {count} trials on the same files, {flips} went another way. Say what counts."
         yield "wavers", f"{reason} `zelda rejudge` shows if judges waver.", ()
-    # What must not be is right beside others that ask for something.
-    asks = not only_forbids(text)
-    # What a session says is evidence for its answer alone.
-    if asks and idle and key != "answerCriteria":
+    # What must not be is right beside others that ask for something, and what a session says is an answer's evidence.
+    if idle and key != "answerCriteria" and not only_forbids(text):
         yield "passesIdle", f"It passed in {idle}, where the session called and changed nothing.", ()
-    elif asks and tried and tried.verdict is PASS:
-        yield "passesIdle", f"The judge finds it met by a session that does nothing: {tried.reasoning}", ()
+    elif tried and not only_forbids(text):
+        yield "passesIdle", f"The judge finds it met by a session that does nothing: {tried}", ()
 
-
-# What is said of a criterion's words alone.
 
 # Forms of verbs. The first are no nouns as well: "has docs and tests for errors" is one criterion.
-_FINITE = re.compile(
-    "is|are|was|were|has|does|can|must|should|will|returns|contains|says|adds|exists|passes|fails|keeps|removes|creates|"
-    "deletes|raises|rejects|accepts|throws|mentions|explains|describes|includes|renders|sends|stores|covers|stays|"
-    "becomes|gets|gives|takes|follows|writes"
+_VERB = (
+    "is|are|was|were|has|does|can|must|should|will|passes|(?:return|contain|say|add|exist|fail|keep|remove|create|delete|"
+    "raise|reject|accept|throw|mention|explain|describe|include|render|send|store|cover|stay|get|give|take|follow|write)s"
 )
-_ALSO_NOUN = re.compile("have|do|pass|fail|exist|stay|answers|calls|runs|uses|names|lists|shows|prints|changes|updates")
+_ALSO_NOUN = "have|do|pass|fail|exist|stay|answers|calls|runs|uses|names|lists|shows|prints|changes|updates"
+_PREDICATES = [re.compile(rf"(?<!\S)(?:{verbs})(?!\S)") for verbs in (_VERB, _ALSO_NOUN)]
+_CLAUSE = re.compile(rf"((?:\S+ ){{0,4}}?)(?:{_VERB}) \S")
 # Words that begin a clause within a clause, or a pair: what "and" joins behind them is one thing.
 _INNER = re.compile(
     r"(?i)\b(?:if|when(?:ever)?|where|while|unless|until|after|before|once|since|because|given|assuming|(?:al)?though|"
     r"as (?:it|long|soon)|that|which|who|whose|how|both|between|either|says|notes|warns|identifies|explains|mentions|"
     r"states|recommends|reports|tells|describes|shows|confirms)\b|[.?!:] "
 )
-_MASKED = re.compile(r"`[^`]*`|\"[^\"]*\"|\([^()]*\)")
 _JOINT = re.compile(r"(?:; +|,? and )(?!(?:then|so|n?either|nor|otherwise)\b)(?:(?<=d )(?:(?:it|they|also|still) )*)?")
 _NEGATIVE = re.compile(
     r"(?i)(?:nothing|no|none|neither|never)\b|(?:\S+ ){0,6}?(?:(?:is|are|was|were|does|do|did|has|have|must|should) not"
@@ -252,11 +216,11 @@ _NEGATIVE = re.compile(
 )
 _WHO = r"(?:the session|the agent|the assistant|claude(?: code)?)"
 _NOT = r"(?:does not|doesn't|did not|didn't|must not|never) "
-_DEED = r"(?:push|commit|chang|edit|delet|remov|add|creat|touch|install|renam|modif)\w*"
+_IS, _DEED = "(?:is|are|was|were)", r"(?:push|commit|chang|edit|delet|remov|add|creat|touch|install|renam|modif)\w*"
 # What a session surely did not do that did nothing; what files hold as they are, nobody knows here.
 _DEEDS = re.compile(
     rf"(?i){_WHO} {_NOT}(?:{_DEED}|(?:run|read|open|call|use|write)s?\b).*|"
-    rf"(?:nothing|no \S+)(?: \S+){{0,5}} (?:is|are|was|were|has been|have been) {_DEED}\.?"
+    rf"(?:nothing|no \S+)(?: \S+){{0,5}} (?:{_IS}|has been|have been) {_DEED}\.?"
 )
 
 
@@ -268,27 +232,19 @@ def only_forbids(text: str) -> bool:
 
 def halves(text: str) -> tuple[str, str] | None:
     """The two criteria that one is, each with its verb; None for one that is one, or may be."""
-    masked = _MASKED.sub(lambda span: "x" * len(span[0]), text)
+    masked = re.sub(r"`[^`]*`|\"[^\"]*\"|\([^()]*\)", lambda span: "x" * len(span[0]), text)
     for joint in _JOINT.finditer(masked):
-        left, right = masked[: joint.start()].split(), masked[joint.end() :].strip(" .!").split()
-        first, second = _verb(left, _FINITE) or _verb(left, _ALSO_NOUN), _verb(right, _FINITE)
-        is_list, subject = joint[0].startswith(";"), " ".join(right[:second])
-        if second is None or second > 4 or len(right) < second + 2 or _INNER.search(subject):
-            continue
+        left, is_list = masked[: joint.start()], joint[0].startswith(";")
+        first = next(filter(None, (verb.search(left) for verb in _PREDICATES)), None)
+        second = _CLAUSE.match(masked[joint.end() :].rstrip(" .!"))
         # "It adds and removes items" has one object.
-        is_whole = first and (first < len(left) - 1 or left[first].startswith(("exist", "pass", "fail")))
-        if not is_list and (not is_whole or _INNER.search(masked[: joint.start()])):
-            continue
-        one, other = text[: joint.start()].strip(), text[joint.end() :].strip(" .!")
-        if not (second or is_list) and first:
-            other = f"{text[: [*re.finditer(r'[^ ]+', masked)][first].start()]}{other}"
-        # Names of files and programs stay as they are.
-        return f"{one}.", f"{other[0].upper() if re.match('[a-z]+ ', other) else other[0]}{other[1:]}."
+        is_whole = first and first.start() and (first.end() < len(left) or re.match("exist|pass|fail", first[0]))
+        if second and not _INNER.search(second[1]) and (is_list or (is_whole and not _INNER.search(left))):
+            subject = text[: first.start()] if first and not (second[1] or is_list) else ""
+            # Names of files and programs stay as they are.
+            other = re.sub("^[a-z]+ ", lambda it: it[0].capitalize(), f"{subject}{text[joint.end() :].strip(' .!')}")
+            return f"{text[: joint.start()].strip()}.", f"{other}."
     return None
-
-
-def _verb(words: list[str], forms: re.Pattern[str]) -> int | None:
-    return next((number for number, word in enumerate(words) if forms.fullmatch(word)), None)
 
 
 def word_runs(text: str) -> Iterator[tuple[str, int]]:
@@ -304,20 +260,20 @@ _BY, _USE = rf"(?:(?:{_WHO}|it) )?", "(?:use|call|invoke)"
 _SKILL, _AGENT = (rf"the (?:`?([\w:-]+)`? {word}|{word} `?([\w:-]+)`?)" for word in ("skill", "sub-?agent"))
 # A single word in code may be a function.
 _COMMAND, _QUOTE = r"`([\w./:@=+-]+ [\w./:@=+ -]+)`", r"(?:`([^`/][^`]*)`|\"([^\"/][^\"]*)\")"
-_PATH, _FOLDER = r"(?:the file )?(?:`([^`\s]+)`|(\S*[./]\S*))", r"(?:`([^`\s]+?)/?`|([^`\s]+?)/)"
+_PATH, _FOLDER = r"(?:the file )?(?:`([^`\s]+)`|(\S*[./]\S*))", r"files in (?:`([^`\s]+?)/?`|([^`\s]+?)/)"
 _LAST, _SAY = r"(?:the )?(?:last|final) (?:message|answer) ", "(?:say|contain|mention|include)"
+
 # By the check that says the same, patterns of whole criteria. A group holds what is called, changed or said.
 _CHECKS = {
-    "called: Skill({})": rf"{_BY}{_USE}(?:s|e?d) {_SKILL}|{_SKILL} (?:is|was) {_USE}e?d",
-    "called: Agent({})": rf"{_BY}{_USE}(?:s|e?d) {_AGENT}|{_AGENT} (?:is|was) {_USE}e?d",
-    "notCalled: Skill({})": rf"{_BY}{_NOT}{_USE}s? {_SKILL}|{_SKILL} (?:is|was) not {_USE}e?d",
-    'called: "Bash({} *)"': rf"{_BY}(?:runs|ran) {_COMMAND}|{_COMMAND} (?:is|was) run",
-    'notCalled: "Bash({} *)"': rf"{_BY}{_NOT}runs? {_COMMAND}|{_COMMAND} (?:is|was) not run",
+    "called: Skill({})": rf"{_BY}{_USE}(?:s|e?d) {_SKILL}|{_SKILL} {_IS} {_USE}e?d",
+    "called: Agent({})": rf"{_BY}{_USE}(?:s|e?d) {_AGENT}|{_AGENT} {_IS} {_USE}e?d",
+    "notCalled: Skill({})": rf"{_BY}{_NOT}{_USE}s? {_SKILL}|{_SKILL} {_IS} not {_USE}e?d",
+    'called: "Bash({} *)"': rf"{_BY}(?:runs|ran) {_COMMAND}|{_COMMAND} {_IS} run",
+    'notCalled: "Bash({} *)"': rf"{_BY}{_NOT}runs? {_COMMAND}|{_COMMAND} {_IS} not run",
     'notCalled: "Bash(git {} *)"': rf"{_BY}{_NOT}(push|commit)(?:e?s)?(?: anything)?|nothing was (push|commit)t?ed",
-    'notRead: ["{}"]': rf"{_BY}{_NOT}(?:read|open)s? {_PATH}|{_PATH} (?:is|was) not (?:read|opened)",
-    'changedOnly: ["{}/**"]': rf"{_BY}(?:only changes|changes only) files in {_FOLDER}"
-    rf"|only files in {_FOLDER} (?:are|were) changed",
-    'changed: ["{}"]': rf"{_BY}(?:updates|changes|edits) {_PATH}|{_PATH} (?:is|was) (?:updated|changed|edited)",
+    'notRead: ["{}"]': rf"{_BY}{_NOT}(?:read|open)s? {_PATH}|{_PATH} {_IS} not (?:read|opened)",
+    'changedOnly: ["{}/**"]': rf"{_BY}(?:only changes|changes only) {_FOLDER}|only {_FOLDER} {_IS} changed",
+    'changed: ["{}"]': rf"{_BY}(?:updates|changes|edits) {_PATH}|{_PATH} {_IS} (?:updated|changed|edited)",
     'says: "{}"': rf"{_LAST}{_SAY}s {_QUOTE}",
     'notSays: "{}"': rf"{_LAST}{_NOT}{_SAY} {_QUOTE}",
 }

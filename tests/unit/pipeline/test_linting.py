@@ -98,11 +98,10 @@ IMPOSSIBLE = [
     ("notCalled: Skill(broken)", "skill broken", []),
     ("called: Skill(ship)", "the model may not make one", []),
     ("called: Agent(reviewers)", "sub-agent reviewers", ["Agent(reviewer)"]),
-    ("called: mcp__github__search", "MCP server of mcp__github__search", []), ("called: Read(b.md)", "file b.md", []),
+    ("called: mcp__github__search", "MCP server of mcp__github__search", []),
     ("routed: [skill changelogs, none]", "skill changelogs", []),
     ("notCalled: Skil(changelog)", "Claude Code has no tool Skil", ["Skill(changelog)"]),
-    ("order: [Read(b.md), Read(a.md)]", "file b.md", []), ("hookRan: PostToolUse", "hook PostToolUse", []),
-    ("hookRan: PreToolUse(lint)", "hook PreToolUse(lint)", []), ("hookBlocked: Read(.env)", "waits for Read", []),
+    ("order: [Edit, Skill(x)]", "skill x", []), ("hookRan: PostToolUse", "hook PostToolUse", []),
 ]  # fmt: skip
 
 
@@ -113,6 +112,10 @@ def test_a_check_that_can_never_match_says_what_is_lacking(
     (found,) = [each for each in of_check(tmp_path, check) if each.rule == "cannotMatch"]
     assert (found.file, found.line, [*found.instead]) == ("zelda/test-example.yaml", 3, instead)
     assert lacking in found.reason
+
+
+def test_a_hook_can_block_only_where_one_waits_for_calls(tmp_path: Path) -> None:
+    assert words(of_check(tmp_path, "hookBlocked: Read(.env)", items=ITEMS[-1:])) == [(3, "cannotMatch")]
 
 
 def test_both_sides_of_before_are_looked_at(tmp_path: Path) -> None:
@@ -165,20 +168,17 @@ def test_what_an_idle_session_may_fail_is_no_finding(tmp_path: Path, checks: str
 
 
 @pytest.mark.parametrize(
-    ("suite", "instead"),
+    "suite",
     [
-        ("checks:\n  - notCalled: Edit\n  - notSays: never\n  - notRead: [.env]\n  - hookFailed: none\n", ()),
-        ('checks:\n  - changedOnly: ["src/**"]\n', ('- changed: ["src/**"]',)),
-        ('checks:\n  - changedOnly: ["a", "b"]\n', ()),
-        ("mustPass: [Nothing is deleted.]\nchecks:\n  - notCalled: Edit\n", ()),
-        ("acceptanceCriteria: [No test outside of src/ is changed., Claude never runs a migration.]\n", ()),
+        "checks:\n  - notCalled: Edit\n  - notSays: never\n  - notRead: [.env]\n  - hookFailed: none\n",
+        'checks:\n  - changedOnly: ["src/**"]\n',
+        "mustPass: [Nothing is deleted.]\nchecks:\n  - notCalled: Edit\n",
+        "acceptanceCriteria: [No test outside of src/ is changed., Claude never runs a migration.]\n",
     ],
 )
-def test_a_suite_that_only_forbids_is_passed_by_an_idle_session(
-    tmp_path: Path, suite: str, instead: tuple[str, ...]
-) -> None:
+def test_a_suite_that_only_forbids_is_passed_by_an_idle_session(tmp_path: Path, suite: str) -> None:
     (found,) = linted(tmp_path, f"prompt: Do.\n{suite}")
-    assert (found.line, found.rule, found.subject, found.instead) == (1, "passesIdle", "example", instead)
+    assert (found.line, found.rule, found.subject, found.instead) == (1, "passesIdle", "example", ())
 
 
 def test_a_suite_that_asks_nothing_is_told(tmp_path: Path) -> None:
