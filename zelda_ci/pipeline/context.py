@@ -52,6 +52,9 @@ MAX_COUNTS = 8
 COUNTED = ("model", "messages", "system", "tools")
 ELLIPSIS, TOP = "…", "/project"
 MAX_QUOTE = 60
+# Each MCP server under its name with what it says of itself, which may have headings, too.
+INSTRUCTED = "MCP servers have provided instructions"
+INSTRUCTIONS = r"(?ms)^## ({0})\n(.*?)(?=\n\n## (?:{0})\n|\n\nThe following skills|\Z)"
 # Sizes in tokens, by text, and of first requests by their identity.
 _Counts = dict[str | int, int]
 # A file, its line, what is wrong there, and what to do.
@@ -167,10 +170,14 @@ async def _ask(given: dict[str, SideContext], name: str, side: Opened, prepared:
         # From the top of the tree, the CLAUDE.md files, imports and rules that are there from the start.
         roots, paths = {workspace.root, workspace.root.resolve()}, [Path(str(it.get("path"))) for it in memory]
         files = {path.relative_to(top).as_posix() for path in paths for top in roots if path.is_relative_to(top)}
-        # Of what is followed, Claude Code's word counts, whatever our reading of its settings says.
-        usable = (it for it in side.offered.items if not (it.shadowed or (it.problem and it.kind not in FOLLOWED)))
+        # Of files that are followed, Claude Code's word counts, whatever our reading of its settings says; an import
+        # that leads nowhere has its importer's.
+        of_files = (it for it in side.offered.items if not it.problem or (it.kind in FOLLOWED and it.name == it.file))
+        usable = [it for it in of_files if not it.shadowed]
+        servers = "|".join(re.escape(it.name) for it in usable if it.kind is ItemKind.MCP_SERVER)
+        said = re.findall(INSTRUCTIONS.format(servers), "\n".join(told.listings).partition(INSTRUCTED)[2])
         found = (
-            _server(item, definitions, loaded)
+            _server(item, definitions, loaded, dict(said))
             if item.kind is ItemKind.MCP_SERVER
             else _document(item, tree, files, tuple(told.listings))
             for item in usable
@@ -183,22 +190,26 @@ async def _ask(given: dict[str, SideContext], name: str, side: Opened, prepared:
     given[name] = SideContext(texts, replace(first, body=body), window)
 
 
-def _server(item: ManifestItem, tools: Mapping[str, str], loaded: Collection[str]) -> ItemTexts:
-    """The tools of a server by their definitions, those that are not `loaded` behind a search."""
+def _server(
+    item: ManifestItem, tools: Mapping[str, str], loaded: Collection[str], said: Mapping[str, str]
+) -> ItemTexts:
+    """What a server has `said` of itself, and its tools by definitions, those that are not `loaded` behind a search."""
     own = {name: tools[name] for name in sorted(tools) if name.startswith(f"{item.tool}__")}
     waiting = [name for name in own if name not in loaded]
-    always = "\n".join([*(text for name, text in own.items() if name in loaded), *waiting])
+    about = [f"## {item.name}\n{said[item.name]}"] if item.name in said else []
+    always = "\n".join([*about, *(text for name, text in own.items() if name in loaded), *waiting])
     return ItemTexts(item, always, "\n".join(own[name] for name in waiting))
 
 
 def _document(item: ManifestItem, tree: Tree, memory: Collection[str], listings: Sequence[str]) -> ItemTexts:
     document, waits = MarkdownDocument(), not item.problem and (item.below or item.paths)
+    # The code of a workflow says nothing to the model.
     with suppress(Unfit):
-        document = parse(tree.read(item.file))
+        document = document if item.kind is ItemKind.WORKFLOW else parse(tree.read(item.file))
     if item.kind in FOLLOWED:
         is_there = item.file in memory or tree.real(item.file) in memory
         return ItemTexts(item, document.shown) if is_there else ItemTexts(item, "", document.shown if waits else "")
-    if not KINDS[item.kind].call or item.kind is ItemKind.WORKFLOW:
+    if not KINDS[item.kind].call:
         return ItemTexts(item)
     body = document.body.strip()
     entry = next(iter(listed_as(item, listings)), None)
