@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from posixpath import dirname, join, normpath
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 import anyio.to_thread
@@ -54,15 +54,14 @@ ELLIPSIS, TOP = "…", "/project"
 MAX_QUOTE = 60
 # Each MCP server under its name with what it says of itself, which may have headings, too.
 INSTRUCTED = "MCP servers have provided instructions"
-INSTRUCTIONS = r"(?ms)^## ({0})\n(.*?)(?=\n\n## (?:{0})\n|\n\nThe following skills|\Z)"
+INSTRUCTIONS = r"(?ms)^(## ({0})\n.*?)(?=\n\n## (?:{0})\n|\n\nThe following skills|\Z)"
 # Sizes in tokens, by text, and of first requests by their identity.
 _Counts = dict[str | int, int]
 # A file, its line, what is wrong there, and what to do.
 _Problem = tuple[str, int, str, str]
 
 
-@dataclass(frozen=True)
-class ItemTexts:
+class ItemTexts(NamedTuple):
     """One thing that steers, with its texts: that which is always there, and that which comes on demand."""
 
     item: ManifestItem
@@ -117,15 +116,8 @@ async def context_report(prepared: Prepared, proxy: ModelProxy, emit: Emit) -> C
     def listing(name: str) -> ContextListing:
         side, source, redact = given.get(name, given["head"]), opened[name].workspace.source, prepared.redact
         items = tuple(
-            ContextItem(
-                kind=part.item.kind,
-                name=part.item.name,
-                file=part.item.file,
-                always=sizes[part.always],
-                on_demand=sizes[part.on_demand],
-                cut=part.cut,
-            )
-            for part in side.parts
+            ContextItem(kind=it.kind, name=it.name, file=it.file, always=sizes[now], on_demand=sizes[later], cut=cut)
+            for it, now, later, cut in side.parts
         )
         return ContextListing(
             commit=None if source.parent or source.commit is None else redact(source.commit),
@@ -170,14 +162,13 @@ async def _ask(given: dict[str, SideContext], name: str, side: Opened, prepared:
         # From the top of the tree, the CLAUDE.md files, imports and rules that are there from the start.
         roots, paths = {workspace.root, workspace.root.resolve()}, [Path(str(it.get("path"))) for it in memory]
         files = {path.relative_to(top).as_posix() for path in paths for top in roots if path.is_relative_to(top)}
-        # Of files that are followed, Claude Code's word counts, whatever our reading of its settings says; an import
-        # that leads nowhere has its importer's.
-        of_files = (it for it in side.offered.items if not it.problem or (it.kind in FOLLOWED and it.name == it.file))
-        usable = [it for it in of_files if not it.shadowed]
+        # Of files that are followed, Claude Code's word counts, whatever we make of its settings; those are called so.
+        usable = [it for it in side.offered.items if not (it.shadowed or (it.problem and it.name != it.file))]
         servers = "|".join(re.escape(it.name) for it in usable if it.kind is ItemKind.MCP_SERVER)
-        said = re.findall(INSTRUCTIONS.format(servers), "\n".join(told.listings).partition(INSTRUCTED)[2])
+        instructions = "\n".join(told.listings).partition(INSTRUCTED)[2]
+        said = {name: it for it, name in re.findall(INSTRUCTIONS.format(servers), instructions)}
         found = (
-            _server(item, definitions, loaded, dict(said))
+            _server(item, definitions, loaded, said.get(item.name, ""))
             if item.kind is ItemKind.MCP_SERVER
             else _document(item, tree, files, tuple(told.listings))
             for item in usable
@@ -190,14 +181,11 @@ async def _ask(given: dict[str, SideContext], name: str, side: Opened, prepared:
     given[name] = SideContext(texts, replace(first, body=body), window)
 
 
-def _server(
-    item: ManifestItem, tools: Mapping[str, str], loaded: Collection[str], said: Mapping[str, str]
-) -> ItemTexts:
+def _server(item: ManifestItem, tools: Mapping[str, str], loaded: Collection[str], said: str) -> ItemTexts:
     """What a server has `said` of itself, and its tools by definitions, those that are not `loaded` behind a search."""
     own = {name: tools[name] for name in sorted(tools) if name.startswith(f"{item.tool}__")}
     waiting = [name for name in own if name not in loaded]
-    about = [f"## {item.name}\n{said[item.name]}"] if item.name in said else []
-    always = "\n".join([*about, *(text for name, text in own.items() if name in loaded), *waiting])
+    always = "\n".join([*filter(None, [said]), *(text for name, text in own.items() if name in loaded), *waiting])
     return ItemTexts(item, always, "\n".join(own[name] for name in waiting))
 
 
