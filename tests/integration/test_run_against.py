@@ -20,7 +20,7 @@ prompt: Greet.
 acceptanceCriteria: [It greets., It is polite.]
 metrics: {toolUsage: false, efficiency: true}
 """
-GREETS, SILENT = "Always say hello.\n", "Be brief.\n"
+GREETS, SILENT, NO_SKILLS = "Always say hello.\n", "Be brief.\n", "Never use any skill."
 # The fewest trials that can prove a regression of one criterion.
 FEW = '{"first": 2, "looks": [4]}'
 # The fewest that show a second look, which proves nothing.
@@ -28,16 +28,28 @@ FEWEST = '{"first": 1, "looks": [2]}'
 
 
 def model(request: ApiRequest) -> Reply:
-    """A session that greets where CLAUDE.md asks for it, and a judge who looks whether it did."""
+    """A session that greets where CLAUDE.md asks for it, or a skill that it may use; and a judge who looks."""
     body = json.dumps(request.body)
     if request.answer_tool:
         greeted = [{"where": "note.txt:2", "quote": "hello"}] if "+hello" in body else []
         polite = verdict(2, "PASS", [{"where": "note.txt:1", "quote": "please"}])
         return answer(verdict(1, "PASS" if greeted else "FAIL", greeted), polite)
-    if any(message["role"] == "assistant" for message in request.messages):
+    said = [message for message in request.messages if message["role"] == "assistant"]
+    if "note.txt" in json.dumps(said):
         return text("Done.")
-    word = "hello" if "Always say hello" in body else "nothing"
+    if "How to greet" in body and NO_SKILLS not in body and not said:
+        return tool_call("Skill", {"skill": "greeting"})
+    return notes("hello" if said or "Always say hello" in body else "nothing")
+
+
+def notes(word: str) -> Reply:
     return tool_call("Bash", {"command": f"printf 'please\\n{word}\\n' > note.txt"})
+
+
+def greets_nobody(request: ApiRequest) -> Reply:
+    """Today's model: it greets nobody, whatever it is told."""
+    is_later = request.answer_tool or any(message["role"] == "assistant" for message in request.messages)
+    return model(request) if is_later else notes("nothing")
 
 
 def cost_of(run: dict[str, Any]) -> float:

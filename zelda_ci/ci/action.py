@@ -295,7 +295,7 @@ def _explain(invocation: Invocation, emit: Emit, result: CiResult) -> None:
     pull = settings.event.pull_request
     if comparison is None or pull is None or batch.base is None or batch.base.commit is None:
         return
-    never = "several jobs shared the run" if settings.is_sharded else "no recording has other sessions than its own"
+    never = "several jobs shared the run" if settings.is_sharded else "a replay has no other sessions"
     can_run = not (settings.is_sharded or invocation.replayed)
     runs = {run.run_id: run for run in (*result.head, *result.bases)}
     worse: dict[str, Regressed] = {}
@@ -309,7 +309,8 @@ def _explain(invocation: Invocation, emit: Emit, result: CiResult) -> None:
         with result.case.log.group(f"Which part of the change made {suite} worse"):
             found = invocation.ordering(order).why(each, emit, pays=can_run and (is_asked or bool(left)))
         if found.verdict == "undecided" and not found.rounds:
-            why_not = f"the label {WHY_LABEL} pays" if can_run else f"{never} (`zelda why` runs some)"
+            on_a_laptop = f"on a laptop: `zelda run --against {pull.base.ref}`, then `zelda why`"
+            why_not = f"the label {WHY_LABEL} pays" if can_run else f"{never} ({on_a_laptop})"
             result.note(f"Which part of the change made {suite} worse was not searched: {why_not}.")
         else:
             result.attributions = (*result.attributions, found)

@@ -32,7 +32,7 @@ from zelda_ci.pipeline.comparing import Compared, changed_steering, compare_side
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.redact import Redactor
 from zelda_ci.report.builders.history import history_table, nights_view
-from zelda_ci.report.builders.steering import coverage_table
+from zelda_ci.report.builders.steering import attribution_section, coverage_table
 from zelda_ci.report.builders.transcript import patch_lines, transcript_lines
 from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.html.writer import PageOptions, write_report
@@ -315,7 +315,8 @@ def compare(*, base: str | None, head: str, project: Path, allow_mixed: bool, as
         with one_at_a_time("zelda_ci.report.markdown"):
             from zelda_ci.report.markdown import render  # noqa: PLC0415 - jinja2 takes its time
 
-        echo_raw(render("comparison.md.j2", view=view), nl=False)
+        sections = [*map(attribution_section, report.attributions)]
+        echo_raw(render("comparison.md.j2", view=view, attributions=sections), nl=False)
     elif made:
         reporters.print_sides(report, whole=True)
     else:

@@ -184,6 +184,15 @@ class Investigation:
         self._seen: list[tuple[Arm, float | None]] = []
         self._made, self._cost, self.budget = 0, 0.0, Budget()
 
+    def go_on(self, known: Iterable[Attribution]) -> None:
+        """Begin where a search with the same question ended."""
+        new = self.attribution
+        for it in (it for it in known if (it.suite, it.subject, it.units) == (new.suite, new.subject, new.units)):
+            self._rounds, self._cost = [*it.rounds], it.cost_usd
+            arms = [frozenset(each.reverted) for each in it.rounds for _ in each.outcomes]
+            self._search.observe(arms, [outcome for each in it.rounds for outcome in each.outcomes])
+            self._search.confirmations = [*(it.confirmation.outcomes if it.confirmation else ())]
+
     def next(self) -> Sequence[PlannedRun]:
         """The next round, as far as there is money for it, once the last one is over."""
         if self._waiting or (self._made and not self._learn()):
@@ -219,7 +228,7 @@ class Investigation:
         is_resource = self._worse.measure in RESOURCES
         limit = sqrt(geometric_mean(self._base) * geometric_mean(self._head)) if is_resource else 100
         passed = sum(value < limit if is_resource else value == limit for value in values)
-        return Round(reverted=tuple(sorted(arm)), passed=passed, sessions=len(values))
+        return Round(reverted=tuple(sorted(arm)), passed=passed, sessions=len(values), outcomes=tuple(values))
 
     @property
     def attribution(self) -> Attribution:
@@ -255,7 +264,7 @@ async def find_parts(prepared: Prepared, names: Iterable[str]) -> dict[str, tupl
     async def edit(part: str, git: Git, head: str, *, is_inert: bool = False) -> str:
         removed = await units.without(git, head, part, folder)
         assert removed  # noqa: S101 - it was looked for before
-        return removed.inert if is_inert else removed.gone
+        return removed[is_inert]
 
     with TemporaryDirectory(prefix="zelda-parts-") as place:
         there = units.prepare(Path(place) / "objects", git, project.commit, project.objects)
@@ -266,7 +275,7 @@ async def find_parts(prepared: Prepared, names: Iterable[str]) -> dict[str, tupl
                 raise ConfigError(message, hint=hint, code="UNKNOWN_PART")
             name, without = f"without {part}", partial(edit, part)
             inert = Variant(f"{name}, with inert text of its length", partial(without, is_inert=True))
-            found[part] = Variant(name, without), inert if removed.inert != removed.gone else None
+            found[part] = Variant(name, without), inert if len({*removed}) > 1 else None
     return found
 
 

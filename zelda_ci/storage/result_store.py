@@ -316,14 +316,13 @@ class ResultStore:
         write_whole(self._attributions / f"{batch_id}.json", [codec.encode(found, indent=2)], durable=False)
 
     def attributions(self, batch_id: str) -> tuple[Attribution, ...]:
-        """Read what searches have found about a batch, of each suite and subject the newest that is decided, if any."""
+        """Read what searches have found about a batch, of each suite and subject the newest: it has the older ones'."""
         found = dict[tuple[str, str], Attribution]()
         for path in sorted(self._attributions.glob("*.json")):
             with suppress(StorageError):
                 each = codec.decode(Attribution, read_file(path, MAX_ATTRIBUTION_BYTES), str(path))
-                key = each.suite, each.subject
-                if each.batch_id == batch_id and not (key in found and each.verdict == "undecided"):
-                    found[key] = each
+                if each.batch_id == batch_id:
+                    found[each.suite, each.subject] = each
         return tuple(found.values())
 
     def comparison(self, batch_id: str) -> StoredComparison | None:
