@@ -202,7 +202,7 @@ def import_(*, paths: Sequence[Path], project: Path, force: bool) -> None:
     named = (load_document(path, path.name, SuiteConfig).config.name or path.stem[len("test-") :] for path in others)
     importer = Importer(root, named)
     importer.read(*(Path(os.path.realpath(path)) for path in paths))
-    drafts = [scaffold.draft(root, f"{folder}/test-{suite.name}.yaml", suite.text) for suite in importer.suites]
+    drafts = [scaffold.draft(root, f"{folder}/test-{name}.yaml", text) for name, text in importer.suites.items()]
     changed = [draft for draft in drafts if draft.exists and untrusted.read(draft.path) != draft.content]
     if changed and not force:
         names = some_of([draft.file for draft in changed], MAX_CHOICES)
