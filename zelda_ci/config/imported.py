@@ -114,8 +114,7 @@ class Node:
     @property
     def text(self) -> str:
         """A single value as it is written; empty where there is none."""
-        value = None if isinstance(self.value, dict | tuple) else self.value
-        return "" if value is None else str(self.source.texts.get(self.path, value)).strip()
+        return "" if self.value is None else self.source.texts.get(self.path, "").strip()
 
 
 class Importer:
@@ -184,7 +183,7 @@ class Importer:
 
     def _suite(self, name: str, node: Node, prompt: str) -> Keys:
         """The keys of a suite of a new name, made of what stands at a place."""
-        slug = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:MAX_NAME] or "imported"
+        slug = re.sub(r"[^A-Za-z0-9._]+", "-", name).strip("-._")[:MAX_NAME] or "imported"
         names = (slug if number == 1 else f"{slug}-{number}" for number in count(1))
         # Some file systems do not tell upper from lower case.
         free = next(each for each in names if each.lower() not in self._taken)
@@ -308,7 +307,8 @@ class Importer:
                 if file.suffix in _READABLE:
                     yield from replace(self._document(file)[0], of=item.of)
                 elif file.suffix in {".txt", ".md", ".j2", ""}:
-                    yield Node(Source(self._name(file), read_text(file, self._name(file))), of=item.of)
+                    text = read_text(file, name := self._name(file))
+                    yield Node(Source(name, text, texts={(): text}), of=item.of)
                 else:
                     self._left(item, f"{item.text} is a program or a table: write what it yields as a suite")
 
