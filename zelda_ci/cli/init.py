@@ -67,11 +67,10 @@ def init(*, project: Path, yes: bool, force: bool, no_check: bool, routing: bool
     example = _suite_draft(root, values, suite)
     others = [path for path in suite_files(root, values.test_dir) if path != example.path]
     written = [] if others and not example.exists else _agreed(example, asks=asks, force=force)
-    routes, drafted = list[FileDraft](), scaffold.routing_suite(found.items) if routing else None
-    if drafted:
-        file = scaffold.draft(root, f"{values.test_dir}/test-routing.yaml", drafted)
-        routes = _agreed(file, asks=asks, force=force)
-    elif routing:
+    drafted = scaffold.routing_suite(found.items) if routing else None
+    file = f"{values.test_dir}/test-routing.yaml"
+    routes = _agreed(scaffold.draft(root, file, drafted), asks=asks, force=force) if drafted else []
+    if routing and not drafted:
         echo("no routing suite: there is no skill, sub-agent or command that the model may call")
     beside = scaffold.written_beside((kind.language for kind in found.kinds), found.files)
     ignore, folders = scaffold.ignored(root, found.top, [values.results_dir, *beside])

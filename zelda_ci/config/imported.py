@@ -25,8 +25,7 @@ from zelda_ci.config.source import Position, Rejected, Source, Steps, config_pro
 from zelda_ci.domain.suite import expression_of
 from zelda_ci.errors import ConfigError
 
-MAX_NAME = 50
-MAX_COMBINATIONS, MAX_TOLD = 50, 400
+MAX_NAME, MAX_COMBINATIONS, MAX_TOLD = 50, 50, 400
 # In an input of a call as JSON, `"skill": "changelog"`, as graders look for it; plugins may stand before the name.
 _ARGUMENT = re.compile(r'"(\w+)"(?:\\s\*)?:(?:\\s\*|\s*)"(?:\(\?:\[\\w-\]\+:\)\?)?([^"\\()\[\]|?*+^$]+)("?)')
 _PLAIN = re.compile(r"(?:[\w @/:,=-]|\\[.\-/]|\\s[+*])+")
@@ -58,7 +57,6 @@ _SEARCH = re.compile(rf"({'|'.join(_SEARCHES)})(?:-(any|all))?")
 _RUBRICS = "llm|(llm|agent)-rubric|g-eval|model-graded-closedqa|(model-graded-)?factuality|trajectory:goal-success"
 _PROGRAMS = {"javascript": "node", "python": "python3"}
 _LIMITS = {"cost": ("efficiencyTargets.costUsd", 1), "latency": ("efficiencyTargets.durationSeconds", 1000)}
-_STEPS = {"tool": "{}", "command": "Bash({})"}
 _ABSENT = {"says": "notSays", "called": "notCalled"}
 _CRITERIA = ("acceptanceCriteria", "answerCriteria", "checks")
 Keys = dict[str, Any]
@@ -152,8 +150,7 @@ class Importer:
 
     def _is_own(self, node: Node, path: Path, *folders: Path) -> bool:
         """Whether a file lies in the project, or in another folder; left to do, at the place that names it, if not."""
-        is_file = os.path.isfile(path)  # noqa: PTH113 - never raises
-        is_own = is_file and any(lies_in(path, top) for top in (self.root, *folders))
+        is_own = os.path.isfile(path) and any(lies_in(path, top) for top in (self.root, *folders))  # noqa: PTH113
         if not is_own:
             self._left(node, f"{node.text or self._name(path)} is no file of the project")
         return is_own
@@ -217,7 +214,6 @@ class Importer:
     def _skill_evals(self, whole: Node) -> None:
         own = next((it for it in (self._folder, *self._folder.parents) if (it / "SKILL.md").is_file()), self._folder)
         skill = whole.get("skill_name", "skill").text or (own.parent if own.name == "evals" else own).name
-        known = " ".join(("prompt query input name id should_trigger files skills description", *_STATED))
         for number, entry in enumerate(whole if isinstance(whole.value, tuple) else whole.get("evals"), start=1):
             name = f"{skill}-{entry.get('name', 'id').text or number}"
             suite = self._suite(name, entry, entry.get("prompt", "query", "input").text)
@@ -233,7 +229,9 @@ class Importer:
                         self._left(each, f"no text says what {key} means here")
             for item in case.get("files"):
                 self._left(item, f"have {item.text or item.dumped} in the repository, named in the prompt")
-            self._unknown(case, known)
+            self._unknown(
+                case, f"prompt query input name id should_trigger files skills description {' '.join(_STATED)}"
+            )
             self._add(suite, entry)
         self._unknown(replace(whole, of="evals.json"), "skill_name skill evals version description")
 
@@ -243,12 +241,11 @@ class Importer:
         (case, _), (head, text) = documents[0], documents[-1]
         prompt = text.strip() or case.get("execution").get("prompt").text or case.get("prompt").text
         suite = self._suite(case.get("name").text or folder.name, case, prompt)
-        known = " ".join(("schema_version name description graders execution prompt", *_OPTIONS))
         for options in (replace(it, of=suite["name"]) for it in (case, case.get("execution"), head)):
             for key, ours in _OPTIONS.items():
                 if (given := options.get(key)).value is not None:
                     self._keep(suite, given, ours, json.loads(given.dumped))
-            self._unknown(options, known)
+            self._unknown(options, f"schema_version name description graders execution prompt {' '.join(_OPTIONS)}")
         scripts = [it for it in (folder / "fixture.sh", folder / "scaffold.sh") if it.is_file()]
         if own := [f"bash {shlex.quote(self._name(it))}" for it in scripts if self._is_own(head, it)]:
             self._keep(suite, head, "setupCommand", " && ".join(own))
@@ -301,9 +298,8 @@ class Importer:
                 continue
             # Other than that of a path, this one takes any text.
             names = glob(_AROUND.sub("", item.text), root_dir=self._folder, recursive=True)  # noqa: PTH207
-            for file in [self._folder / name for name in sorted(names) or [""]]:
-                if not self._is_own(item, file, self._folder):
-                    continue
+            files = (self._folder / name for name in sorted(names) or [""])
+            for file in (it for it in files if self._is_own(item, it, self._folder)):
                 if file.suffix in _READABLE:
                     yield from replace(self._document(file)[0], of=item.of)
                 elif file.suffix in {".txt", ".md", ".j2", ""}:
@@ -354,7 +350,7 @@ class Importer:
         bare, value = kind.removeprefix("not-"), node if node.get("value").value is None else node.get("value")
         key, found, search, is_said = "checks", list[Any](), _SEARCH.fullmatch(bare), bool(texts) and all(texts)
         match bare:
-            case "tool_used" | "skill-used" | "trajectory:tool-used" | "trajectory:tool-args-match":
+            case "tool_used" | "skill-used" | "trajectory:tool-used" | "trajectory:tool-args-match" if any(value):
                 rules = ((fill(_rule(each)), each) for each in value)
                 found = [_counted(f"Skill({it})" if bare == "skill-used" else it, each) for it, each in rules]
             case "tool_order":
@@ -362,7 +358,7 @@ class Importer:
             case "trajectory:tool-sequence":
                 steps = value.get("steps") if isinstance(value.value, dict) else value
                 found = [{"order": [fill(_rule(step)) for step in steps]}]
-            case "trajectory:step-count" if form := _STEPS.get(value.get("type").text):
+            case "trajectory:step-count" if form := {"tool": "{}", "command": "Bash({})"}.get(value.get("type").text):
                 found = [_counted(form.format(fill(_rule(value))), value, least=0)]
             case "file_exists":
                 # A pattern stays one in the shell line.

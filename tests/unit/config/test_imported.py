@@ -294,6 +294,20 @@ SHAPES: dict[str, tuple[dict[str, str], dict[str, object], list[str]]] = {
         },
         ["maxTurns cannot be 0", "weight has no", '{"called": "", "times": 1}', "Agent with", "a grader without type"],
     ),
+    "a case with tags and options that no suite can have": (
+        {"case.yaml": "tags: [a]\nprompt: x\nexecution:\n  runs: 0\n  timeout_seconds: soon\n  max_turns: 9\n"},
+        {"tags": ("a",), "execution": {"maxTurns": 9}},
+        ["case.yaml:4: ", "case.yaml:5: ", "has neither a criterion nor a check"],
+    ),
+    "texts of files with lines of dashes, and assertions of nothing": (
+        {
+            "promptfooconfig.yaml": "tests: [{vars: {prompt: file://a.txt}, assert: [{type: llm-rubric, value:"
+            " file://a.txt}, {type: skill-used, value: []}, {type: trajectory:tool-sequence}]}]\n",
+            "a.txt": "One.\n---\nTwo.\n",
+        },
+        {"prompt": "One.\n---\nTwo.", "answerCriteria": ("One. --- Two.",)},
+        ["skill-used has no", '{"order": []}'],
+    ),
     "groups that others take up, keys twice, and values that only some readers take for a word": (
         {
             "promptfooconfig.yaml": "x: &x {vars: {d: 2026-01-02, y: yes}, assert: [{type: contains, value: /a+/}]}\n"
