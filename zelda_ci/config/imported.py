@@ -13,7 +13,6 @@ from functools import partial
 from glob import glob
 from itertools import count, islice, product
 from math import prod
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +106,7 @@ class Node:
     @property
     def dumped(self) -> str:
         """Its value as JSON."""
-        return json.dumps(self.value, ensure_ascii=False, default=attrgetter("text"))
+        return json.dumps(self.value, ensure_ascii=False, default=lambda word: word.text)
 
     @property
     def text(self) -> str:
@@ -122,8 +121,8 @@ class Importer:
         self.root = self._folder = root  # and the folder of the file that is read
         self.suites: dict[str, str] = {}
         """Their texts by name."""
-        self.to_do: list[str] = []
-        """What a person has to decide about, with file and line."""
+        self.to_do: dict[str, None] = {}
+        """What a person has to decide about, with file and line, each once."""
         self._taken = {name.lower() for name in taken}
 
     def read(self, *paths: Path) -> None:
@@ -170,8 +169,7 @@ class Importer:
 
     def _left(self, node: Node, text: str) -> None:
         told = config_problem(node.source.file, node.place, printed(f"{node.of}: {text}" if node.of else text))
-        line = f"{told.file}:{told.line}: {told.message[:MAX_TOLD]}"
-        self.to_do += [line] if line not in self.to_do else []
+        self.to_do[f"{told.file}:{told.line}: {told.message[:MAX_TOLD]}"] = None
 
     def _unknown(self, node: Node, known: str) -> None:
         for key in node.value if isinstance(node.value, dict) else ():

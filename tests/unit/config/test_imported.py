@@ -80,7 +80,7 @@ def imported(folder: Path, files: dict[str, str], start: str = "") -> tuple[dict
         layer = parse_document(text, f"test-{name}.yaml", SuiteConfig)
         assert [str(problem) for problem in layer.problems] == []
         suites[name] = {key: value for key, value in layer.values().items() if key != "name"}
-    return suites, importer.to_do
+    return suites, [*importer.to_do]
 
 
 def test_evals_of_a_skill_become_suites(tmp_path: Path) -> None:
