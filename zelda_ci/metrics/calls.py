@@ -243,13 +243,13 @@ class ShellLine:
             forms = [" ".join(it.replace("\0", " ").split()) for it in dict.fromkeys((whole, *bare.values(), said))]
             self.commands.append((forms, words, scope))
         lines = [(body, "" if kind == "shell" else "<<") for body, is_run in documents if is_run or kind == "shell"]
-        lines += [((runs[1] or runs[2]).replace("\0", " "), "")] if runs else []
+        lines += [((runs[1] or runs[2] or "").replace("\0", " "), "")] if runs else []
         for line, end in lines if len(scope) < MAX_AROUND_LINE else ():
             self.commands += ShellLine(line, (*scope, self._at), end).commands
 
 
 def _inner(text: re.Match[str]) -> str:
-    return text[1] or _ESCAPED.sub(r"\1", text[2] or "") or text[3] or ""
+    return text[1] or _ESCAPED.sub(r"\1", text[2] or "") or text[3] or text[0]
 
 
 def _kind(program: str) -> str | None:

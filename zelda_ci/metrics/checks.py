@@ -90,8 +90,8 @@ class Checks:
                 self._hooks.append((entry, turn))
 
     def decide(self, check: SuiteCheck) -> Finding:
-        """Decide a check, by the method that has the name of its word."""
-        found: Finding = getattr(self, f"_{check.word}")(check)
+        """Decide a check, by the method that has the name of its word, on what it says behind that."""
+        found: Finding = getattr(self, f"_{check.word}")(check, getattr(check, check.word))
         return found
 
     def _made(self, check: SuiteCheck, rule: str) -> Iterator[tuple[Place, SessionCall]]:
@@ -103,30 +103,31 @@ class Checks:
     def _counted(self, check: SuiteCheck) -> Iterator[SessionCall]:
         return (call for call in self._calls if call.is_made and (call.is_main or check.agent == "any"))
 
-    def _called(self, check: SuiteCheck) -> Finding:
-        rule, times = check.called or check.not_called or "", 0 if check.not_called else check.times
+    def _called(self, check: SuiteCheck, rule: str) -> Finding:
         made = [call for _, call in self._made(check, rule)]
-        least, most = bounds_of(times)
+        least, most = bounds_of(0 if check.not_called else check.times)
+        called = f"{rule} was called {_times(len(made))} ({_turns(call.turn for call in made)})"
+        why = called if made else f"No call of {rule} was made"
         if least <= len(made) <= most:
-            return True, _told(made, rule), cited(made)
+            return True, f"{why}.", cited(made)
         wanted = f"; asked for: {check.times} times" if check.times is not None else ""
         tried = [call for call in self._calls if not call.is_made and positions(rule, call, self._manifest)]
         refused = f" {format_count(len(tried), 'call')} of it did not come to pass." if tried else ""
-        return False, f"{_told(made, rule)[:-1]}{wanted}.{refused}", cited(made or tried)
+        return False, f"{why}{wanted}.{refused}", cited(made or tried)
 
     _not_called = _called
 
-    def _routed(self, check: SuiteCheck) -> Finding:
+    def _routed(self, check: SuiteCheck, targets: Sequence[str]) -> Finding:
         calls = (it for it in self._calls if it.is_made and it.is_main and it.tool.name in TURNS_TO)
         first = next(calls, None)
         if first is None:
-            return "none" in (check.routed or ()), "No skill, sub-agent or command was called.", ()
+            return "none" in targets, "No skill, sub-agent or command was called.", ()
         is_met = any(positions(rule, first, self._manifest) for rule in check.routes)
         return is_met, f"The first call was {first.shown} (turn {first.turn}).", cited([first])
 
-    def _order(self, check: SuiteCheck) -> Finding:
+    def _order(self, check: SuiteCheck, rules: Sequence[str]) -> Finding:
         found = list[tuple[Place, SessionCall]]()
-        for rule in check.order or ():
+        for rule in rules:
             nearest = next((it for it in self._made(check, rule) if not found or it[0] > found[-1][0]), None)
             if nearest is None:
                 behind = f" after {found[-1][1].shown!r} (turn {found[-1][1].turn})" if found else ""
@@ -134,8 +135,7 @@ class Checks:
             found.append(nearest)
         return True, f"Made in this order: {_turns(it.turn for _, it in found)}.", cited(call for _, call in found)
 
-    def _before(self, check: SuiteCheck) -> Finding:
-        both = check.before or Sequel(first="", then="")
+    def _before(self, check: SuiteCheck, both: Sequel) -> Finding:
         firsts, thens = ([*self._made(check, rule)] for rule in (both.first, both.then))
         if not thens:
             return True, f"No call of {both.then}.", ()
@@ -146,9 +146,8 @@ class Checks:
         why = f"{first.shown!r} (turn {first.turn}) came before {format_count(len(thens), 'call')} of {both.then}."
         return True, why, cited([first, thens[0][1]])
 
-    def _not_read(self, check: SuiteCheck) -> Finding:
-        patterns, manifest, folder = check.not_read or (), self._manifest, ""
-        found = list[tuple[SessionCall, str]]()
+    def _not_read(self, check: SuiteCheck, patterns: Sequence[str]) -> Finding:
+        manifest, folder, found = self._manifest, "", list[tuple[SessionCall, str]]()
 
         @cache
         def is_meant(path: str) -> bool:
@@ -169,8 +168,7 @@ class Checks:
         by_shell = " As far as the words of shell commands show." if all(c.tool.name == "Bash" for c in calls) else ""
         return False, f"Read: {names} ({_turns(it.turn for it in calls)}).{by_shell}", cited(calls)
 
-    def _changed(self, check: SuiteCheck) -> Finding:
-        patterns = check.changed or ()
+    def _changed(self, _: SuiteCheck, patterns: Sequence[str]) -> Finding:
         not_meant = [it for it in patterns if it.startswith("!")]
         wanted = (it for it in patterns if it not in not_meant)
         found = {it: [path for path, short in self._files.items() if covers([it, *not_meant], short)] for it in wanted}
@@ -179,8 +177,7 @@ class Checks:
         paths = list(dict.fromkeys(paths[0] for paths in found.values()))
         return True, f"Changed: {some_of(paths)}.", [*self._hunks(paths)]
 
-    def _changed_only(self, check: SuiteCheck) -> Finding:
-        patterns = check.changed_only or ()
+    def _changed_only(self, _: SuiteCheck, patterns: Sequence[str]) -> Finding:
         others = [path for path, short in self._files.items() if not covers(patterns, short)]
         if others:
             return False, f"Also changed: {some_of(others)}.", [*self._hunks(others)]
@@ -195,8 +192,7 @@ class Checks:
             sign, quote = line.groups() if line else ("+", "")
             yield Citation(kind="removed" if sign == "-" else "patch", path=path, quote=_quoted(quote))
 
-    def _says(self, check: SuiteCheck) -> Finding:
-        phrase = check.says or check.not_says or ""
+    def _says(self, check: SuiteCheck, phrase: str) -> Finding:
         main = (it for it in reversed(self._turns) if it.parent_tool_call_id is None and not it.synthetic)
         turn, last = next(((it.index, it.text) for it in main if it.text), (0, ""))
         text, phrase = (normalize("NFC", it).replace("\r\n", "\n") for it in (last, phrase))
@@ -212,8 +208,8 @@ class Checks:
 
     _not_says = _says
 
-    def _hook_ran(self, check: SuiteCheck) -> Finding:
-        event, _, part = (check.hook_ran or "").removesuffix(")").partition("(")
+    def _hook_ran(self, _: SuiteCheck, hook: str) -> Finding:
+        event, part = hook.removesuffix(")").partition("(")[::2]
         of_event = [(ran, turn) for ran, turn in self._hooks if ran.event == event]
         found = [(ran, turn) for ran, turn in of_event if not part or self._is_of(ran, part)]
         others = f" Others of {event} did." if of_event else ""
@@ -229,8 +225,7 @@ class Checks:
         is_like = any((it := expression(matcher)) and it.fullmatch(tool) for matcher in waiting)
         return tool == part or is_like or not waiting.isdisjoint({"", "*", tool})
 
-    def _hook_blocked(self, check: SuiteCheck) -> Finding:
-        rule = check.hook_blocked or ""
+    def _hook_blocked(self, _: SuiteCheck, rule: str) -> Finding:
         tried = [call for call in self._calls if positions(rule, call, self._manifest)]
         # So Claude Code answers where a hook refuses a call, with the hook's own reason behind it.
         by_hook = re.compile(r"PreToolUse:\S+ hook ")
@@ -244,7 +239,7 @@ class Checks:
         blocked = f"A hook blocked it {_times(len(tried))} ({_turns(it.turn for it in tried)})."
         return True, f"{blocked} Then {then}.", cited(tried)
 
-    def _hook_failed(self, _: SuiteCheck) -> Finding:
+    def _hook_failed(self, *_: object) -> Finding:
         unwell = [(ran, turn) for ran, turn in self._hooks if ran.outcome != "success"]
         failed = [it for it in unwell if it[0].exit_code != BLOCKS or BLOCK_NOTHING.fullmatch(it[0].event)]
         names = some_of(list(dict.fromkeys(str(ran.name) for ran, _ in failed)))
@@ -275,8 +270,3 @@ def _turns(numbers: Iterable[int]) -> str:
     # A hook may run before the first.
     distinct = list(dict.fromkeys(str(number or 1) for number in numbers))
     return f"turn{'s' if len(distinct) > 1 else ''} {some_of(distinct)}"
-
-
-def _told(made: Sequence[SessionCall], rule: str) -> str:
-    turns = _turns(call.turn for call in made)
-    return f"{rule} was called {_times(len(made))} ({turns})." if made else f"No call of {rule} was made."

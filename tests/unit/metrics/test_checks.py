@@ -119,6 +119,7 @@ CALLS: list[tuple[dict[str, Any], list[Any], list[Any]]] = [
         "cat <<'EOF' > f\na $(git push) b\nEOF", "git commit -m 'x; git push'", "echo $(date) git push",
         "git commit -m \"$(cat <<'EOF'\nit's (a) \"git push\"\ngit push\nEOF\n)\"", "make # git push",
         'echo "git" push', "git -C push status", "git -c push.default=current status", "ls /usr/bin/git push",
+        "eval", "eval ''; sh -c",
     ], [
         "git add . && git push origin", "echo $(git push)", 'echo "$(git push)"', 'echo "$(git push "origin")"',
         "bash -c 'cd x\ngit push'", "GIT_SSH=x timeout -k 5 30s git push", "if true; then git push; fi",
