@@ -25,7 +25,7 @@ CEILINGS = {
     "zelda_ci/files": 683,
     "zelda_ci/github": 1338,
     "zelda_ci/judge": 1_280,
-    "zelda_ci/metrics": 2_722,
+    "zelda_ci/metrics": 2_718,
     "zelda_ci/model_proxy": 2412,
     "zelda_ci/pipeline": 3_823,
     "zelda_ci/process": 327,

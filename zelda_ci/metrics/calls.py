@@ -1,10 +1,10 @@
 """Calls that a session made, and the rules by which checks name them: those of Claude Code's permissions."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from posixpath import join, normpath
 from typing import Any
 
@@ -172,20 +172,16 @@ def covers_path(patterns: Sequence[str], path: str, manifest: ToolsManifest) -> 
 
 def texts_of(value: Any) -> Iterator[str]:
     """Every text in the input of a call."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping | list | tuple):
-        for inner in value.values() if isinstance(value, Mapping) else value:
-            yield from texts_of(inner)
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    yield from [value] if isinstance(value, str) else chain.from_iterable(map(texts_of, inner))
 
 
 @lru_cache(maxsize=1000)
-def _like(wanted: str) -> Callable[[str], object]:
-    """Whether a text is what a rule wants, in which `*` stands for any."""
+def _like(wanted: str) -> Any:
+    """Returns what says whether a text is as a rule wants it, in which `*` stands for any text."""
     # `:*` is the older way to write a prefix.
     text, rest = (wanted[:-2], r"(\s.*)?") if wanted.endswith((":*", " *")) else (wanted, "")
-    is_like: Callable[[str], object] = re2.compile(f"(?s){'.*'.join(map(re2.escape, text.split('*')))}{rest}").fullmatch
-    return is_like
+    return re2.compile(f"(?s){'.*'.join(map(re2.escape, text.split('*')))}{rest}").fullmatch
 
 
 class ShellLine:
