@@ -287,7 +287,8 @@ def _named_files(kind: str | None, words: list[str]) -> Iterator[str]:
     # What is looked for, and what is written.
     others = plain[:1] if kind in {"greps", "edits"} else plain[-1:] if kind == "copies" else []
     for before, word in pairwise(["", *words]):
-        if word not in others and not word.startswith(_NOT) and not _LEAVES_OUT.fullmatch(before):
+        is_left_out = word in others or word.startswith(_NOT) or _LEAVES_OUT.fullmatch(before)
+        if not is_left_out and (is_reader or "/" in word or "." in word):
             for name in dict.fromkeys((word[:MAX_SHOWN_LENGTH], *(it.lstrip("@") for it in PATH_WORD.findall(word)))):
                 if is_reader or "/" in name or "." in name:
                     yield f"{name}/" if is_reader and name.strip("./") else name
