@@ -20,14 +20,14 @@ CEILINGS = {
     "zelda_ci/cli": 2_348,
     "zelda_ci/compare": 2430,
     "zelda_ci/config": 2_755,
-    "zelda_ci/domain": 3924,
+    "zelda_ci/domain": 3_919,
     "zelda_ci/execution": 2412,
-    "zelda_ci/files": 677,
+    "zelda_ci/files": 683,
     "zelda_ci/github": 1338,
-    "zelda_ci/judge": 1283,
-    "zelda_ci/metrics": 2757,
+    "zelda_ci/judge": 1_280,
+    "zelda_ci/metrics": 2_719,
     "zelda_ci/model_proxy": 2412,
-    "zelda_ci/pipeline": 3824,
+    "zelda_ci/pipeline": 3_822,
     "zelda_ci/process": 327,
     "zelda_ci/report": 5904,
     "zelda_ci/sandbox": 1899,
@@ -47,7 +47,7 @@ CEILINGS = {
     "tests/scenarios": 3653,
     "tests/slow": 540,
     "tests/support": 7135,
-    "tests/unit": 20457,
+    "tests/unit": 20462,
 }
 
 
