@@ -119,6 +119,13 @@ def test_a_regression_is_confirmed_side_by_side(tmp_path: Path) -> None:
     page = html.unescape((project.results / "report.html").read_text())
     assert "Changed files that steer Claude Code: CLAUDE.md, line 1." in page
     (kept,) = project.results.glob("comparisons/*")
+    broken = project.results / "runs" / stored[0]["runId"] / "result.json"
+    broken.rename(broken.with_suffix(".away"))
+    for words in (("show", kept.stem), ("compare",), ("report", kept.stem), ("why", kept.stem)):
+        done = zelda(project, *words)
+        lacking = f"comparison of {kept.stem} rests on runs that cannot be read: 1 of its own"
+        assert (done.returncode, lacking in " ".join(done.stderr.split())) == (2, True), (words, done.stderr)
+    broken.with_suffix(".away").rename(broken)
     assert zelda(project, "prune", "--before", "0m", "--keep", "0", "--yes").returncode == 0
     assert not kept.exists()
 
@@ -263,6 +270,11 @@ def test_after_a_kill_amid_a_look_the_same_question_goes_on_with_the_same_plan(t
     sides = Counter((run["side"], run["look"]) for run in counted if run["status"] == "completed")
     assert sides == {("head", 1): 1, ("head", 2): 1, ("base", 2): 2}
     assert len(batch["runs"]) + len(batch["baseRuns"]) == 4 - before.total()
+    # A comparison never goes without one that it counted.
+    file = project.results / "runs" / next(run["runId"] for run in stored if run["look"] == 1) / "result.json"
+    file.rename(file.with_suffix(".away"))
+    assert f"rests on runs that cannot be read: {file}" in zelda(project, "show", batch["batchId"]).stderr
+    file.with_suffix(".away").rename(file)
     # Asked once more, all is known.
     again, output, batch = against(project, "--json", "--trials", FEWEST)
     assert (again, batch["runs"], batch["baseRuns"]) == (code, [], []), output

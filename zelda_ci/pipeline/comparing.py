@@ -110,20 +110,29 @@ def keep_comparison(results_dir: Path, batch: BatchResult, stored: Mapping[str, 
 def kept_comparison(results_dir: Path, batch_id: str) -> tuple[Compared, CiReport] | None:
     """A stored invocation with two arms, compared again, and its report with what `zelda why` has found since.
 
-    Nothing where it or trials that were counted are not there.
+    None where it compared nothing; raises StorageError where a run that was counted cannot be read.
     """
     store = ResultStore(results_dir)
     if (kept := store.comparison(batch_id)) is None:
         return None
-    with suppress(StorageError):
+    try:
         whole = batch_of([store.result(run_id) for run_id in find_runs(store, batch_id)])
         found = kept.each(lambda ids: tuple(map(store.result, ids)))
-        suites = [arms.suite for arms in kept.batch.arms]
-        counted = {name: found.each(lambda runs: tuple(r for r in runs if r.suite == name)) for name in suites}  # noqa: B023
-        batch = kept.batch.replace(runs=whole.runs, base_runs=whole.base_runs)
-        compared = compare_arms(batch, counted)
-        return compared, replace(report_of(batch, compared), attributions=store.attributions(batch_id))
-    return None
+    except StorageError as problem:
+        raise _incomparable(batch_id, problem.message) from problem
+    if lost := sum(arms.head + arms.base for arms in kept.batch.arms) - len((*whole.runs, *whole.base_runs)):
+        raise _incomparable(batch_id, f"{lost} of its own are gone or damaged.")
+    suites = [arms.suite for arms in kept.batch.arms]
+    counted = {name: found.each(lambda runs: tuple(r for r in runs if r.suite == name)) for name in suites}  # noqa: B023
+    batch = kept.batch.replace(runs=whole.runs, base_runs=whole.base_runs)
+    compared = compare_arms(batch, counted)
+    return compared, replace(report_of(batch, compared), attributions=store.attributions(batch_id))
+
+
+def _incomparable(batch_id: str, why: str) -> StorageError:
+    hint = "`zelda show RUN` shows each that is left; `zelda run --against REF` compares again."
+    message = f"The comparison of {batch_id} rests on runs that cannot be read: {why}"
+    return StorageError(message, hint=hint, code="STORAGE_UNREADABLE")
 
 
 def changed_steering(
