@@ -203,6 +203,7 @@ def test_a_base_that_is_not_there_stops_everything_before_it_costs(tmp_path: Pat
 
 def test_a_dry_run_says_the_most_that_it_could_cost_and_a_budget_that_ends_is_kept(tmp_path: Path) -> None:
     files = {f"zelda/test-more-{number}.yaml": SUITE for number in (1, 2)}
+    files["zelda/test-later.yaml"] = f"skip: Not now.\n{SUITE}"
     project = project_of(tmp_path, GREETS, GREETS + "Be kind.\n", **files)
     with ScriptedApi(model) as api:
         first = zelda(project, "run", "greeting", "--trials", "1", api=api.url)
@@ -212,6 +213,7 @@ def test_a_dry_run_says_the_most_that_it_could_cost_and_a_budget_that_ends_is_ke
     assert first.returncode == 0, first.stderr
     assert "Plan: 1 session; what they cost is not known before the first" in first.stdout
     assert done.returncode == 0, done.stderr
+    assert "later is skipped: Not now." in done.stderr
     assert "Plan: 8 to at most 143 sessions, about $" in done.stdout
     assert "by 1 stored trial" in done.stdout
     assert "Without a stored trial, so not in these sums: more-1, more-2" in done.stdout

@@ -232,7 +232,7 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         settings=settings,
         notes=(*case.notes, *notes, *skipped),
         changes=PullRequestChanges(chosen.steering, tuple(dict.fromkeys(judging)), settled.gone, chosen.others),
-        planned=tuple(it.resolved.name for it in select(loaded.suites, settings.suites, ())),
+        planned=tuple(it.resolved.name for it in select(loaded.suites, settings.suites, resting=loaded.resting)),
     )
     # Beside the head runs the commit into which it is merged, unless something else is to be compared with, or nothing.
     beside = decision.target and not settings.baseline and not source.is_foreign

@@ -50,7 +50,7 @@ RECORDING = click.Path(path_type=Path, file_okay=False)
 def _chosen(folder: Path, order: RunOrder, grep: str | None, *, failed: bool) -> app.Invocation:
     """What is to run in the project of a folder: of the ordered suites those that match, or failed when last run."""
     loaded = app.load(folder, order.names)
-    suites = select(loaded.suites, order.names, order.tags, loaded.notices)
+    suites = select(loaded.suites, order.names, order.tags, loaded.notices, loaded.resting)
     if grep is not None:
         suites = containing(suites, grep)
     if failed:
@@ -283,6 +283,7 @@ def run(  # noqa: PLR0913 - its options
         reporters.print_table(found, worth_table(found), as_json=is_json)
         return 2 if found.untold else 0
     if is_watching:
+        options.alone("watch", given=True, beside={"dry-run": dry_run, "shard": shard})
         against = order.against or BaseOrder(options.LAST)
         order, changed_since = replace(order, against=against), changed_since or against.ref
     if shard:
@@ -297,6 +298,8 @@ def run(  # noqa: PLR0913 - its options
         loaded, budget, batch = whole.loaded, order.budget_usd, empty_batch(datetime.now(UTC))
         if all_projects:
             echo(f"\nProject {os.path.relpath(folder)}", err=bool(reporting.printed))
+        for notice in loaded.notices if dry_run else ():
+            echo(f"warning: {sentence(notice)}", err=True)
         if budget is not None:
             # It is that of the whole command: what one project has spent, the next one lacks.
             whole = whole.ordering(replace(whole.order, budget_usd=max(0.0, budget - spent)))

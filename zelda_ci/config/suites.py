@@ -242,12 +242,17 @@ _GLOB = re.compile(r"[*?\[{]")
 
 
 def select(
-    suites: Sequence[LoadedSuite], names: Iterable[str], tags: Iterable[str] = (), notices: Iterable[str] = ()
+    suites: Sequence[LoadedSuite],
+    names: Iterable[str],
+    tags: Iterable[str] = (),
+    notices: Iterable[str] = (),
+    resting: Iterable[tuple[LoadedSuite, str]] = (),
 ) -> tuple[LoadedSuite, ...]:
     """The suites that one of the names means and that have one of the tags, in the order of their files.
 
     Without names all are meant, and without tags any. `notices` were said of the files, such as of one that looks like
-    a suite and is none. Raises ConfigError where no suite has a name or tag, or nothing is left.
+    a suite and is none; `resting` ones do not run for now. Raises ConfigError where no suite has a name or tag, or
+    nothing is left.
     """
     names, tags = list(names), list(tags)
     # Where a suite has this very name, no folder and no file of that name is meant.
@@ -256,9 +261,11 @@ def select(
     meant = [
         {name} if name in exact else {it.name for it in resolved if is_meant(name, it.name, it.file)} for name in names
     ]
-    strangers = [_unknown_suite(name, suites) for name, found in zip(names, meant, strict=True) if not found]
-    if strangers:
-        strangers += [f"{told}." for told in notices if any(PurePosixPath(name).stem in told for name in names)]
+    strangers = list[str]()
+    for name in (name for name, found in zip(names, meant, strict=True) if not found):
+        why = [f"{why}." for it, why in resting if is_meant(name, it.resolved.name, it.resolved.file)]
+        about = [f"{told}." for told in notices if PurePosixPath(name).stem in told]
+        strangers += why or [_unknown_suite(name, suites), *about]
     known = sorted({tag for suite in suites for tag in suite.resolved.tags})
     there = f"; there are {', '.join(known)}" if known else "; no suite has tags"
     strangers += [f'No suite has the tag "{printable(shown(tag))}"{there}.' for tag in tags if tag not in known]

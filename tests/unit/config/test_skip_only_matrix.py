@@ -40,6 +40,15 @@ def test_skipped_suites_are_named_and_only_is_refused_in_ci(tmp_path: Path) -> N
         active(loaded(tmp_path / "all", test_a="skip: Waits.\n" + PLAIN))
 
 
+def test_a_suite_that_rests_is_there_and_its_message_says_why_it_does_not_run(tmp_path: Path) -> None:
+    local = active(loaded(tmp_path, test_a="skip: Waits.\n" + PLAIN, test_b=PLAIN, test_c="only: true\n" + PLAIN))
+    skipped, beside = "a is skipped: Waits. (zelda/test-a.yaml).", "b is left out: c says `only`."
+    for asked, said in (["a"], skipped), (["zelda/test-a.yaml", "a*"], skipped), (["b"], beside):
+        with pytest.raises(ConfigError) as problem:
+            select(local.suites, asked, (), local.notices, local.resting)
+        assert problem.value.message == said
+
+
 @pytest.mark.parametrize(("base", "head", "counts"), [("", "skip: x\n", None), ("skip: Later.\n", "", "Later.")])
 def test_on_a_pull_request_the_base_says_what_is_skipped(
     base: str, head: str, counts: str | None, tmp_path: Path
