@@ -23,7 +23,8 @@ from zelda_ci.domain.suite import NAME, PATTERNS, ResolvedSuite
 from zelda_ci.errors import ConfigError
 from zelda_ci.files import globs, untrusted
 
-MAX_COMBINATIONS = 50
+# What a file makes: combinations of its matrix, and suites with a prompt of each.
+MAX_COMBINATIONS, MAX_SUITES = 50, 1_000
 MAX_NAME = 60
 # What a session needs that ends with its first call: keys and groups, where the file does not say otherwise.
 ROUTING: Mapping[str, Any] = {
@@ -159,9 +160,11 @@ def _filled(value: Any, values: Mapping[str, str]) -> Any:
 def _matrix_problems(suite: SuiteFile) -> Iterator[ConfigProblem]:
     """Names too long or the same, variables that stand nowhere or have no values, and values that make no check."""
     layer, config, place = suite.layer, suite.layer.config, suite.layer.places["matrix"]
-    if (count := prod(map(len, _axes(suite).values()))) > MAX_COMBINATIONS:
-        yield config_problem(layer.file, place, f"matrix makes {count} suites, and at most {MAX_COMBINATIONS} may be")
-        return
+    count = prod(map(len, _axes(suite).values()))
+    for made, most in ((count, MAX_COMBINATIONS), (count * len(config.prompts), MAX_SUITES)):
+        if made > most:
+            yield config_problem(layer.file, place, f"matrix makes {made} suites, and at most {most} may be")
+            return
     axes, given = _axes(suite), layer.values().get("checks", ())
     for each in product(*axes.values()):
         if why := document.problem_of(SuiteConfig, ("checks",), _filled(given, dict(zip(axes, each, strict=True)))):

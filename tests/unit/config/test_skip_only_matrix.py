@@ -97,6 +97,15 @@ def test_what_makes_no_sense_of_a_matrix_is_said_at_its_place(matrix: str, why: 
     assert said[0].startswith("zelda/test-x.yaml:2:")
 
 
+def test_a_matrix_of_a_routing_suite_has_a_limit_with_its_prompts(tmp_path: Path) -> None:
+    words = ", ".join(f"w{n}" for n in range(50))
+    prompts = "".join(f"  - {{prompt: '{n} {{{{word}}}}', expect: none}}\n" for n in range(21))
+    text = f"kind: routing\nmatrix: {{variables: {{word: [{words}]}}}}\nprompts:\n"
+    (said,) = problems(make(tmp_path, test_x=text + prompts))
+    assert said == "zelda/test-x.yaml:2:1: matrix makes 1050 suites, and at most 1000 may be"
+    assert len(loaded(tmp_path / "20", test_x=text + prompts.rpartition("  -")[0]).suites) == 1_000
+
+
 def test_a_value_that_makes_no_check_is_said_with_the_check(tmp_path: Path) -> None:
     text = "prompt: x\nmatrix: {variables: {word: [a, '(']}}\nchecks: [{says: '/{{word}}/'}]\n"
     (said,) = problems(make(tmp_path, test_x=text))
