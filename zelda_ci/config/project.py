@@ -56,9 +56,10 @@ class InvalidConfigError(ConfigError):
     def __init__(self, problems: Iterable[ConfigProblem], code: str | None = None) -> None:
         self.problems = ordered(problems)
         count = "one problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
-        lines = "\n".join(map(str, self.problems))
-        hint = "Nothing was run. Correct the configuration, then check it with `zelda validate`."
-        super().__init__(f"{count} in the configuration:\n{lines}", hint=hint, code=code)
+        is_empty = code == NO_SUITES
+        what = "There is nothing to run" if is_empty else f"{count} in the configuration"
+        hint = None if is_empty else "Nothing was run. Correct the configuration, then check it with `zelda validate`."
+        super().__init__("\n".join([f"{what}:", *map(str, self.problems)]), hint=hint, code=code)
 
 
 def without_suites(folder: Path) -> LoadedProject:

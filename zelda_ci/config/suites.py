@@ -248,8 +248,8 @@ def select(
     suites: Sequence[LoadedSuite],
     names: Iterable[str],
     tags: Iterable[str] = (),
-    notices: Iterable[str] = (),
-    resting: Iterable[tuple[LoadedSuite, str]] = (),
+    notices: Sequence[str] = (),
+    resting: Sequence[tuple[LoadedSuite, str]] = (),
 ) -> tuple[LoadedSuite, ...]:
     """The suites that one of the names means and that have one of the tags, in the order of their files.
 
@@ -261,21 +261,20 @@ def select(
     # Where a suite has this very name, no folder and no file of that name is meant.
     exact = {suite.resolved.name for suite in suites}
     resolved = [suite.resolved for suite in suites]
-    meant = [
-        {name} if name in exact else {it.name for it in resolved if is_meant(name, it.name, it.file)} for name in names
-    ]
-    strangers = list[str]()
-    for name in (name for name, found in zip(names, meant, strict=True) if not found):
+    meant, strangers = set[str](), list[str]()
+    for name in names:
+        found = {name} if name in exact else {it.name for it in resolved if is_meant(name, it.name, it.file)}
         why = [f"{why}." for it, why in resting if is_meant(name, it.resolved.name, it.resolved.file)]
         about = [f"{told}." for told in notices if PurePosixPath(name).stem in told]
-        strangers += why or [_unknown_suite(name, suites), *about]
+        strangers += [] if found else why or [_unknown_suite(name, suites), *about]
+        meant |= found
     known = sorted({tag for suite in suites for tag in suite.resolved.tags})
     there = f"; there are {', '.join(known)}" if known else "; no suite has tags"
     strangers += [f'No suite has the tag "{printable(shown(tag))}"{there}.' for tag in tags if tag not in known]
     if strangers:
         hint = "`zelda validate` shows every suite." if suites else None
         raise ConfigError("\n".join(dict.fromkeys(strangers)), hint=hint, code="UNKNOWN_SUITE")
-    wanted = exact if not names else set[str]().union(*meant)
+    wanted = meant if names else exact
     tagged = (it for it in suites if not tags or set(tags) & set(it.resolved.tags))
     chosen = tuple(it for it in tagged if it.resolved.name in wanted)
     if not chosen:

@@ -5,7 +5,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import chain, count
+from itertools import chain
 from pathlib import Path
 
 from zelda_ci.config.document import read_text
@@ -146,8 +146,9 @@ class Linter:
             reason = f"No stored trial touched this {KINDS[unit.kind].word} (`zelda coverage`): nobody sees it change."
             # A suite that has no trial yet may be about it.
             new = next((it.name for it in suites if it.name not in tried and name in f"{it.prompt} {it.checks}"), "")
-            ends = chain([""], (f"-{number}" for number in count(2)))
-            free = next(it for end in ends if (it := f"{name.replace(':', '-')}{end}") not in taken)
+            free = name.replace(":", "-")
+            while free in taken:
+                free += "-2"
             instead = f"zelda run {new}" if new else f"zelda new {free} --{option} {name}"
             remark = "untouched", reason, (instead,) if option else ()
             yield seen_from(self._found.folder, unit.path), TOP, str(unit.name), remark
