@@ -208,6 +208,7 @@ def test_a_base_that_is_not_there_stops_everything_before_it_costs(tmp_path: Pat
 
 def test_a_dry_run_says_the_most_that_it_could_cost_and_a_budget_that_ends_is_kept(tmp_path: Path) -> None:
     files = {f"zelda/test-more-{number}.yaml": SUITE for number in (1, 2)}
+    files["zelda/test-later.yaml"] = f"skip: Not now.\n{SUITE}"
     project = project_of(tmp_path, GREETS, GREETS + "Be kind.\n", **files)
     with ScriptedApi(model) as api:
         first = zelda(project, "run", "greeting", "--trials", "1", api=api.url)
@@ -217,6 +218,7 @@ def test_a_dry_run_says_the_most_that_it_could_cost_and_a_budget_that_ends_is_ke
     assert first.returncode == 0, first.stderr
     assert "Plan: 1 session; what they cost is not known before the first" in first.stdout
     assert done.returncode == 0, done.stderr
+    assert "later is skipped: Not now." in done.stderr
     assert "Plan: 8 to at most 143 sessions, about $" in done.stdout
     assert "by 1 stored trial" in done.stdout
     assert "Without a stored trial, so not in these sums: more-1, more-2" in done.stdout
@@ -275,6 +277,11 @@ def test_after_a_kill_amid_a_look_the_same_question_goes_on_with_the_same_plan(t
     sides = Counter((run["side"], run["look"]) for run in counted if run["status"] == "completed")
     assert sides == {("head", 1): 1, ("head", 2): 1, ("base", 2): 2}
     assert len(batch["runs"]) + len(batch["baseRuns"]) == 4 - before.total()
+    # A comparison never goes without one that it counted.
+    file = project.results / "runs" / next(run["runId"] for run in stored if run["look"] == 1) / "result.json"
+    file.rename(file.with_suffix(".away"))
+    assert f"rests on a run that cannot be read: {file}" in zelda(project, "show", batch["batchId"]).stderr
+    file.with_suffix(".away").rename(file)
     # Asked once more, all is known.
     again, output, batch = against(project, "--json", "--trials", FEWEST)
     assert (again, batch["runs"], batch["baseRuns"]) == (code, [], []), output

@@ -50,7 +50,7 @@ RECORDING = click.Path(path_type=Path, file_okay=False)
 def _chosen(folder: Path, order: RunOrder, grep: str | None, *, failed: bool) -> app.Invocation:
     """What is to run in the project of a folder: of the ordered suites those that match, or failed when last run."""
     loaded = app.load(folder, order.names)
-    suites = select(loaded.suites, order.names, order.tags, loaded.notices)
+    suites = select(loaded.suites, order.names, order.tags, loaded.notices, loaded.resting)
     if grep is not None:
         suites = containing(suites, grep)
     if failed:
@@ -204,7 +204,7 @@ def _run_shard(whole: app.Invocation, shard: ShardOf, report: RunReport, *, is_e
 @options.jobs(help="Sessions in parallel; ZELDA_JOBS is the same.")
 @options.of_order("--record", type=RECORDING, metavar="DIR", help="Record the model's responses in this folder.")
 @options.of_order(
-    "--replay", type=RECORDING, metavar="DIR", help="Replay the model's responses from this folder: no key, no network."
+    "--replay", type=options.FOLDER, metavar="DIR", help="Replay the model's responses from it: no key, no network."
 )
 @options.against(
     help="Compare with this commit, branch or tag, such as main or HEAD~1: a few trials of your files, and where they "
@@ -283,6 +283,7 @@ def run(  # noqa: PLR0913 - its options
         reporters.print_table(found, worth_table(found), as_json=is_json)
         return 2 if found.untold else 0
     if is_watching:
+        options.alone("watch", given=True, beside={"dry-run": dry_run, "shard": shard})
         against = order.against or BaseOrder(options.LAST)
         order, changed_since = replace(order, against=against), changed_since or against.ref
     if shard:
@@ -297,6 +298,8 @@ def run(  # noqa: PLR0913 - its options
         loaded, budget, batch = whole.loaded, order.budget_usd, empty_batch(datetime.now(UTC))
         if all_projects:
             echo(f"\nProject {os.path.relpath(folder)}", err=bool(reporting.printed))
+        for notice in loaded.notices if dry_run else ():
+            echo(f"warning: {sentence(notice)}", err=True)
         if budget is not None:
             # It is that of the whole command: what one project has spent, the next one lacks.
             whole = whole.ordering(replace(whole.order, budget_usd=max(0.0, budget - spent)))
@@ -366,10 +369,10 @@ def why(order: RunOrder, *, run: str, project: Path, criterion: int | None, as_j
     if against is None:
         message = f"{run} was compared with nothing, so nobody knows what changed."
         hint = "Run it with `zelda run --against main`, or say with what: `zelda why --against main`."
-        raise StorageError(message, hint=hint, code="NO_BASE")
+        raise ConfigError(message, hint=hint, code="NO_BASE")
     if not question.worse:
         hint = "`zelda compare` shows what changed; --criterion N asks about one that failed, proven or not."
-        raise StorageError(f"Nothing got worse for sure in {run}.", hint=hint, code="NOTHING_WORSE")
+        raise ConfigError(f"Nothing got worse for sure in {run}.", hint=hint, code="NOTHING_WORSE")
     worse, *others = question.worse
     if others:
         named = "; ".join(f"{it.suite}: {it.subject}" for it in others)
@@ -379,7 +382,7 @@ def why(order: RunOrder, *, run: str, project: Path, criterion: int | None, as_j
     head, source = worse.heads[-1], worse.heads[-1].source
     if head.replayed:
         message = f"{head.run_id} was replayed, and no recording has sessions with part of the change taken back."
-        raise StorageError(message, hint="Compare without --replay, then ask `zelda why`.", code="ONLY_REPLAYED")
+        raise ConfigError(message, hint="Compare without --replay, then ask `zelda why`.", code="ONLY_REPLAYED")
     commit = source.commit if source and not (source.parent or source.dirty) else None
     files = replace(order, commit=BaseOrder(commit) if commit else None, working_tree=commit is None)
     asked = replace(files, names=(worse.suite,), against=against, budget_usd=budget)
@@ -387,7 +390,7 @@ def why(order: RunOrder, *, run: str, project: Path, criterion: int | None, as_j
     now, then = invocation.fingerprints()[head.suite], head.fingerprint
     if then is None or (now.outcome, now.tree) != (then.outcome, then.tree):
         what = "The suite or its settings have" if commit else "The tested files, the suite or its settings have"
-        raise StorageError(
+        raise ConfigError(
             f"{what} changed since {head.run_id} ran: its sessions are no evidence any more.",
             hint="Give the options that it ran with, such as --model; or compare again, and ask `zelda why` then.",
             code="HEAD_CHANGED",

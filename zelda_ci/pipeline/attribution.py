@@ -7,7 +7,6 @@ from functools import cache, partial
 from math import sqrt
 from pathlib import Path
 from statistics import geometric_mean
-from tempfile import TemporaryDirectory
 from typing import Literal
 
 from zelda_ci.compare.attribution import Arm, Search
@@ -21,6 +20,7 @@ from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import TrialPlan, plan_of
 from zelda_ci.errors import ConfigError, StorageError
 from zelda_ci.events import Emit
+from zelda_ci.files import temporary
 from zelda_ci.overrides import Given, Overrides
 from zelda_ci.pipeline.comparing import kept_comparison
 from zelda_ci.pipeline.fingerprints import evidence, printable, project_files, read_changes
@@ -153,8 +153,8 @@ async def felt_change(prepared: Prepared, suite: str, trials: Sequence[RunResult
     chosen = [it for it in prepared.chosen if it.resolved.name == suite]
     known = evidence(chosen, project.folder, trials, prepared.environ)
     seen = {file.path for it in (prepared.workspaces, prepared.base_workspaces) for file in await it.session_files()}
-    with TemporaryDirectory(prefix="zelda-units-") as name:
-        both = units.prepare(Path(name) / "both", git, head.commit, head.objects, base.objects)
+    with temporary.folder() as place:
+        both = units.prepare(place / "both", git, head.commit, head.objects, base.objects)
         changes = await read_changes(both, base.commit, head.commit, project.folder)
 
         def is_felt(path: str) -> bool | None:
@@ -266,8 +266,8 @@ async def find_parts(prepared: Prepared, names: Iterable[str]) -> dict[str, tupl
         assert removed  # noqa: S101 - it was looked for before
         return removed[is_inert]
 
-    with TemporaryDirectory(prefix="zelda-parts-") as place:
-        there = units.prepare(Path(place) / "objects", git, project.commit, project.objects)
+    with temporary.folder() as place:
+        there = units.prepare(place / "objects", git, project.commit, project.objects)
         for part in names:
             if (removed := await units.without(there, project.commit, part, folder)) is None:
                 hint = "Give a skill, rule or agent by its name, a file by its path, a section as CLAUDE.md:Heading."

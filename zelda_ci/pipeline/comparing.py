@@ -111,13 +111,18 @@ def keep_comparison(results_dir: Path, batch: BatchResult, stored: Mapping[str, 
 def kept_comparison(results_dir: Path, batch_id: str) -> tuple[Compared, CiReport] | None:
     """A stored invocation with two arms, compared again, and its report with what `zelda why` has found since.
 
-    Nothing where no comparison is stored; raises `StorageError` where a trial that it counts is gone or unreadable.
+    None where it compared nothing; raises StorageError where a run that was counted cannot be read.
     """
     store = ResultStore(results_dir)
     if (kept := store.comparison(batch_id)) is None:
         return None
-    whole = batch_of([store.result(run_id) for run_id in kept.runs])
-    found = kept.each(lambda ids: tuple(map(store.result, ids)))
+    try:
+        whole = batch_of([store.result(run_id) for run_id in kept.runs])
+        found = kept.each(lambda ids: tuple(map(store.result, ids)))
+    except StorageError as problem:
+        hint = "`zelda show RUN` shows each that is left; `zelda run --against REF` compares again."
+        message = f"The comparison of {batch_id} rests on a run that cannot be read: {problem.message}"
+        raise StorageError(message, hint=hint, code=problem.code) from problem
     suites = [arms.suite for arms in kept.batch.arms]
     counted = {name: found.each(lambda runs: tuple(r for r in runs if r.suite == name)) for name in suites}  # noqa: B023
     batch = kept.batch.replace(runs=whole.runs, base_runs=whole.base_runs)

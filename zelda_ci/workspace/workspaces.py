@@ -21,6 +21,7 @@ from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.suite import Command, ResolvedSuite
 from zelda_ci.domain.workspace import Changes, CommandPhase, Confinement, SuiteFinder, Workspace, WorkspaceSource
 from zelda_ci.errors import WorkspaceError, ZeldaError
+from zelda_ci.files import temporary
 from zelda_ci.process import Launch, OutputBuffer, followed
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox import confine, levels, readable_paths, run_folder, users
@@ -311,6 +312,7 @@ class Workspaces:
                 swept += await folder.sweep(home)
                 await store.prune(home)
             await anyio.to_thread.run_sync(users.sweep, self.location)
+            await anyio.to_thread.run_sync(temporary.sweep)
         return tuple(swept)
 
 
