@@ -139,8 +139,8 @@ def unjudged(
     named = "; ".join(f"{name} ({why})" if others else name for name, why in missing[:MAX_NAMED])
     more = f"; and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
     counted = f"{len(missing)} of {len(judged)} {what} were not judged."
-    code = next((draft.error.code for draft in drafts if draft.error and not draft.verdict), None)
-    return Unscored(f"{counted}{'' if others else shared} Not judged: {named}{more}", details, failed=True, code=code)
+    cause = next((draft.error.code for draft in drafts if draft.error and not draft.verdict), None)
+    return Unscored(f"{counted}{'' if others else shared} Not judged: {named}{more}", details, failed=True, code=cause)
 
 
 class EarlierFindings(NamedTuple):

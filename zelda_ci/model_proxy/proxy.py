@@ -291,7 +291,7 @@ class ModelProxy(AsyncContextManagerMixin):
         with suppress(RefusedHereError, BrokenOff, TimeoutError):
             status, data = await self._asked("/v1/messages/count_tokens", body, headers)
             counted = (wire.read_object(data) or {}).get("input_tokens")
-            return counted if status == 200 and isinstance(counted, int) else None
+            return counted if status == 200 and isinstance(counted, int) and counted > 0 else None
         return None
 
     async def _asked(self, path: str, body: dict[str, Any], headers: wire.Headers) -> tuple[int, bytes]:
