@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.command import zelda
 from tests.support.projects import Project, repository
 from tests.support.schemas import checker
@@ -132,11 +134,12 @@ def test_a_limit_that_is_exceeded_is_exit_code_1_and_a_missing_commit_2(tmp_path
     assert (done.returncode, "must be a whole number" in done.stderr) == (2, True)
 
 
-def test_where_the_api_does_not_count_all_numbers_are_estimates(tmp_path: Path) -> None:
+@pytest.mark.parametrize("nonsense", [None, 0, -7])
+def test_where_the_api_does_not_count_all_numbers_are_estimates(tmp_path: Path, nonsense: int | None) -> None:
     # What a settings file says that Claude Code refuses does not hold.
     refused = json.dumps({"env": {"CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1"}, "cleanupPeriodDays": "never"})
     project = repository(tmp_path, {"CLAUDE.md": "Be careful.\n", ".claude/settings.json": refused})
-    with ScriptedApi([], counts=lambda body: words(body) if len(body["messages"]) == 1 else None) as api:
+    with ScriptedApi([], counts=lambda body: words(body) if len(body["messages"]) == 1 else nonsense) as api:
         done = zelda(project, "context", api=api.url)
         assert api.requests == []
     assert (done.returncode, "did not count all tokens" in done.stderr + done.stdout) == (0, True)

@@ -41,9 +41,11 @@ POLL_SECONDS = 0.1
 REFUSALS = {
     "AUTHENTICATION_FAILED": "the API refused the key",
     "BILLING_FAILED": "the account could not pay",
+    "ACCESS_DENIED": "the API denied access",
     "MODEL_NOT_FOUND": "the API knew no such model",
     "JUDGE_AUTHENTICATION_FAILED": "the API refused the judge's key",
     "JUDGE_BILLING_FAILED": "the judge's account could not pay",
+    "JUDGE_ACCESS_DENIED": "the API denied the judge access",
     "JUDGE_MODEL_NOT_FOUND": "the API knew no such judge's model",
 }
 
@@ -269,5 +271,8 @@ class Batch:
 
 def refused(result: RunResult) -> str | None:
     """Why no further run could go better; nothing where one might. A replay asks nobody."""
-    codes = [result.failure.code if result.failure else None, *(each.code for each in result.evaluations.values())]
+    # Where it had answers, or the proxy refused what was asked, another run may have its own.
+    is_denied = "403" in result.api.errors and not result.api.models
+    own = result.failure and (is_denied or result.failure.code != "ACCESS_DENIED") and result.failure.code
+    codes = [own, *(each.code for each in result.evaluations.values())]
     return None if result.replayed else next((REFUSALS[code] for code in codes if code in REFUSALS), None)
