@@ -2,8 +2,10 @@
 
 import os
 import shutil
+import socket
 import stat
 import subprocess
+import tempfile
 from pathlib import Path
 
 import httpx2
@@ -36,6 +38,24 @@ async def test_the_socket_answers_as_loopback_does_and_is_gone_with_the_proxy() 
                 elsewhere = await local.post("http://evil.example/v1/messages", json=BODY)
     assert (good.status_code, bad.status_code, elsewhere.status_code) == (200, 401, 403)
     assert not folder.exists()
+
+
+async def test_the_socket_of_a_killed_zelda_is_removed_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    dead, living, young = (tmp_path / f"zelda-model-{name}/s" for name in ("dead0000", "living00", "young000"))
+    with socket.socket(socket.AF_UNIX) as listener:
+        for path in (dead, living, young):
+            path.parent.mkdir()
+            with socket.socket(socket.AF_UNIX) as ended:
+                (listener if path == living else ended).bind(str(path))
+            if path != young:  # between its making and the first that listens
+                os.utime(path.parent, (0, 0))
+        listener.listen()
+        async with open_run(upstream("http://127.0.0.1:1")):
+            pass
+    assert [path.parent.exists() for path in (dead, living, young)] == [False, True, True]
 
 
 async def test_a_session_without_network_has_its_model_and_nothing_else(tmp_path: Path) -> None:

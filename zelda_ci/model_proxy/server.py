@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import socket
 import tempfile
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping
@@ -10,9 +11,11 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import h11
 
 from zelda_ci.model_proxy.wire import DO_NOT_RETRY, AnswerRequest, BrokenOff, Headers, RefusedHereError
+from zelda_ci.process import removal
 
 log = logging.getLogger(__name__)
 
@@ -21,6 +24,8 @@ MAX_REQUEST_MIB, REQUEST_SECONDS = 64, 120.0
 # Bytes of a socket's path that every kernel takes; Linux takes four more.
 MAX_ADDRESS_LENGTH = 103
 READ_BYTES = 1 << 16
+# The folder of a socket, and how long it may be there before somebody listens.
+PREFIX, MAX_START_SECONDS = "zelda-model-", 60.0
 # For a client to read the answer to a request that was not read to its end.
 LINGER_SECONDS = 1.0
 PATHS = ("/v1/messages", "/v1/messages/count_tokens")
@@ -46,27 +51,44 @@ async def serving(runs: Runs) -> AsyncIterator[tuple[str, Path]]:
             writer.close()
 
     top = tempfile.gettempdir()
-    is_short = len(os.fsencode(top)) + len("/zelda-model-12345678/s") <= MAX_ADDRESS_LENGTH
+    is_short = len(os.fsencode(top)) + len(f"/{PREFIX}12345678/s") <= MAX_ADDRESS_LENGTH
     place = top if is_short else "/tmp"  # noqa: S108 - the folder is private
-    folder = Path(tempfile.mkdtemp(prefix="zelda-model-", dir=place))
-    socket = folder / "s"
+    await anyio.to_thread.run_sync(_remove_dead, Path(place))
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
+    path = folder / "s"
     try:
         # A session may run as another user, whom its token admits: those who know the name may pass.
         os.chmod(folder, 0o711)  # noqa: PTH101, S103 - a path of anyio's would do it in a thread
         listener = await asyncio.start_server(serve, "127.0.0.1", 0)
-        local = await asyncio.start_unix_server(serve, socket)
-        os.chmod(socket, 0o666)  # noqa: PTH101, S103 - runs have tokens
+        local = await asyncio.start_unix_server(serve, path)
+        os.chmod(path, 0o666)  # noqa: PTH101, S103 - runs have tokens
         try:
-            yield f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}", socket
+            yield f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}", path
         finally:
             # This waits for nobody: what is under way ends with its run, and connections end with the event loop.
             listener.close()
             local.close()
     finally:
-        # Moments, unlike the removal of a tree; newer Pythons remove the socket themselves.
-        for remove, path in ((os.unlink, socket), (os.rmdir, folder)):
-            with suppress(OSError):
-                remove(path)
+        _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    # Moments, unlike the removal of a tree; newer Pythons remove the socket themselves.
+    for remove, path in ((os.unlink, folder / "s"), (os.rmdir, folder)):
+        with suppress(OSError):
+            remove(path)
+
+
+def _remove_dead(place: Path) -> None:
+    """Remove what killed Zeldas left: nobody listens there. A young one may be about to."""
+    for folder in removal.older_than(place, MAX_START_SECONDS):
+        if folder.name.startswith(PREFIX):
+            with suppress(OSError), socket.socket(socket.AF_UNIX) as client:
+                client.settimeout(0.0)
+                try:
+                    client.connect(str(folder / "s"))
+                except ConnectionRefusedError:
+                    _remove(folder)
 
 
 class _Connection:
