@@ -11,7 +11,7 @@ import time
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from operator import attrgetter
 from pathlib import Path
@@ -490,6 +490,8 @@ class RunState:
     responses: set[str] = field(default_factory=set)
     """Of the model in the main thread, by id."""
     wall_seconds: float = 0.0
+    began: float = field(default_factory=time.monotonic)
+    """When the run began, by a clock that nobody sets."""
 
     def update(self, **facts: object) -> None:
         self.known = self.known.replace(**facts)
@@ -520,7 +522,7 @@ class RunState:
 
     def store(self) -> RunResult:
         """Write result and transcript. Where that fails, the result says so and what was captured stays on disk."""
-        self.update(finished_at=datetime.now(UTC))
+        self.update(finished_at=self.known.started_at + timedelta(seconds=time.monotonic() - self.began))
         try:
             self.folder.finish(self.known, self.transcript())
         except StorageError as exc:
