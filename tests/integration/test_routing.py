@@ -123,18 +123,16 @@ def test_a_call_that_a_rule_denies_is_not_the_end(tmp_path: Path) -> None:
 
 
 def test_a_draft_is_made_of_the_descriptions_and_runs_as_it_is(tmp_path: Path) -> None:
-    project = repository(tmp_path, {name: text for name, text in PROJECT.items() if "speed" not in name})
-    done = zelda(project, "new", "more/routes", "--routing")
+    files = {name: text for name, text in PROJECT.items() if "speed" not in name and "routing" not in name}
+    project = repository(tmp_path, {**files, "zelda/test-mine.yaml": "prompt: Mine.\n"})
+    done = zelda(project, "init", "--yes", "--routing", "--no-check")
     assert done.returncode == 0, done.stderr
-    draft = (project.path / "zelda/more/test-routes.yaml").read_text()
+    draft = (project.path / "zelda/test-routing.yaml").read_text()
     assert "  - prompt: Releases a version.  # draft\n    expect: skill release\n" in draft
     project.commit()
     with ScriptedApi(lambda _: text("Nothing to call.")) as api:
-        done = zelda(project, "run", "routes", "--trials", "1", "--jobs", "2", api=api.url)
+        done = zelda(project, "run", "routing", "--trials", "1", "--jobs", "2", api=api.url)
     assert len(api.requests) == 8
-    output = done.stdout[done.stdout.index("Routing: zelda/more/test-routes.yaml") :]
+    output = done.stdout[done.stdout.index("Routing: zelda/test-routing.yaml") :]
     assert ["none", "2", "of", "8", "2", "of", "2"] in [line.split() for line in output.splitlines()]
-    assert zelda(project, "new", "x", "--routing", "--rule", "y").returncode == 2
-    bare = repository(tmp_path, name="bare")
-    done = zelda(bare, "new", "routes", "--routing")
-    assert (done.returncode, "No skill, sub-agent or command here has a description." in done.stderr) == (2, True)
+    assert [it.name for it in sorted(project.path.glob("zelda/*"))] == ["test-mine.yaml", "test-routing.yaml"]

@@ -1,5 +1,6 @@
 """The table of commands, and those about Zelda itself. The module of another is imported when it is called."""
 
+import gc
 import re
 from importlib import import_module
 
@@ -54,6 +55,8 @@ class _Table(click.Group):
         if cmd_name not in COMMANDS:
             return None
         there = vars(import_module(f"zelda_ci.cli.{MODULES.get(cmd_name, cmd_name)}")).values()
+        gc.freeze()
+        gc.enable()
         command = next(it for it in there if isinstance(it, click.Command) and it.name == cmd_name)
         page = f"More: {PAGES_URL}/{COMMANDS[cmd_name][1]}"
         if page not in (command.epilog or ""):

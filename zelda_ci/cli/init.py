@@ -67,11 +67,10 @@ def init(*, project: Path, yes: bool, force: bool, no_check: bool, routing: bool
     example = _suite_draft(root, values, suite)
     others = [path for path in suite_files(root, values.test_dir) if path != example.path]
     written = [] if others and not example.exists else _agreed(example, asks=asks, force=force)
-    routes, drafted = list[FileDraft](), scaffold.routing_suite(found.items) if routing else None
-    if drafted:
-        file = scaffold.draft(root, f"{values.test_dir}/test-routing.yaml", drafted)
-        routes = _agreed(file, asks=asks, force=force)
-    elif routing:
+    drafted = scaffold.routing_suite(found.items) if routing else None
+    file = f"{values.test_dir}/test-routing.yaml"
+    routes = _agreed(scaffold.draft(root, file, drafted), asks=asks, force=force) if drafted else []
+    if routing and not drafted:
         echo("no routing suite: there is no skill, sub-agent or command that the model may call")
     beside = scaffold.written_beside((kind.language for kind in found.kinds), found.files)
     ignore, folders = scaffold.ignored(root, found.top, [values.results_dir, *beside])
@@ -202,7 +201,7 @@ def import_(*, paths: Sequence[Path], project: Path, force: bool) -> None:
     named = (load_document(path, path.name, SuiteConfig).config.name or path.stem[len("test-") :] for path in others)
     importer = Importer(root, named)
     importer.read(*(Path(os.path.realpath(path)) for path in paths))
-    drafts = [scaffold.draft(root, f"{folder}/test-{suite.name}.yaml", suite.text) for suite in importer.suites]
+    drafts = [scaffold.draft(root, f"{folder}/test-{name}.yaml", text) for name, text in importer.suites.items()]
     changed = [draft for draft in drafts if draft.exists and untrusted.read(draft.path) != draft.content]
     if changed and not force:
         names = some_of([draft.file for draft in changed], MAX_CHOICES)
@@ -221,38 +220,31 @@ def import_(*, paths: Sequence[Path], project: Path, force: bool) -> None:
 NAME = re.compile(r"(?:[\w.-]+/)*[\w][\w.-]*")
 
 
-@click.command(epilog="Examples: `zelda new discount`; `zelda new health --skill rest`; `zelda new routes --routing`.")
+@click.command(epilog="Examples: `zelda new discount`; `zelda new health --skill rest`.")
 @click.argument("name", metavar="NAME")
 @click.option("--skill", metavar="X", help="About this skill or sub-agent.")
 @click.option("--rule", metavar="X", help="About this rule or CLAUDE.md file: its name or path.")
-@click.option("--routing", is_flag=True, help="Which skill, sub-agent or command is called for which prompt: a draft.")
 @options.project
-def new(*, name: str, skill: str | None, rule: str | None, routing: bool, project: Path) -> None:
+def new(*, name: str, skill: str | None, rule: str | None, project: Path) -> None:
     """Add a suite: a task, and criteria that can be seen.
 
     NAME is the suite's name, with folders if you like: `api/health` becomes zelda/api/test-health.yaml. With --skill or
     --rule, the task is one for which the skill is needed or to which the rule applies, as far as its file says.
-    With --routing, it has two prompts for each skill, sub-agent and command, drafted from its description.
     """
-    options.exclusive(skill=skill, rule=rule, routing=routing)
+    options.exclusive(skill=skill, rule=rule)
     if not NAME.fullmatch(name) or ".." in name.split("/"):
         hint = "Take letters, digits, - and _, with folders before a slash: api/health."
         raise ConfigError(f"{name} is no name of a suite.", hint=hint, code="USAGE")
     found = survey(project, read_environment(os.environ))
     item = _item(found, skill or rule or "", is_rule=rule is not None) if skill or rule else None
     suite = scaffold.first_suite(item, found.files, found.folder)
-    text = scaffold.routing_suite(found.items) if routing else suite.text
-    if text is None:
-        hint = "Write descriptions first: by them Claude Code knows what to call when."
-        raise ConfigError("No skill, sub-agent or command here has a description.", hint=hint, code="INIT_FAILED")
     above, _, last = f"{scaffold.kept_config(found.root).test_dir}/{name}".rpartition("/")
-    draft = scaffold.draft(found.root, f"{above}/test-{last.removeprefix('test-')}.yaml", text)
+    draft = scaffold.draft(found.root, f"{above}/test-{last.removeprefix('test-')}.yaml", suite.text)
     if draft.exists:
         raise ConfigError(f"{draft.file} exists already.", hint="Choose another name.", code="INIT_WOULD_OVERWRITE")
     scaffold.write([draft])
     echo(f"wrote {draft.file}{f', about {suite.about}' if suite.about else ''}")
-    yours = "replace the drafts with what somebody would type" if routing else "make its prompt and criteria yours"
-    echo(f"Next: {yours}, then `zelda run {name}`.")
+    echo(f"Next: make its prompt and criteria yours, then `zelda run {name}`.")
 
 
 def _item(found: Survey, name: str, *, is_rule: bool) -> ManifestItem:

@@ -37,7 +37,7 @@ MAX_FILE_BYTES = 1_000_000
 NO_COMMAND = "none"
 Model = TypeVar("Model", bound=Config)
 # What YAML itself does not allow in a file; nobody types these.
-_UNPRINTABLE = re.compile("[^\t\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff\ufffe\uffff]")
 _BASE64_RUN = re.compile(r"[A-Za-z0-9+/=]{32}")
 KEPT_ELSEWHERE = (
     "which does not belong in a file: keep it in an environment variable (Zelda itself reads ANTHROPIC_API_KEY, and "

@@ -263,7 +263,7 @@ def _settled(
     """One suite of the pull request with the base's settings, to which that suite's `own` belong; notes the changes."""
     suite = head.resolved
     layer = own or Layer(suite.file, SuiteConfig())
-    trusted = suites.resolve(SuiteFile(suite.name, suite.prompt, DEFAULT, suites.with_usual(layer)), base)
+    trusted = suites.resolve(SuiteFile(suite.name, suite.prompt, DEFAULT, layer), base)
     origins = dict(head.provenance)
     for key in keys(ResolvedSuite):
         decision = HEAD if key.group else DECISIONS.get(key.dotted, HEAD)

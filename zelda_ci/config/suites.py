@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import product
 from math import prod
 from pathlib import Path, PurePosixPath
@@ -25,8 +26,8 @@ from zelda_ci.files import globs, untrusted
 
 MAX_COMBINATIONS = 50
 MAX_NAME = 60
-# What a session needs that ends with its first call: keys and groups, where the file does not say otherwise.
-ROUTING: Mapping[str, Any] = {
+# What a session needs that ends with its first call, where the file does not say otherwise.
+_ROUTING: Mapping[str, Any] = {
     **dict.fromkeys(("setupCommand", "buildCommand", "testCommand"), NO_COMMAND),
     "execution": {"maxTurns": 2},
     "metrics": {"efficiency": False, "functionalCorrectness": False},
@@ -58,9 +59,9 @@ class LoadedSuite:
 
 
 def resolve(suite: SuiteFile, project: Layer[Any]) -> LoadedSuite:
-    """Merge the project's file and the suite's, which is the stronger one."""
-    own, layers = suite.layer, (suite.layer, project)
-    merged = _merged(project.values(), own.values()).items()
+    """Merge the project's file, what is usual for a suite of its kind, and its own file, which is the strongest."""
+    own, layers = suite.layer, (suite.layer, _usual(suite.layer), project)
+    merged = reduce(_merged, (layer.values() for layer in reversed(layers))).items()
     settled = {key: it for key, it in merged if not (key.endswith("Command") and it in ((), NO_COMMAND))}
     settled |= {"file": own.file, "name": suite.name, "prompt": suite.prompt}
     origins = {"name": own.origin("name") or Origin(own.file), "prompt": suite.prompt_origin}
@@ -91,20 +92,18 @@ def combinations(suite: SuiteFile) -> Iterator[SuiteFile]:
         yield from _routed(made) if made.layer.config.prompts else (made,)
 
 
-def with_usual(layer: Layer[SuiteConfig]) -> Layer[SuiteConfig]:
-    """A suite's layer with what is usual for its kind; what the file itself says goes before that."""
+def _usual(layer: Layer[SuiteConfig]) -> Layer[SuiteConfig]:
+    """What is usual for a suite of this kind, as if it stood where the kind does."""
     if layer.config.kind != "routing":
-        return layer
-    given = layer.values()
-    groups = {key: {**usual, **given.get(key, {})} for key, usual in ROUTING.items() if isinstance(usual, dict)}
-    usual = [f"{key}.{name}" for key, group in groups.items() for name in group]
-    places = {**dict.fromkeys(("checks", *ROUTING, *usual), layer.places["kind"]), **layer.places}
-    return replace(layer, config=SuiteConfig.model_validate({**ROUTING, **given, **groups}), places=places)
+        return Layer(layer.file, SuiteConfig())
+    inner = (f"{key}.{name}" for key, group in _ROUTING.items() if isinstance(group, dict) for name in group)
+    places = dict.fromkeys(("checks", *_ROUTING, *inner), layer.places["kind"])
+    return Layer(layer.file, SuiteConfig.model_validate(_ROUTING), places=places)
 
 
 def _routed(suite: SuiteFile) -> Iterator[SuiteFile]:
     """A small suite for each prompt of a routing suite."""
-    layer = with_usual(suite.layer)
+    layer = suite.layer
     for number, each in enumerate(layer.config.prompts):
         config = layer.config.replace(checks=(*layer.config.checks, each.check), prompts=())
         origin = Origin(layer.file, layer.source.at["prompts", number, "prompt"].line)

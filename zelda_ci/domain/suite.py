@@ -7,10 +7,10 @@ Descriptions, limits and examples of the fields are the one source of the JSON S
 import re
 import shlex
 from collections.abc import Callable, Mapping
+from operator import le
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 from urllib.parse import urlsplit
 
-import re2
 from pydantic import BeforeValidator, ConfigDict, Field, create_model, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
@@ -18,6 +18,7 @@ from pydantic_core import PydanticCustomError
 from zelda_ci.domain.base import HEAD, KeySources, Record, Setting, base, checked, judging, lower
 from zelda_ci.domain.measures import METRICS, SCORES, Measure, Metric
 from zelda_ci.domain.trials import PoolSettings, TrialSetting
+from zelda_ci.files.globs import expression
 
 NOT_BLANK = r"\S"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,59}$"
@@ -453,25 +454,22 @@ CheckCommand = Annotated[Command, checked("must not be an empty list", bool)]
 Files = Annotated[Globs, checked("must name files, not only what ! takes out", lambda it: any(f[0] != "!" for f in it))]
 
 
-def _is_rising(times: str) -> bool:
-    low, _, high = times.partition("..")
-    return not high or int(low or 0) <= int(high)
+def bounds_of(times: int | str | None) -> tuple[int, float]:
+    """The least and the most of a number of times or a range; once or more where none is given."""
+    low, dots, high = str("1.." if times is None else times).partition("..")
+    return int(low or 0), float(high or ("inf" if dots else low))
 
 
-Rising = Annotated[str, Field(pattern=TIMES), checked("must not end below where it begins", _is_rising)]
+Rising = Annotated[
+    str, Field(pattern=TIMES), checked("must not end below where it begins", lambda it: le(*bounds_of(it)))
+]
 Times = Annotated[int, Field(ge=0, le=999_999)] | Rising
 
 
 def _is_phrase(text: str) -> object:
     """True for text that is no expression between slashes, or for one that RE2 reads."""
-    if re.fullmatch("/.+/(?!i$)[gimsuy]+", text, re.DOTALL):
-        return False
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        return re2.compile(expression_of(text) or "", options)
-    except re2.error:
-        return False
+    is_other = re.fullmatch("/.+/(?!i$)[gimsuy]+", text, re.DOTALL)
+    return not is_other and expression(expression_of(text) or "")
 
 
 Phrase = Annotated[
@@ -569,15 +567,12 @@ class SuiteCheck(Setting):
         """The criterion: its name, or what the suite's file says."""
         if self.name:
             return self.name
-        match getattr(self, self.word):
-            case Sequel() as both:
-                value = f"{both.first}, then {both.then}"
-            case tuple() as words if self.word == "command":
-                value = shlex.join(words)
-            case tuple() as parts:
-                value = (" or " if self.word == "routed" else ", ").join(parts) or "nothing"
-            case value:
-                pass
+        value = getattr(self, self.word)
+        if isinstance(value, Sequel):
+            value = f"{value.first}, then {value.then}"
+        elif isinstance(value, tuple):
+            join = shlex.join if self.word == "command" else (" or " if self.word == "routed" else ", ").join
+            value = join(value) or "nothing"
         times = "" if self.times is None else f", times: {self.times}"
         return f"{to_camel(self.word)}: {value}{times}{'' if self.agent == 'any' else f', agent: {self.agent}'}"
 

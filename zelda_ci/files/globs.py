@@ -45,17 +45,23 @@ def gitignore_patterns(lines: Iterable[str]) -> list[Any]:
 
 @lru_cache(maxsize=1000)
 def _expressions(pattern: str) -> list[Any]:
-    # The patterns are somebody else's, and Python's own engine may take for ever; those that RE2 refuses make no sense.
-    options = re2.Options()
-    options.case_sensitive = False
-    options.log_errors = False
-    expressions = []
+    expressions = list[Any]()
     for line in _alternatives(pattern) if len(pattern) <= MAX_PATTERN_LENGTH else ():
         if not line.startswith(("!", "./")):
-            for understood in gitignore_patterns([_UNCLOSED_BRACKET.sub(r"\[", line)]):
-                with suppress(re2.error):
-                    expressions.append(re2.compile(understood.regex.pattern, options))
-    return expressions
+            understood = gitignore_patterns([_UNCLOSED_BRACKET.sub(r"\[", line)])
+            expressions += (expression(f"(?i){each.regex.pattern}") for each in understood)
+    # What RE2 refuses makes no sense.
+    return [each for each in expressions if each is not None]
+
+
+@lru_cache(maxsize=1000)
+def expression(pattern: str, max_memory: int = 8 << 20) -> Any:
+    """An expression that is somebody else's, and takes no engine for ever; None for one that RE2 cannot read."""
+    options = re2.Options()
+    options.log_errors, options.max_mem = False, max_memory
+    with suppress(re2.error):
+        return re2.compile(pattern, options)
+    return None
 
 
 def _alternatives(pattern: str) -> list[str]:

@@ -88,13 +88,10 @@ def expression(pattern: str, *, is_regex: bool = True) -> Any:
     """Compile what is searched for in lines; raises LookupFailedError for what is too long, or no expression of RE2."""
     if len(pattern) > MAX_PATTERN_LENGTH:
         raise LookupFailedError(f"the pattern is longer than {MAX_PATTERN_LENGTH} characters")
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = 16 << 20
-    try:
-        return re2.compile(f"(?m){pattern}" if is_regex else re2.escape(pattern), options)
-    except re2.error:
-        raise LookupFailedError("the pattern is no expression that RE2 understands") from None
+    found = globs.expression(f"(?m){pattern}" if is_regex else re2.escape(pattern), max_memory=16 << 20)
+    if found is None:
+        raise LookupFailedError("the pattern is no expression that RE2 understands")
+    return found
 
 
 class Request(BaseModel, ABC):

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from posixpath import join, normpath
 from typing import Any
 
@@ -19,8 +19,7 @@ from zelda_ci.files import globs
 FAMILIES: Mapping[str, tuple[str, ...]] = {
     "Read": ("Read", "Grep", "Glob", "LS", "NotebookRead"),
     "Edit": ("Edit", "Write", "MultiEdit", "NotebookEdit"),
-    "Agent": ("Agent", "Task"),
-    "Task": ("Agent", "Task"),
+    **dict.fromkeys(("Agent", "Task"), ("Agent", "Task")),
 }
 PATH_KEYS = ("file_path", "notebook_path", "path")
 # What Claude Code answers where a call was not carried out at all.
@@ -49,11 +48,14 @@ _QUOTED = re.compile(r'\\.|\$\(\((?:[^()]|\([^()]*\))*\)\)|(?P<open>\$\(|`)|[^\\
 # programs that run it, with their options and numbers; its redirections, and files among them; the line that it runs.
 _KEYWORDS = re.compile(r"\A\0*(?:(?:if|then|elif|else|fi|while|until|do|done|time|[!{}])\0+)*")
 _STARTERS = re.compile(
-    r"\A(?:[A-Za-z_]\w*=[^\0]*\0+|(?:sudo|env|nohup|nice|stdbuf|command|exec|timeout|xargs)\0+"
+    r"\A(?:[A-Za-z_]\w*=[^\0]*\0+|(?:[^\0]*/)?(?:sudo|env|nohup|nice|stdbuf|command|exec|timeout|xargs)\0+"
     r"(?:-u\0+[^\0]+\0+|-[^\0]+\0+|\d+(?:\.\d+)?[smhd]?\0+|\{\}\0+)*)*"
 )
+_BEFORE_NAME = re.compile(
+    r"\A(?:[^\0]*/)?(?:(git\0+)(?:(?:-[Cc]|--(?:git-dir|work-tree|namespace))\0+[^\0]+\0+|-[^\0]*\0+)+)?"
+)
 _REDIRECTION = re.compile(r"(?<![^\0])(?:\d+|&)?(?:<(?![<(&])[ \t]*([^\0]*)|[<>](?!\()[^\0]*)\0+")
-_RUNS = re.compile(r"eval\0+(.*)|(?:[^\0]*/)?(?:ba|z|da|k)?sh\0+(?:-[^\0]*\0+)*?-\w*c\0+([^\0]*)", re.DOTALL)
+_RUNS = re.compile(r"eval\0+(.*)|(?:ba|z|da|k)?sh\0+(?:-[^\0]*\0+)*?-\w*c\0+([^\0]*)", re.DOTALL)
 # What programs do with files that they name, and to which of them a here-document is no data.
 _PROGRAM = re.compile(
     r"""
@@ -118,18 +120,17 @@ def positions(rule: str, call: SessionCall, manifest: ToolsManifest) -> tuple[in
     """Of the commands of a shell line, the numbers of those that a rule names, such as `Bash(git push*)`; else 0."""
     (name, opened, rest), tool, given = rule.partition("("), call.tool.name, call.tool.input
     is_of_server = name.startswith("mcp__") and name.count("__") == 1 and tool.startswith(f"{name}__")
-    if not (is_of_server or tool in FAMILIES.get(name, ()) or _is_like(tool, name)):
+    if not (is_of_server or tool in FAMILIES.get(name, ()) or _like(name)(tool)):
         return ()
-    wanted = rest.removesuffix(")")
+    wanted, found = rest.removesuffix(")"), tuple[int, ...]()
     if not opened or wanted == "*":
         return (0,)
+    is_like = _like(wanted)
     if tool == "Bash":
-        commands = enumerate(call.commands)
-        found = tuple(number for number, (forms, *_) in commands if any(_is_like(it, wanted) for it in forms))
+        found = tuple(number for number, (forms, *_) in enumerate(call.commands) if any(map(is_like, forms)))
         # A rule may be a line itself.
-        is_line = re.search(r"&&|[;|<>]", wanted) and _is_like(" ".join(str(given.get("command")).split()), wanted)
-        return found or ((0,) if is_line else ())
-    if tool in FAMILIES["Read"] + FAMILIES["Edit"]:
+        is_meant = re.search(r"&&|[;|<>]", wanted) and is_like(" ".join(str(given.get("command")).split()))
+    elif tool in FAMILIES["Read"] + FAMILIES["Edit"]:
         paths = [given[key] for key in PATH_KEYS if isinstance(given.get(key), str)]
         is_meant = any(covers_path([wanted], path, manifest) for path in paths)
     elif tool in TURNS_TO:
@@ -137,23 +138,23 @@ def positions(rule: str, call: SessionCall, manifest: ToolsManifest) -> tuple[in
     elif wanted.startswith("domain:"):
         address = re.sub(r"^\w+://(?:[^/@?#]*@)?", "", str(given.get("url") or ""))
         host, domain = re.split(r"[/:?#]", address)[0].lower(), wanted.removeprefix("domain:").lower()
-        is_meant = _is_like(host, domain) or host.endswith(f".{domain}")
+        is_meant = _like(domain)(host) or host.endswith(f".{domain}")
     else:
-        is_meant = any(_is_like(text, wanted) for text in texts_of(given))
-    return (0,) if is_meant else ()
+        is_meant = any(map(is_like, texts_of(given)))
+    return found or ((0,) if is_meant else ())
 
 
 def is_named(name: str, wanted: str) -> bool:
     """Whether a skill or sub-agent of a name is one that a rule wants, be it without its plugin's name."""
     wanted = wanted.removeprefix("/")
     # All of a plugin, too.
-    forms = (wanted, f"{wanted}*") if wanted.endswith(":*") else (wanted,)
-    return any(_is_like(each, form) for each in (name, name.rpartition(":")[2]) for form in forms)
+    forms = _like(wanted), _like(wanted.replace(":*", ":**"))
+    return any(is_like(each) for is_like in forms for each in (name, name.rpartition(":")[2]))
 
 
-def covers(patterns: Iterable[str], path: str) -> bool:
+def covers(patterns: Iterable[str], path: str | None) -> bool:
     """Whether the patterns cover a path, of which those behind `!` take out again what others before them cover."""
-    found = [it for it in patterns if globs.matches([it.removeprefix("!").removeprefix("./")], path)]
+    found = [it for it in patterns if path and globs.matches([it.removeprefix("!").removeprefix("./")], path)]
     return bool(found) and not found[-1].startswith("!")
 
 
@@ -163,7 +164,7 @@ def covers_path(patterns: Sequence[str], path: str, manifest: ToolsManifest) -> 
     home = f"{(manifest.workspace or '').rpartition('/')[0]}/home/"
     path = normpath(f"{home}{path[2:]}" if path.startswith("~/") else path)
     relative = manifest.in_folder(manifest.in_tree(path))
-    return (relative is not None and covers((it for it in patterns if it[:2] not in {"//", "~/"}), relative)) or any(
+    return covers((it for it in patterns if it[:2] not in {"//", "~/"}), relative) or any(
         path.startswith(top) and covers((it[1:] for it in patterns if it.startswith(begin)), path[len(top) :])
         for begin, top in (("//", "/"), ("~/", home))
     )
@@ -171,22 +172,16 @@ def covers_path(patterns: Sequence[str], path: str, manifest: ToolsManifest) -> 
 
 def texts_of(value: Any) -> Iterator[str]:
     """Every text in the input of a call."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping | list | tuple):
-        for inner in value.values() if isinstance(value, Mapping) else value:
-            yield from texts_of(inner)
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    yield from [value] if isinstance(value, str) else chain.from_iterable(map(texts_of, inner))
 
 
 @lru_cache(maxsize=1000)
-def _expression(wanted: str) -> Any:
+def _like(wanted: str) -> Any:
+    """Returns what says whether a text is as a rule wants it, in which `*` stands for any text."""
     # `:*` is the older way to write a prefix.
     text, rest = (wanted[:-2], r"(\s.*)?") if wanted.endswith((":*", " *")) else (wanted, "")
-    return re2.compile(f"(?s){'.*'.join(map(re2.escape, text.split('*')))}{rest}")
-
-
-def _is_like(text: str, wanted: str) -> bool:
-    return bool(_expression(wanted).fullmatch(text))
+    return re2.compile(f"(?s){'.*'.join(map(re2.escape, text.split('*')))}{rest}").fullmatch
 
 
 class ShellLine:
@@ -212,7 +207,7 @@ class ShellLine:
                 command, documents = "", []
                 self._at = max(self._at, self._behind) if text == "\n" else self._at
             else:
-                command += {"gap": "\0", "redirection": f"\0{text}", "document": f"\0{text}"}.get(str(kind), text)
+                command += "\0" if kind == "gap" else f"\0{text}" if kind in {"redirection", "document"} else text
             if kind == "document":
                 documents.append(self._document(piece[kind]))
             elif (kind == "open" or text == "(") and len(scope) < MAX_NESTED:
@@ -233,22 +228,24 @@ class ShellLine:
     def _keep(self, command: str, documents: list[tuple[str, bool]], scope: Scope) -> None:
         """Keep a command, and behind it those of the lines that it runs."""
         whole = _KEYWORDS.sub("", f"{command}\0")
-        bare = _STARTERS.sub("", whole)
-        plain = _STARTERS.sub("", _REDIRECTION.sub("", whole))
-        kind, runs = _kind(plain.partition("\0")[0]), _RUNS.match(plain)
-        words = [*filter(None, plain.split("\0")), *filter(None, _REDIRECTION.findall(whole))]
+        cleared = _REDIRECTION.sub("", whole)
+        unquoted = _UNQUOTED.sub(_inner, cleared)
+        bare = {it: _STARTERS.sub("", it) for it in dict.fromkeys((whole, cleared, unquoted))}
+        said = _BEFORE_NAME.sub(lambda it: it[1] or "", bare[unquoted])
+        kind, runs = _kind(said.partition("\0")[0]), _RUNS.match(said)
+        words = [*filter(None, bare[cleared].split("\0")), *filter(None, _REDIRECTION.findall(whole))]
         words += (body for body, _ in documents if kind == "interpreter")
         if whole:
-            forms = [" ".join(text.replace("\0", " ").split()) for text in (whole, bare, plain)]
+            forms = [" ".join(it.replace("\0", " ").split()) for it in dict.fromkeys((whole, *bare.values(), said))]
             self.commands.append((forms, words, scope))
         lines = [(body, "" if kind == "shell" else "<<") for body, is_run in documents if is_run or kind == "shell"]
-        lines += [(_UNQUOTED.sub(_inner, runs[1] or runs[2]).replace("\0", " "), "")] if runs else []
+        lines += [((runs[1] or runs[2] or "").replace("\0", " "), "")] if runs else []
         for line, end in lines if len(scope) < MAX_AROUND_LINE else ():
             self.commands += ShellLine(line, (*scope, self._at), end).commands
 
 
 def _inner(text: re.Match[str]) -> str:
-    return text[1] or _ESCAPED.sub(r"\1", text[2] or "") or text[3] or ""
+    return text[1] or _ESCAPED.sub(r"\1", text[2] or "") or text[3] or text[0]
 
 
 def _kind(program: str) -> str | None:
@@ -290,7 +287,8 @@ def _named_files(kind: str | None, words: list[str]) -> Iterator[str]:
     # What is looked for, and what is written.
     others = plain[:1] if kind in {"greps", "edits"} else plain[-1:] if kind == "copies" else []
     for before, word in pairwise(["", *words]):
-        if word not in others and not word.startswith(_NOT) and not _LEAVES_OUT.fullmatch(before):
+        is_left_out = word in others or word.startswith(_NOT) or _LEAVES_OUT.fullmatch(before)
+        if not is_left_out and (is_reader or "/" in word or "." in word):
             for name in dict.fromkeys((word[:MAX_SHOWN_LENGTH], *(it.lstrip("@") for it in PATH_WORD.findall(word)))):
                 if is_reader or "/" in name or "." in name:
                     yield f"{name}/" if is_reader and name.strip("./") else name

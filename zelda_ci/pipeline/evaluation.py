@@ -246,8 +246,7 @@ async def _checks_by_command(context: EvalContext, tools: Tools) -> dict[int, Cr
     for number, check in commands_of_checks(suite):
         verdict, why = FAIL, context.unready or ""
         if not context.unready:
-            limit = suite.command_timeout_seconds
-            order = CommandRequest("test", check.command or (), limit, log=f"check-{number}")
+            order = CommandRequest("test", check.command or (), suite.command_timeout_seconds, log=f"check-{number}")
             try:
                 done = (await tools.commands.run(workspace, order)).result.in_brief(tools.redact)
                 check_usable(f"checks: {check.text}", done, workspace.confinement.environment)

@@ -25,13 +25,13 @@ from zelda_ci.metrics.checks import FAIL, NOT_JUDGED, PASS, Checks
 from zelda_ci.selection.felt import coverage
 from zelda_ci.survey.folder import Survey
 
+# What Claude Code has of its own: what it calls by these tools, and its tools.
 _BUILT_IN = {
     "Skill": "batch claude-api code-review dataviz debug deep-research doctor fewer-permission-prompts init loop "
     "plugin-authoring run run-skill-generator security-review simplify update-config verify workflow-authoring",
     "Agent": "Explore Plan claude general-purpose statusline-setup",
-    "": "Agent Bash Edit Glob Grep MultiEdit NotebookEdit Read Skill Task TodoWrite WebFetch WebSearch Write",
 }
-_KINDS = {"Skill": (ItemKind.SKILL, ItemKind.COMMAND, ItemKind.WORKFLOW), "Agent": (ItemKind.AGENT,)}
+_TOOLS = "Agent Bash Edit Glob Grep MultiEdit NotebookEdit Read Skill Task TodoWrite WebFetch WebSearch Write"
 # A word of docs/lint.md, why it applies, and lines that would be better; placed with a file, a line and a subject.
 Remark = tuple[str, str, tuple[str, ...]]
 Judged = Mapping[str, Sequence[CriterionJudgement]]
@@ -44,9 +44,8 @@ class Linter:
         """`idle` is how judges decide the criteria of suites, by name, on a session that does nothing."""
         self._found, self._runs, self._idle, self._rules = found, runs, idle or {}, dict[str, str]()
         self._items = [item for item in found.items if not (item.problem or item.shadowed)]
-        names = [(it.kind, name) for it in self._items for name in (it.name, it.label or it.name)]
-        own = ((tool, [name for kind, name in names if kind in kinds]) for tool, kinds in _KINDS.items())
-        self._known = {tool: [*names, *_BUILT_IN[tool].split()] for tool, names in own}
+        own = [(KINDS[it.kind].call, name) for it in self._items for name in (it.name, it.label or it.name)]
+        self._known = {by: [*(it for call, it in own if call == by), *_BUILT_IN[by].split()] for by in _BUILT_IN}
         paths = (at for file in found.files for at in upwards(seen_from(found.folder, file)))
         self._names = {*paths, *chain(*self._known.values())}
 
@@ -124,11 +123,11 @@ class Linter:
         if tool.startswith("mcp__") and "*" not in tool:
             is_there = any(f"{tool}__".startswith(f"{it.tool}__") for it in self._items if it.kind == "mcpServer")
             return () if is_there else (f"the project has no MCP server of {tool}",)
-        if tool in _KINDS and wanted:
-            near, word = nearest(wanted, self._known[tool]), KINDS[_KINDS[tool][0]].word
+        if wanted and (known := self._known.get(tool)):
+            near, word = nearest(wanted, known), {"Skill": "skill", "Agent": "sub-agent"}[tool]
             lacking = f"the project has no {word} {wanted} that is loaded", *([f"{tool}({near})"] if near else [])
-            return () if any(is_named(name, wanted) for name in self._known[tool]) else lacking
-        alike = [name for name in _BUILT_IN[""].split() if tool.isalpha() and is_alike(tool, name)]
+            return () if any(is_named(name, wanted) for name in known) else lacking
+        alike = [name for name in _TOOLS.split() if tool.isalpha() and is_alike(tool, name)]
         meant = f"Claude Code has no tool {tool}", *(rule.replace(tool, name, 1) for name in alike[:1])
         return meant if alike and tool not in alike else ()
 

@@ -31,7 +31,7 @@ CORRECTNESS = f"score: {own_measure(Metric.FUNCTIONAL_CORRECTNESS).heading}"
 MAX_TEXT_LENGTH = 20_000
 
 # What XML 1.0 cannot hold, or advises against: controls, lone surrogates, characters that are none.
-NOT_XML = re.compile("[^\t\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufdcf\ufdf0-\ufffd\U00010000-\U0010ffff]")
+NOT_XML = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 
 Tag = Literal["", "failure", "error", "skipped"]
 

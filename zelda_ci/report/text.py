@@ -63,7 +63,7 @@ _LINKING = re.compile(
     r"@\w|#(?=\w)|:[\w+-]+:|://|\b(?:www\.|mailto:|xmpp:|GH-\d)|(?<![^\W_])[0-9a-f]{7,64}(?![^\W_])", re.IGNORECASE
 )
 _BACKTICKS = re.compile(r"`+")
-_UNUSUAL = re.compile(r"[^\w ,.:;()/\x80-\U0010ffff-]|_")
+_UNUSUAL = re.compile(r"(?=[\x00-\x7f])[^\w ,.:;()/-]|_")
 _SPLIT_CODE = re.compile(r"([|<])")
 _BETWEEN = {"|": r"\|", "<": "&lt;"}
 # Code by the author's own wish, between blanks, so that it touches no other code.

@@ -122,7 +122,7 @@ async def end_orphans(run_folder: Path) -> int:
     """Kill the processes that bear the mark of a run and wait until they are gone; returns how many there were."""
     mark, killed = os.fsencode(f"{MARKER}={run_folder}"), 0
     with anyio.move_on_after(TIMEOUT_SECONDS):
-        while count := _signal(signal.SIGKILL, lambda place: mark in (place / "environ").read_bytes().split(b"\0")):
+        while count := _signal(signal.SIGKILL, lambda pid: mark in _read(pid, "environ").split(b"\0")):
             killed += count
             await anyio.sleep(0.01)
     return killed
@@ -132,30 +132,35 @@ def kill_supervised() -> None:
     """Have every supervisor that this process has started kill at once what it supervises."""
     supervisor = os.fsencode(programs.START)
 
-    def is_ours(place: Path) -> bool:
-        parent = (place / "stat").read_bytes().rpartition(b")")[2].split()[1]
-        return int(parent) == os.getpid() and supervisor in (place / "cmdline").read_bytes().split(b"\0")
+    def is_ours(pid: int) -> bool:
+        parent = _read(pid, "stat").rpartition(b")")[2].split()[1]
+        return int(parent) == os.getpid() and supervisor in _read(pid, "cmdline").split(b"\0")
 
     _signal(signal.SIGQUIT, is_ours)
 
 
-def _signal(number: int, is_meant: Callable[[Path], bool]) -> int:
-    """Send a signal to each other process whose folder in /proc fits; returns how many there were."""
+def _signal(number: int, is_meant: Callable[[int], bool]) -> int:
+    """Send a signal to each other process that fits; returns how many there were."""
     count = 0
     with suppress(FileNotFoundError):  # no /proc: a system without this means
-        for name in os.listdir("/proc"):  # noqa: PTH208  # names only, and there may be thousands
-            if not name.isdecimal() or int(name) == os.getpid():
-                continue
+        for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))):  # noqa: PTH208  # there may be thousands
             with suppress(OSError, IndexError):
-                # Before the look: the number cannot come to mean another process then.
-                handle = os.pidfd_open(int(name))
+                if pid == os.getpid() or not is_meant(pid):
+                    continue
+                handle = os.pidfd_open(pid)
                 try:
-                    if is_meant(Path("/proc", name)):
+                    # Once more: the number may have come to mean another process, and now it cannot.
+                    if is_meant(pid):
                         signal.pidfd_send_signal(handle, number)
                         count += 1
                 finally:
                     os.close(handle)
     return count
+
+
+def _read(pid: int, name: str) -> bytes:
+    with open(f"/proc/{pid}/{name}", "rb", buffering=0) as file:  # noqa: PTH123  # most of the time of a look
+        return file.read()
 
 
 @asynccontextmanager

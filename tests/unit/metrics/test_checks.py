@@ -118,6 +118,8 @@ CALLS: list[tuple[dict[str, Any], list[Any], list[Any]]] = [
         "cat <<-EOF > f\n\tgit push\n\tEOF\necho ok", "cat <<A <<B\ngit push\nA\ngit push\nB\necho",
         "cat <<'EOF' > f\na $(git push) b\nEOF", "git commit -m 'x; git push'", "echo $(date) git push",
         "git commit -m \"$(cat <<'EOF'\nit's (a) \"git push\"\ngit push\nEOF\n)\"", "make # git push",
+        'echo "git" push', "git -C push status", "git -c push.default=current status", "ls /usr/bin/git push",
+        "eval", "eval ''; sh -c",
     ], [
         "git add . && git push origin", "echo $(git push)", 'echo "$(git push)"', 'echo "$(git push "origin")"',
         "bash -c 'cd x\ngit push'", "GIT_SSH=x timeout -k 5 30s git push", "if true; then git push; fi",
@@ -127,9 +129,12 @@ CALLS: list[tuple[dict[str, Any], list[Any], list[Any]]] = [
         f"cat > f <<'EOF'\n{'x' * 25_000}\nEOF\ngit push", "cat <<EOF > f\na $(git push) b\nEOF", "(cd x && git push)",
         "cat <<A <<B\nx\nA\ny\nB\ngit push", "case x in a) git push;; esac", "git push 2>&1", "diff <(git push) x",
         "git commit -m \"$(cat <<'EOF'\nit's\nEOF\n)\" && git push", "echo ${#a}; git push", "FOO='a b' git push",
+        '"git" push', "git 'push' --force", "g\\it push", "'bash' -c \"'git' push\"", "/usr/bin/git push",
+        "git -C x push", "git --no-pager -c a=b --git-dir .git push", "/usr/bin/env X=1 git push", '"sudo" git push',
     ]),
     ({"called": "Bash(npm test:*)"}, ["npm test -- --run"], ["npm testing"]),
-    ({"called": "Bash(npm test)"}, ["npm test 2>&1 | tail -5", "npm test >log &"], ["npm test x", "echo 'npm test'"]),
+    ({"called": "Bash(npm test)"}, ["npm test 2>&1 | tail -5", "npm test >log &", ".bin/npm test"],
+     ["npm test x", "echo 'npm test'", "npm 'test x'", "./xnpm test"]),
     ({"called": "Bash(cd * && make*)"}, ["cd x && make all"], ["cd x; make"]),
     ({"called": 'Bash(echo "a > b")'}, ['echo "a > b" > c'], []), ({"called": "Bash(ls *)"}, ["ls"], ["lsof"]),
     # In which order.
