@@ -29,6 +29,7 @@ from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import BatchResult, ShardOf, ShardPart, empty_batch, shard_of
 from zelda_ci.domain.trials import Side, TrialPlan
 from zelda_ci.errors import EXIT_INTERRUPTED, ConfigError, StorageError, ZeldaError
+from zelda_ci.files.atomic import storage_errors, write_whole
 from zelda_ci.overrides import Given, Overrides
 from zelda_ci.pipeline.attribution import asked_about
 from zelda_ci.pipeline.fingerprints import changed_since, system_name
@@ -434,15 +435,22 @@ def demo() -> int:
     without a key.
     """
     _print_wrapped(INTRODUCTION)
-    folder = Path(tempfile.mkdtemp(prefix="zelda-demo-"))
+    with storage_errors(Path("a temporary folder")):
+        folder = Path(tempfile.mkdtemp(prefix="zelda-demo-"))
     project, recordings = folder / "corner-shop", folder / "recordings"
-    shutil.copytree(PROJECT, project, ignore=shutil.ignore_patterns("__pycache__"))
-    anyio.run(_commit_all, project)
-    shutil.copytree(CASSETTES, recordings)
-    for trial in range(1, TRIALS.looks[-1] + 1):
-        for side, cassettes in (("", CHANGE_CASSETTES), ("base-", CASSETTES)):
-            for end in (".json", "@judge.json"):
-                shutil.copy(cassettes / f"{CHANGED_SUITE}{end}", recordings / f"{CHANGED_SUITE}@{side}{trial}{end}")
+    try:
+        for source, target in ((PROJECT, project), (CASSETTES, recordings)):
+            for file in filter(Path.is_file, source.rglob("*")):
+                if file.suffix != ".pyc":
+                    _copy(file, target / file.relative_to(source))
+        anyio.run(_commit_all, project)
+        for trial in range(1, TRIALS.looks[-1] + 1):
+            for side, cassettes in (("", CHANGE_CASSETTES), ("base-", CASSETTES)):
+                for end in (".json", "@judge.json"):
+                    _copy(cassettes / f"{CHANGED_SUITE}{end}", recordings / f"{CHANGED_SUITE}@{side}{trial}{end}")
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     order = RunOrder(jobs=options.JOBS, replay=recordings, unsafe=True, is_own_content=True)
     code, _ = _run_demo(project, order, Reporting(Detail.FULL))
     _print_wrapped(CHANGE)
@@ -458,6 +466,10 @@ def demo() -> int:
     echo(f"Run it again there, without a key: zelda run --replay {again}")
     echo("\nNow yours: `zelda init` in your project.")
     return code
+
+
+def _copy(source: Path, target: Path) -> None:
+    write_whole(target, [source.read_bytes()], durable=False)
 
 
 def _print_wrapped(text: str) -> None:
