@@ -100,6 +100,16 @@ def test_rerun_of_a_green_run_runs_all_of_it_and_without_one_says_so(stage: Stag
     assert "has no run" in last(stage).body
 
 
+def test_two_who_ask_for_a_rerun_at_once_are_not_told_of_permissions(stage: Stage) -> None:
+    pull = stage.open_pull()
+    stage.run_of(pull, conclusion="failure")
+    # Another answer has been quicker since the run was looked up.
+    stage.github.script_failures([answered(403, {"message": "This workflow is already running"}, on="POST */rerun*")])
+    assert stage.comment(pull, "/zelda rerun").code == 0
+    assert "could not be run again: This workflow is already running" in last(stage).body
+    assert "permissions" not in last(stage).body
+
+
 # --- who may ---------------------------------------------------------------------------------------------------------
 
 

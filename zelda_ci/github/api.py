@@ -29,6 +29,8 @@ SECONDARY_PAUSE = 60.0
 # Answers of a server that may be well again in a moment, whether or not it carried the request out.
 PASSING = frozenset({408, 500, 502, 503, 504})
 MOVED = frozenset({301, 302, 307, 308})
+# What GitHub says with 403 and no permission would change: of conversations, runs and repositories.
+OTHER_REASONS = re.compile(r"\b(is locked|already running|month ago|no failed jobs|was archived)\b", re.IGNORECASE)
 # Of a thing that is not there, or not any more.
 ABSENT = frozenset({"GITHUB_NOT_FOUND", "GITHUB_GONE"})
 
@@ -260,6 +262,8 @@ def refused(answer: Answer, attempts: int, now: float) -> tuple[GitHubError, flo
         code, hint = "GITHUB_REFUSED", "It is redirected, which is not followed."
     elif status >= 500:
         code, hint = "GITHUB_UNREACHABLE", "GitHub has a problem; run the job again later."
+    elif status == 403 and OTHER_REASONS.search(detail):
+        code = "GITHUB_REFUSED"
     else:
         code, hint = {
             401: ("GITHUB_NOT_PERMITTED", "The token is missing, wrong or no longer valid."),

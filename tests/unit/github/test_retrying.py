@@ -79,6 +79,8 @@ def told(status: int, body: Any = b"", **headers: str) -> GitHubError:
     [
         (401, {"message": "Bad credentials"}, {}, "GITHUB_NOT_PERMITTED"),
         (403, {"message": "Resource not accessible by integration"}, {}, "GITHUB_NOT_PERMITTED"),
+        (403, {"message": "Unable to create comment because issue is locked."}, {}, "GITHUB_REFUSED"),
+        (403, {"message": "This workflow is already running"}, {}, "GITHUB_REFUSED"),
         (403, {"message": "no"}, {"x_ratelimit_remaining": "0"}, "GITHUB_RATE_LIMITED"),
         (403, {"message": "no"}, {"retry_after": "5"}, "GITHUB_RATE_LIMITED"),
         (403, {"message": "You have exceeded a secondary rate limit."}, {}, "GITHUB_RATE_LIMITED"),
