@@ -89,6 +89,29 @@ def test_trials_that_were_over_count_in_later_attempts_however_often_it_is_cance
         assert "2 trials of 2 earlier runs of this pull request" in done.printed
 
 
+def test_a_comment_on_an_older_commit_says_that_the_newer_was_cancelled(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        pull = stage.open_pull()
+        run = stage.run_of(pull)
+        stage.pull_request(pull, GOOD, run=run)
+        (before,) = stage.bodies()
+        # What the same commit has shown stays, whichever attempt or run is cancelled.
+        run.attempt = 2
+        cancelled(stage, pull, bad, run=run)
+        cancelled(stage, pull, bad)
+        assert stage.bodies() == [before]
+
+        stage.push_to(pull, {".claude/rules/greet.md": "Say hello to all.\n"})
+        run = stage.run_of(pull)
+        cancelled(stage, pull, good, run=run)
+        (body,) = stage.bodies()
+        assert "cancelled before 1 of 1 suite" in body
+        run.attempt = 2
+        stage.pull_request(pull, good, run=run)
+        (body,) = stage.bodies()
+        assert "cancelled" not in body.split("\n")[2]
+
+
 def test_where_github_is_too_slow_everything_is_told_all_the_same_and_the_loss_named(tmp_path: Path) -> None:
     with Stage(tmp_path) as stage:
         pull = stage.open_pull()

@@ -212,7 +212,7 @@ def test_a_part_that_is_missing_doubled_or_foreign_is_named_and_never_green(tmp_
         run.run.attempt = 2
         assert run.merge().code == 2
         (body,) = stage.bodies()
-        assert "could not put the shards together" in body
+        assert "could not do its work" in body
         assert "Shard 2 of 2 is missing" in body
 
 

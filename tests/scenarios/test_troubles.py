@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.scenarios.stage import BAD, FILES, GOOD, GREETING, Stage
 from tests.support.command import after, gone, processes
+from tests.support.github_server import answered
 from tests.support.scripted_api import ScriptedApi
 from tests.support.warm import Process
 from zelda_ci.pipeline.fingerprints import IMAGE
@@ -41,6 +42,34 @@ def test_a_token_that_may_not_do_something_costs_that_and_nothing_else(tmp_path:
         assert "no baseline: the token is wrong" in done.printed
         (warning,) = done.told("warning")
         assert "The token is missing, wrong or no longer valid." in warning.data
+
+
+def test_a_locked_conversation_is_named_and_no_permission_advised(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        why = {"message": "Unable to create comment because issue is locked."}
+        stage.github.script_failures([answered(403, why, on="POST */comments")])
+        done = stage.pull_request(stage.open_pull(), GOOD)
+        assert done.code == 0, done.printed
+        (warning,) = done.told("warning")
+        assert "issue is locked" in warning.data
+        assert "pull-requests: write" not in done.printed
+
+
+def test_a_comment_does_not_outlive_a_commit_that_cannot_be_run(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        pull = stage.open_pull()
+        assert stage.pull_request(pull, GOOD).code == 0
+        (before,) = stage.bodies()
+        stage.push_to(pull, {"zelda/test-greeting.yaml": "promt: Add a greeting.\n"})
+        assert stage.pull_request(pull, GOOD).code == 2
+        (after_it,) = stage.bodies()
+        assert "could not do its work" in after_it
+        assert "promt is not a known key" in after_it
+        assert before.split("\n")[2] not in after_it
+
+        # It is made for nothing else: the check is red, and says why.
+        assert stage.pull_request(stage.open_pull({"zelda/test-greeting.yaml": "promt: x\n"}, number=8)).code == 2
+        assert stage.bodies(8) == []
 
 
 def test_github_enterprise_server_has_no_such_artifacts_and_everything_else(tmp_path: Path) -> None:

@@ -93,7 +93,13 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
             case = replace(case, settings=asked, decision=decision, commit=decision.head_sha)
         case "run":
             pass
-    return _evaluate(case, emit)
+    try:
+        return _evaluate(case, emit)
+    except ZeldaError as problem:
+        # An earlier comment may tell of another commit. Of a shard, the job that merges tells.
+        if settings.shard is None:
+            publish.replace_comment(case, publish.problem_text(publish.BROKEN, problem.user_message))
+        raise
 
 
 def _skip(case: CiContext, why: str, emit: Emit) -> int:

@@ -81,6 +81,8 @@ def evaluate(
     with undisturbed():
         publish.record(result, quiet=True)
         case.log.say(closing_line(result.report))
+        if result.cancelled:
+            publish.replace_comment(case, render_comment(ci_view(result.report)), is_cancelled=True)
     return result.report.outcome.exit_code
 
 
@@ -293,19 +295,18 @@ def pinned_plan(case: CiContext) -> PinnedPlan | None:
     wanted = case.settings.plan
     if not case.settings.is_sharded or case.settings.mode == "plan":
         return None
-    with _refusal_in_comment(case):
-        for artifact in _shared_artifacts(case, "plan") if wanted else ():
-            data = read_members(case.github, artifact, {PLAN}, MAX_MEMBER_BYTES).get(PLAN, b"")
-            if hashlib.sha256(data).hexdigest() == wanted:
-                return codec.decode(PinnedPlan, data, PLAN)
-        hint = (
-            "Hand on the output plan of the job with mode: plan, and give all jobs the same artifact-name and "
-            "comment-id. If that job failed, or its artifact was deleted, run all jobs again."
-        )
-        message = "This job shares a run, but was handed no plan."
-        if wanted:
-            message = f"No artifact {case.identity.stem}.plan of this run holds the plan with the hash {wanted[:12]}."
-        raise StorageError(message, hint=hint, code="PLAN_MISSING")
+    for artifact in _shared_artifacts(case, "plan") if wanted else ():
+        data = read_members(case.github, artifact, {PLAN}, MAX_MEMBER_BYTES).get(PLAN, b"")
+        if hashlib.sha256(data).hexdigest() == wanted:
+            return codec.decode(PinnedPlan, data, PLAN)
+    hint = (
+        "Hand on the output plan of the job with mode: plan, and give all jobs the same artifact-name and "
+        "comment-id. If that job failed, or its artifact was deleted, run all jobs again."
+    )
+    message = "This job shares a run, but was handed no plan."
+    if wanted:
+        message = f"No artifact {case.identity.stem}.plan of this run holds the plan with the hash {wanted[:12]}."
+    raise StorageError(message, hint=hint, code="PLAN_MISSING")
 
 
 def check_plan(plan: ShardPlan, shard: ShardOf | None, suites: Sequence[ResolvedSuite], commit: str | None) -> None:
@@ -377,9 +378,8 @@ def _earlier_trials(case: CiContext, shard: ShardOf, plan: ShardPlan) -> tuple[R
 def merge(case: CiContext, pinned: PinnedPlan, explain: Callable[[CiResult], None]) -> int:
     """Put the parts of all shards together, none missing, doubled or foreign, and report them as one run."""
     with ExitStack() as opened:
-        with _refusal_in_comment(case):
-            stored = [read_part(opened.enter_context(_downloaded(case, it)), it.name) for it in _parts(case, pinned)]
-            parts = shards.check_parts(stored, pinned.plan)
+        stored = [read_part(opened.enter_context(_downloaded(case, it)), it.name) for it in _parts(case, pinned)]
+        parts = shards.check_parts(stored, pinned.plan)
         for part in parts:
             case.log.say(f"{part.name}: {format_count(len(part.batch.runs), 'trial')}, on {part.said.platform}.")
         run = partial(shards.import_parts, parts, case.results_dir) if parts else partial(empty_batch, case.now())
@@ -396,18 +396,6 @@ def _parts(case: CiContext, pinned: PinnedPlan) -> Iterator[Artifact]:
         # Whoever runs all jobs again makes a new plan; what is left of those before says nothing.
         if int(attempt) >= pinned.attempt and newest.setdefault(shard, attempt) == attempt:
             yield artifact
-
-
-@contextmanager
-def _refusal_in_comment(case: CiContext) -> Iterator[None]:
-    """Have an earlier comment say why nothing is merged, which it may contradict."""
-    try:
-        yield
-    except ZeldaError as problem:
-        if case.settings.mode == "merge":
-            text = publish.problem_text("Zelda could not put the shards together", problem.user_message)
-            publish.replace_comment(case, text)
-        raise
 
 
 def _shared_name(case: CiContext, kind: str) -> str:

@@ -8,7 +8,8 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import datetime
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
 
@@ -24,6 +25,7 @@ from zelda_ci.domain.run import BatchResult, Pool
 from zelda_ci.errors import GitHubError, ZeldaError
 from zelda_ci.files import untrusted
 from zelda_ci.files.atomic import storage_errors, write_whole
+from zelda_ci.github.api import Http
 from zelda_ci.github.kept_text import CommentedJob, CommentOrder, Published, keep_comment
 from zelda_ci.github.repository import of_commit
 from zelda_ci.github.workflow_commands import Log
@@ -42,6 +44,8 @@ from zelda_ci.storage.result_store import RESULT, RUNS, ResultStore
 PULL_REQUEST_DAYS = 14
 # The runner kills a cancelled step 10 seconds after its first signal: each request of it has this long.
 HURRY_SECONDS = 4.0
+# When a run that was cancelled has made its results.
+NEVER = datetime.fromtimestamp(0, UTC)
 # What a service answers that knows no files but archives.
 ARCHIVES_ONLY = 400
 COMPARISON, REPORT, MAX_HISTORY_BYTES = "comparison.json", "report.html", 16 << 20
@@ -297,12 +301,18 @@ def comment(result: CiResult) -> None:
         result.note_failure(NO_COMMENT, problem, f"{problem.message}\n{SECOND_WORKFLOW}" if is_expected else "")
 
 
-def replace_comment(case: CiContext, body: str, *, is_due: bool = False) -> None:
-    """Have an earlier comment, which may have ceased to be true, say this instead; a new one is made if it `is_due`."""
-    if case.decision.pull_request is None or case.api is None:
+def replace_comment(case: CiContext, body: str, *, is_due: bool = False, is_cancelled: bool = False) -> None:
+    """Have an earlier comment, which may have ceased to be true, say this instead; a new one is made if it `is_due`.
+
+    What is cancelled has seconds left, and takes the place of no results of the same commit.
+    """
+    pull, made_at = case.decision.pull_request, NEVER if is_cancelled else case.now()
+    if pull is None or case.api is None:
         return
+    if is_cancelled:
+        case = replace(case, api=replace(case.api, http=Http(patience_seconds=HURRY_SECONDS)))
     try:
-        _publish(case, case.decision.pull_request, body, case.now(), is_due=is_due, once=True)
+        _publish(case, pull, body, made_at, is_due=is_due, once=True)
     except GitHubError as problem:
         case.log.report("notice", problem.message, title=NO_COMMENT)
 
@@ -329,6 +339,8 @@ def _publish(case: CiContext, pull: int, body: str, made_at: datetime, *, is_due
     """Have the comment tell of the run that has evaluated, be it another workflow's."""
     ended = case.settings.event.workflow_run if case.evaluated else None
     attempt = ended.run_attempt if ended else case.settings.context.run_attempt
+    # Any other results of the commit are newer than none.
+    attempt = 0 if made_at is NEVER else attempt
     order = CommentOrder(case.run_id, attempt, case.decision.head_sha, int(made_at.timestamp()))
     job = CommentedJob(comment_key(case), _workflow(case), case.identity.stored_as)
     return keep_comment(case.github, pull, job, order, body, is_due=is_due, once=once)
