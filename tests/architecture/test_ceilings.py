@@ -16,14 +16,14 @@ SLACK = 0.1
 
 CEILINGS = {
     "zelda_ci": 1_092,
-    "zelda_ci/ci": 3_372,
+    "zelda_ci/ci": 3_378,
     "zelda_ci/cli": 2_364,
     "zelda_ci/compare": 2430,
     "zelda_ci/config": 2_767,
     "zelda_ci/domain": 3_923,
     "zelda_ci/execution": 2_421,
     "zelda_ci/files": 736,
-    "zelda_ci/github": 1338,
+    "zelda_ci/github": 1_342,
     "zelda_ci/judge": 1_280,
     "zelda_ci/metrics": 2_723,
     "zelda_ci/model_proxy": 2_430,
@@ -44,10 +44,10 @@ CEILINGS = {
     "tests/golden": 1424,
     "tests/hostile": 3403,
     "tests/integration": 20426,
-    "tests/scenarios": 3658,
+    "tests/scenarios": 3720,
     "tests/slow": 540,
     "tests/support": 7143,
-    "tests/unit": 20573,
+    "tests/unit": 20575,
 }
 
 
