@@ -14,6 +14,8 @@ import sys
 sys.path += {path}
 import coverage, os, runpy
 os.environ.update({environ})
+# What it starts is confined, and could not keep a count of its own where the repository lies.
+os.register_at_fork = lambda **_: None
 coverage.process_startup()
 for name in {environ}:
     del os.environ[name]
