@@ -18,9 +18,9 @@ CEILINGS = {
     "zelda_ci": 1_092,
     "zelda_ci/ci": 3_372,
     "zelda_ci/cli": 2_364,
-    "zelda_ci/compare": 2_428,
+    "zelda_ci/compare": 2_427,
     "zelda_ci/config": 2_767,
-    "zelda_ci/domain": 3_918,
+    "zelda_ci/domain": 3_917,
     "zelda_ci/execution": 2_421,
     "zelda_ci/files": 736,
     "zelda_ci/github": 1_337,
@@ -46,7 +46,7 @@ CEILINGS = {
     "tests/integration": 20426,
     "tests/scenarios": 3658,
     "tests/slow": 540,
-    "tests/support": 7144,
+    "tests/support": 7146,
     "tests/unit": 20620,
 }
 
