@@ -79,6 +79,7 @@ def imported(folder: Path, files: dict[str, str], start: str = "") -> tuple[dict
     for name, text in importer.suites.items():
         layer = parse_document(text, f"test-{name}.yaml", SuiteConfig)
         assert [str(problem) for problem in layer.problems] == []
+        assert " \n" not in text
         suites[name] = {key: value for key, value in layer.values().items() if key != "name"}
     return suites, [*importer.to_do]
 
@@ -216,7 +217,8 @@ SETS = """prompts: [a.txt]
 tests: [assert: [
   {type: assert-set, threshold: 0.5, assert: [{type: contains-any, value: 'a, b'}, {type: not-cost, threshold: 1}]},
   {type: not-javascript, value: x}, {type: contains}, {type: llm-rubric, value: file://r.md},
-  {type: contains, value: c, weight: 0}, {type: not-trajectory:tool-used, value: {name: Read, min: 2}},
+  {type: contains, value: c, weight: 0, path: x}, {type: not-assert-set, assert: [{type: contains, value: d}]},
+  {type: trajectory:tool-used, value: Read, min: 2}, {type: not-trajectory:tool-used, value: {name: Read, min: 2}},
   {type: contains, value: sk-ant-fake-0123456789abcdefghijklmnop}]]
 """
 FILES = """prompts: [{raw: 'Do {{x}}.', label: x, config: y}, file:///etc/hosts, ../../up.md, 'file://', file://p.py:f]
@@ -318,9 +320,13 @@ SHAPES: dict[str, tuple[dict[str, str], dict[str, object], list[str]]] = {
     ),
     "sets of assertions, and others turned around": (
         {"promptfooconfig.yaml": SETS, "a.txt": "One.\n---\nTwo.\n", "r.md": "It is."},
-        {"prompt": "One.", "answerCriteria": ("It is.",), "checks": ({"says": "/a|b/"}, {"says": "c"})},
+        {
+            "prompt": "One.", "answerCriteria": ("It is.",),
+            "checks": ({"says": "/a|b/"}, {"says": "c"}, {"called": "Read"}),
+        },
         [
             "not-cost has no", "threshold has no", "not-javascript has no", "contains has no", "weight has no",
+            "path has no", "not-assert-set has no", "min has no",
             '{"notCalled": "Read", "not times": "2.."}', '{"says": "***"}',
         ],
     ),
