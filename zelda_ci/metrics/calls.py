@@ -32,7 +32,7 @@ PATH_WORD = re2.compile(r"[\pL\pN_.@+~%/-]*[\pL\pN_.]")
 # Sessions write these lines: no line takes for ever.
 _PIECE = re.compile(
     r"""
-    (?P<text> \\. | '[^']*' | \$?\(\((?:[^()]|\([^()]*\))*\)\) | \$\{[^}'"`$]*\} )
+    (?P<text> \\. | '[^']*' | \$'(?:\\.|[^\\'])*' | \$?\(\((?:[^()]|\([^()]*\))*\)\) | \$\{[^}'"`$]*\} )
     | (?P<gap> [^\S\n]+ | (?:(?<=[\s;&|(])|^) \#[^\n]* )
     | <<-?[ \t]*(?P<document> (?: '[^'\n]*' | "[^"\n]*" | [^\s;&|<>()'"] )+ )
     | (?P<open> [$<>]\( | ["`] )
@@ -46,9 +46,7 @@ _PIECE = re.compile(
 _QUOTED = re.compile(r'\\.|\$\(\((?:[^()]|\([^()]*\))*\)\)|(?P<open>\$\(|`)|[^\\"$`]+|.', re.DOTALL)
 # Of a command, behind each word of which there is a NUL: what may stand before it, which are keywords, assignments and
 # programs that run it, with their options and numbers; its redirections, and files among them; the line that it runs.
-_KEYWORDS = re.compile(
-    r"\A\0*(?:(?:if|then|elif|else|fi|while|until|do|done|time(?:\0+-p)?|[!{}]|function\0+[^\0]+|[^\0()]+\(\)\{?)\0+)*"
-)
+_KEYWORDS = re.compile(r"\A\0*(?:(?:if|then|elif|else|fi|while|until|do|done|time|function|[!{}]|[^\0()]+\(\)\{?)\0+)*")
 _CASE = re.compile(r"\0*(?:(?:then|do|else|[{])\0+)?case\0")
 _STARTERS = re.compile(
     r"\A(?:[A-Za-z_]\w*\+?=[^\0]*\0+|(?:[^\0]*/)?(?:sudo|env|nohup|nice|stdbuf|command|exec|timeout|xargs)\0+"
@@ -204,7 +202,6 @@ class ShellLine:
         pattern = _QUOTED if closer in {'"', '""'} else _PIECE
         while piece := pattern.match(self._line, self._at):
             self._at, kind, text = piece.end(), piece.lastgroup, piece[0]
-            opens = kind == "open" or (kind == "end" and text == "(")
             if kind == "end":  # Patterns stand between `case` or `;;` and a bracket.
                 is_pattern = bool(_CASE.match(command)) or (is_pattern and not re.match(r"\0*esac\b", command))
             if text == closer and not (kind == "end" and is_code and is_pattern):
@@ -214,14 +211,13 @@ class ShellLine:
             if kind == "end" and not is_text:
                 self._keep(command, documents, scope, is_code=is_code and not is_pattern)
                 is_pattern = text == ";;" or (is_pattern and text not in "()")
-                before += command + text
-                command, documents = "", []
+                before, command, documents = before + command + text, "", []
                 self._at = max(self._at, self._behind) if text == "\n" else self._at
             else:
                 command += "\0" if kind == "gap" else f"\0{text}" if kind in {"redirection", "document"} else text
             if kind == "document":
                 documents.append(self._document(piece[kind]))
-            elif opens and len(scope) < MAX_NESTED:
+            elif (kind == "open" or (kind == "end" and text == "(")) and len(scope) < MAX_NESTED:
                 inner = self._read(text if text in '"`' else ")", (*scope, self._at), is_code=not is_text)
                 command += inner if kind == "open" or is_text else ""
         if pattern is _PIECE:
