@@ -376,7 +376,7 @@ class Importer:
             # That not all is said, no check can say.
             case _ if search and is_said and (bare == kind or search[2] != "all"):
                 found = _searched(node, texts, *search.groups(""), is_absent=bare != kind)
-            case _ if kind != "assert-set":
+            case _ if kind != "assert-set" or fill is str:
                 self._left(node, f"{kind or 'a grader without type'} has no equivalent")
                 return
         for each in found:

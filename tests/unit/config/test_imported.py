@@ -210,7 +210,7 @@ ROUTES = """- vars: {prompt: 'It is still broken.'}
   assert: [{type: not-skill-used, value: 'meridian:debug'}, {type: contains-all, value: [Hi, there]}]
 """
 ODD_CASE = """{tags: [a], prompt: x, runs: 2, weight: 2, max_turns: 0, allowed_tools: [Read], graders: [
-  {type: regex, pattern: ^a, flags: s}, {type: file_exists, path: a b, exists: false}, {type: tool_used, max: 1},
+  {type: assert-set}, {type: regex, pattern: ^a, flags: s}, {type: file_exists, path: a b, exists: false}, {type: tool_used, max: 1},
   {type: tool_used, tool: Bash, input: {command: ls}}, {type: tool_used, tool: Agent, input_match: '"prompt": "x"'}]}
 """
 SETS = """prompts: [a.txt]
@@ -294,7 +294,10 @@ SHAPES: dict[str, tuple[dict[str, str], dict[str, object], list[str]]] = {
                 {"says": "/(?s-m)^a/"}, {"command": "test ! -e a\\ b", "name": "No a b."}, {"called": "Bash(ls)"}
             ),
         },
-        ["maxTurns cannot be 0", "weight has no", '{"called": "", "times": 1}', "Agent with", "a grader without type"],
+        [
+            "maxTurns cannot be 0", "weight has no", "assert-set has no", '{"called": "", "times": 1}', "Agent with",
+            "a grader without type",
+        ],
     ),
     "a case with tags and options that no suite can have": (
         {"case.yaml": "tags: [a]\nprompt: x\nexecution:\n  runs: 0\n  timeout_seconds: soon\n  max_turns: 9\n"},
