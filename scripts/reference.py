@@ -26,9 +26,9 @@ TABLE = "zelda_ci/error_codes.toml"
 GENERATED = "<!-- Written by `make reference` from the code and zelda_ci/error_codes.toml; changes here are lost. -->"
 CODE = re.compile(r"[A-Z]{2,}(_[A-Z]+)*")
 # Functions and records that take a code in any place, not only as `code=`.
-WITH_CODES = re.compile(r"_failed|SessionEnding|_?Kind|.*Failure")
-MAX_MESSAGES = 3
-MIN_WORDS = 4
+WITH_CODES = re.compile(r"_failed|SessionOutcome|_?Kind|.*Failure")
+MAX_MESSAGES = 5
+MIN_WORDS = 3
 HELP = "Show this message and exit."
 
 
@@ -168,7 +168,7 @@ def messages(known: Container[str]) -> dict[str, list[str]]:
             case ast.Assign([ast.Name(name)], ast.Call(ast.Name("partial"), [_], [ast.keyword("code", own_code)])):
                 named[name] = _literal(own_code)
             case _:
-                named |= dict([_assigned(node)])
+                named |= {name: code for name, code in [_assigned(node)] if CODE.fullmatch(name)}
     found: dict[str, list[str]] = {}
     for node in nodes:
         for code, message in _codes(node, named, known):
@@ -205,9 +205,9 @@ def _codes(node: ast.AST, named: dict[str, str], known: Container[str]) -> Itera
             given = [each.value for each in keywords if each.arg == "code"] or [ast.Constant(named.get(name, ""))]
             given += args if WITH_CODES.fullmatch(name) else []
         case ast.Tuple(elts=[first, second, *_]):
-            texts = [_literal(second)]
+            texts = [_literal(second), _literal(first)]
             is_pair = " " in texts[0] or (isinstance(second, ast.Constant) and second.value is None)
-            given = [first] if is_pair else []
+            given = [first] if is_pair else [second] if " " in texts[1] else []
         case ast.Constant(value=str(code)) if code in known:
             yield code, ""
     message = next((text for text in texts if " " in text), "")
@@ -231,6 +231,8 @@ def _literal(node: ast.AST | None) -> str:
             return text
         case ast.JoinedStr(values=values):
             return "".join(map(_part, values))
+        case ast.Call(args=[inner]):
+            return _literal(inner)
         case _:
             return ""
 

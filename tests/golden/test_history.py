@@ -173,7 +173,7 @@ def test_a_run_id_is_never_cut(width: int) -> None:
 
 @pytest.mark.parametrize("name", COMPARISONS)
 def test_a_comparison_is_markdown_too(name: str) -> None:
-    expect(f"compare-{name}", render("comparison.md.j2", view=COMPARISONS[name]()), "md")
+    expect(f"compare-{name}", render("comparison.md.j2", view=COMPARISONS[name](), attributions=[]), "md")
 
 
 def test_every_expected_file_is_compared() -> None:

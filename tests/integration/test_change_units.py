@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from tests.support.projects import Project, repository
-from zelda_ci.domain.attribution import ChangeUnit
+from zelda_ci.domain.attribution import ChangeUnit, unit_words
 from zelda_ci.domain.kinds import may_steer
 from zelda_ci.redact import Redactor
 from zelda_ci.workspace import git, units
@@ -73,6 +73,12 @@ def text(project: Project, path: str, *reverted: int) -> bytes:
         return await change.git("cat-file", "blob", f"{await change.without(reverted)}:{path}")
 
     return with_units(project, work)
+
+
+async def differing(change: ChangeUnits, commit: str) -> list[str]:
+    """The files in which a commit differs from the head."""
+    names = await change.git("diff-tree", "-r", "-z", "--name-only", change.head, commit)
+    return os.fsdecode(names).split("\0")[:-1]
 
 
 def listed(project: Project, commit: str) -> str:
@@ -151,7 +157,10 @@ def test_any_units_can_be_taken_back(tmp_path: Path, name: str) -> None:
 def test_a_hunk_is_taken_back_and_nothing_else(tmp_path: Path) -> None:
     before, after = CASES["hunks near each other"][:2]
     project = changed(tmp_path, before, after)
-    assert [unit.lines for unit in found(project)] == [(1, 1), (3, 3), (6, 7), (10, 12)]
+    places = ["line 1", "lines removed after line 3", "lines 6 to 7", "lines 10 to 12"]
+    assert [*map(unit_words, found(project))] == [f"CLAUDE.md, {place}" for place in places]
+    first = changed(tmp_path / "top", {"CLAUDE.md": "a\nb\n"}, {"CLAUDE.md": "b\n"})
+    assert [*map(unit_words, found(first))] == ["CLAUDE.md, lines removed at the top"]
     assert text(project, "CLAUDE.md", 1).decode() == edited(_1="one\n", _7="seven\nand\n", _10="ten\n", _12="twelve\n")
 
 
@@ -221,10 +230,10 @@ def test_what_has_a_name_is_gone_or_says_nothing(tmp_path: Path, name: str, file
         if removed is None:
             return set(), []
         trees = []
-        for commit in (removed.gone, removed.inert):
+        for commit in removed:
             paths = os.fsdecode(await change.git("ls-tree", "-r", "-z", "--name-only", commit)).split("\0")[:-1]
             trees.append({it: (await change.git("cat-file", "blob", f"{commit}:{it}")).decode() for it in paths})
-        return {*removed.files}, trees
+        return {*await differing(change, removed[0])}, trees
 
     found, trees = with_units(project, work)
     assert found == files
@@ -249,8 +258,8 @@ def test_paths_count_from_the_project_and_scripts_have_no_words(tmp_path: Path) 
     async def work(change: ChangeUnits) -> None:
         names = ("CLAUDE.md", "../CLAUDE.md", "docs", ".claude/settings.json")
         removed = [await units.without(change.git, change.head, name, "app") for name in names]
-        found = [(it.files, it.gone != it.inert) for it in removed if it]
-        assert found[:2] == [(("app/CLAUDE.md",), True), (("CLAUDE.md",), True)]
-        assert found[2:] == [(("docs/a.md",), True), (("app/.claude/settings.json",), False)]
+        found = [(await differing(change, gone), gone != inert) for gone, inert in filter(None, removed)]
+        assert found[:2] == [(["app/CLAUDE.md"], True), (["CLAUDE.md"], True)]
+        assert found[2:] == [(["docs/a.md"], True), (["app/.claude/settings.json"], False)]
 
     with_units(project, work)

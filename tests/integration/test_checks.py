@@ -112,3 +112,13 @@ def test_checks_are_decided_on_what_a_real_session_did_and_no_judge_is_asked(tmp
     again = zelda(project, "rejudge", "latest")
     assert again.returncode == 1, again.stdout + again.stderr
     assert verdicts(project) == found
+
+
+def test_a_check_whose_program_is_not_there_is_no_matter_for_judges(tmp_path: Path) -> None:
+    project = project_with(tmp_path, "prompt: Release it.\nchecks:\n  - command: no-such-program --strict\n")
+    with ScriptedApi([text("Released.")]) as api:
+        done = zelda(project, "run", api=api.url)
+    said = " ".join(done.stdout.split())
+    assert (done.returncode, "(not found, exit code 127)" in said) == (2, True), said
+    assert "Let setupCommand install what a check's command lacks" in said
+    assert "zelda rejudge" not in said

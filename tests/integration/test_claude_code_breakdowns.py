@@ -23,15 +23,23 @@ while (request := json.loads(sys.stdin.readline()))["type"] == "control_request"
 """
 
 
+RESULT = """\
+counted = dict(duration_ms=1, duration_api_ms=1, is_error=False, num_turns=1, session_id="s", total_cost_usd="a lot")
+say(type="result", subtype="success", **counted)
+sys.stdin.read()
+"""
+
+
 @pytest.mark.parametrize(
     ("body", "code", "said"),
     [
         ("sys.exit('something is missing')", "CLI_CRASHED", "exit code 1 before the session was over: something is"),
         ("", "CLI_CRASHED", "exit code 0"),
         ("print('{' + 'x' * (65 << 20), flush=True); sys.stdin.read()", "CLI_OUTPUT_TOO_LONG", "64 MiB"),
+        (RESULT, "SESSION_FAILED", "result cannot be read"),
         ("print('{broken', flush=True); sys.stdin.read()", "SESSION_FAILED", "broke off"),
     ],
-    ids=["crash", "silent end", "long line", "broken line"],
+    ids=["crash", "silent end", "long line", "strange result", "broken line"],
 )
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_cli_that_breaks_down_is_explained(tmp_path: Path, body: str, code: str, said: str) -> None:

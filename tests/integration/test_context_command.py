@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.command import zelda
 from tests.support.projects import Project, repository
 from tests.support.schemas import checker
@@ -13,10 +15,14 @@ from tests.support.scripted_api import ScriptedApi
 from tests.support.steered import head
 from zelda_ci.model_proxy.wire import texts
 
-SERVER = {"command": sys.executable, "args": [str(Path(__file__).parents[1] / "support" / "stdio_mcp_server.py")]}
+SERVER: dict[str, Any] = {
+    "command": sys.executable,
+    "args": [str(Path(__file__).parents[1] / "support" / "stdio_mcp_server.py")],
+    "env": {"INSTRUCTIONS": "Six words say\n\n## Other\nmore."},
+}
 FRAME = 7
 PROJECT = {
-    "CLAUDE.md": "Be careful with money.\n<!-- a remark -->\n@docs/style.md\n",
+    "CLAUDE.md": "Be careful with money.\n<!-- a remark -->\n@docs/style.md\n@docs/none.md\n",
     "docs/style.md": "Tabs, not blanks.\n",
     ".claude/rules/always.md": "Test what you write.\n",
     ".claude/rules/src.md": head("Sources are typed.\n", paths="src/**"),
@@ -27,6 +33,7 @@ PROJECT = {
         "You find mistakes.\n", name="critic", description="|\n  Finds mistakes.\n\n  - In sums"
     ),
     ".claude/skills/typed/SKILL.md": head("Only for sources.\n", description="Types sources.", paths="src/**"),
+    ".claude/workflows/w.js": "export const meta = {name: 'flow', description: 'Deploys all.'}\n",
     # Claude Code tells letters by case in these patterns.
     ".claude/settings.json": '{"claudeMdExcludes": ["**/ALWAYS.md"]}',
     "src/main.py": "",
@@ -66,8 +73,8 @@ def test_the_api_counts_each_text_and_the_model_is_never_asked(tmp_path: Path) -
     assert (listing["isEstimated"], listing["window"], listing["own"] > 1000) == (False, 1_000_000, True)
     found = sizes(listing)
     greeter = found.pop("greeter")
-    # Only its tool's name, until the model looks for the tool.
-    assert (greeter[0], greeter[1] > 10) == (1, True)
+    # What it says of itself, under its name, and its tool's name, until the model looks for the tool.
+    assert (greeter[0], greeter[1] > 10) == (7, True)
     cut = {item["name"]: item["cut"] for item in listing["items"] if item["cut"]}
     assert found == {
         "deploy": (4, 5),
@@ -78,7 +85,9 @@ def test_the_api_counts_each_text_and_the_model_is_never_asked(tmp_path: Path) -
         "typed": (0, 5),
         ".claude/rules/always.md": (4, 0),
         ".claude/rules/src.md": (0, 3),
-        "CLAUDE.md": (5, 0),
+        "flow": (3, 0),
+        # An import that leads nowhere is a word of its file, and no file.
+        "CLAUDE.md": (6, 0),
         "docs/style.md": (3, 0),
     }
     assert cut == {"long": 400 * len("Words ") - 1 - 1535}
@@ -125,11 +134,12 @@ def test_a_limit_that_is_exceeded_is_exit_code_1_and_a_missing_commit_2(tmp_path
     assert (done.returncode, "must be a whole number" in done.stderr) == (2, True)
 
 
-def test_where_the_api_does_not_count_all_numbers_are_estimates(tmp_path: Path) -> None:
+@pytest.mark.parametrize("nonsense", [None, 0, -7])
+def test_where_the_api_does_not_count_all_numbers_are_estimates(tmp_path: Path, nonsense: int | None) -> None:
     # What a settings file says that Claude Code refuses does not hold.
     refused = json.dumps({"env": {"CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1"}, "cleanupPeriodDays": "never"})
     project = repository(tmp_path, {"CLAUDE.md": "Be careful.\n", ".claude/settings.json": refused})
-    with ScriptedApi([], counts=lambda body: words(body) if len(body["messages"]) == 1 else None) as api:
+    with ScriptedApi([], counts=lambda body: words(body) if len(body["messages"]) == 1 else nonsense) as api:
         done = zelda(project, "context", api=api.url)
         assert api.requests == []
     assert (done.returncode, "did not count all tokens" in done.stderr + done.stdout) == (0, True)

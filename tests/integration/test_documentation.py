@@ -179,3 +179,19 @@ def test_the_pages_of_commands_and_errors_are_current_and_one_that_is_not_is_not
     stale.write_text(stale.read_text("utf-8").replace("--last-failed", "--last-broken"), "utf-8")
     assert reference.main(["--check", str(tmp_path)]) == 1
     assert capsys.readouterr().out == "stale: docs/cli.md\n"
+
+
+# Their messages are put together from what fails, so the meaning uses their words.
+WORDED = """
+API_FAILED BASE_CONFIGURATION_INVALID BOUND_REACHED CASSETTE_DAMAGED CASSETTE_MISMATCH ENVIRONMENT_INVALID GITHUB_GONE
+ISOLATION_NOT_ACCEPTED JUDGE_AUTHENTICATION_FAILED JUDGE_BILLING_FAILED JUDGE_RATE_LIMITED JUDGE_REFUSED LOCK_FAILED
+MEMORY_MISSING MODEL_PROXY_FAILED MODEL_REFUSED NO_SPACE OVERRIDE_INVALID READ_PATH_REFUSED RECORDING_FAILED
+REQUEST_REFUSED RESULT_DAMAGED RESULT_UNREADABLE RUN_AMBIGUOUS SETUP_FAILED TRANSCRIPT_FORGED UNKNOWN_SUITE ZELDA_FAILED
+"""
+
+
+def test_the_page_of_errors_shows_what_each_code_says() -> None:
+    """A rename in the code took the messages of a dozen codes off the page, and nobody saw it."""
+    page = (REPOSITORY / "docs/troubleshooting.md").read_text("utf-8")
+    silent = [row.split("`")[1] for row in page.splitlines() if row.startswith("| `") and "<br>" not in row]
+    assert sorted(code for code in silent if re.fullmatch(r"[A-Z_]+", code)) == WORDED.split()

@@ -59,11 +59,16 @@ def test_the_newest_batch_is_compared_with_the_one_before_and_a_suite_with_all_i
 
 def test_what_is_not_there_is_said_with_what_is(tmp_path: Path) -> None:
     project = project_with(tmp_path)
+    project.write({"zelda/test-alpha.yaml": "prompt: Hello.\nacceptanceCriteria: [It greets.]\n"})
     store(project.results, "alpha", 0, [efficiency()])
     for arguments, message in (
         (["compare"], "There is no latest~1: 1 batch stored."),
         (["compare", "latest:alpha~1"], "There is no latest:alpha~1: 1 batch stored of the suite alpha."),
         (["show", "latest:alfa"], "Did you mean latest:alpha?"),
+        (["history", "alfa"], "There are no results of the suite 'alfa'."),
+        (["coverage", "."], ". holds no zelda-results.json."),
+        (["why"], "latest was compared with nothing"),
+        (["run", "--replay", "gone"], "Directory 'gone' does not exist."),
     ):
         done = zelda(project, *arguments)
         assert (done.returncode, message in " ".join(done.stderr.split())) == (2, True)

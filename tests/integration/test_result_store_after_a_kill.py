@@ -16,6 +16,7 @@ import pytest
 from tests.builders import START, records, result, safe, session
 from zelda_ci.domain.run import Failure, RunResult
 from zelda_ci.domain.session import Noticed, SessionStatus, SessionTranscript
+from zelda_ci.errors import StorageError
 from zelda_ci.storage import codec
 from zelda_ci.storage.codec import transcript_of
 from zelda_ci.storage.result_store import ResultStore, RunFolder
@@ -226,6 +227,38 @@ def test_a_run_killed_before_it_had_anything_to_tell_is_removed(tmp_path: Path) 
     store.begin("a", START).close()
     (tmp_path / "runs" / "b-2026-02-13T14-30-00").mkdir()  # killed before it had a journal
     assert list(store.unfinished()) == []
+    assert names(tmp_path / "runs") == [".lock"]
+
+
+def test_a_removal_that_was_killed_leaves_no_half_of_a_run(tmp_path: Path) -> None:
+    script = """
+import shutil
+def killed(path, **_):
+    if os.path.exists(path):
+        os.kill(os.getpid(), 9)
+shutil.rmtree = killed
+folder = begun(store)
+folder.finish(result(folder.run_id), session())
+say("ready")
+store.remove(folder.run_id)
+"""
+    with child(tmp_path, script) as process:
+        assert heard(process) == "ready"
+        assert process.wait() == -9
+    store = ResultStore(tmp_path)
+    assert (store.overview().unfinished, store.overview().skipped) == (0, ())
+    assert list(store.unfinished()) == []
+    assert names(tmp_path / "runs") == [".lock"]
+
+
+def test_a_verdict_for_a_run_that_was_removed_meanwhile_makes_no_half_of_it(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path)
+    folder = begun(store)
+    folder.finish(result(folder.run_id), session())
+    judged = store.run(folder.run_id)
+    store.remove(folder.run_id)
+    with pytest.raises(StorageError, match=folder.run_id):
+        judged.rewrite(result(folder.run_id))
     assert names(tmp_path / "runs") == [".lock"]
 
 

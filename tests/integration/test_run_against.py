@@ -20,7 +20,7 @@ prompt: Greet.
 acceptanceCriteria: [It greets., It is polite.]
 metrics: {toolUsage: false, efficiency: true}
 """
-GREETS, SILENT = "Always say hello.\n", "Be brief.\n"
+GREETS, SILENT, NO_SKILLS = "Always say hello.\n", "Be brief.\n", "Never use any skill."
 # The fewest trials that can prove a regression of one criterion.
 FEW = '{"first": 2, "looks": [4]}'
 # The fewest that show a second look, which proves nothing.
@@ -28,16 +28,28 @@ FEWEST = '{"first": 1, "looks": [2]}'
 
 
 def model(request: ApiRequest) -> Reply:
-    """A session that greets where CLAUDE.md asks for it, and a judge who looks whether it did."""
+    """A session that greets where CLAUDE.md asks for it, or a skill that it may use; and a judge who looks."""
     body = json.dumps(request.body)
     if request.answer_tool:
         greeted = [{"where": "note.txt:2", "quote": "hello"}] if "+hello" in body else []
         polite = verdict(2, "PASS", [{"where": "note.txt:1", "quote": "please"}])
         return answer(verdict(1, "PASS" if greeted else "FAIL", greeted), polite)
-    if any(message["role"] == "assistant" for message in request.messages):
+    said = [message for message in request.messages if message["role"] == "assistant"]
+    if "note.txt" in json.dumps(said):
         return text("Done.")
-    word = "hello" if "Always say hello" in body else "nothing"
+    if "How to greet" in body and NO_SKILLS not in body and not said:
+        return tool_call("Skill", {"skill": "greeting"})
+    return notes("hello" if said or "Always say hello" in body else "nothing")
+
+
+def notes(word: str) -> Reply:
     return tool_call("Bash", {"command": f"printf 'please\\n{word}\\n' > note.txt"})
+
+
+def greets_nobody(request: ApiRequest) -> Reply:
+    """Today's model: it greets nobody, whatever it is told."""
+    is_later = request.answer_tool or any(message["role"] == "assistant" for message in request.messages)
+    return model(request) if is_later else notes("nothing")
 
 
 def cost_of(run: dict[str, Any]) -> float:
@@ -196,6 +208,7 @@ def test_a_base_that_is_not_there_stops_everything_before_it_costs(tmp_path: Pat
 
 def test_a_dry_run_says_the_most_that_it_could_cost_and_a_budget_that_ends_is_kept(tmp_path: Path) -> None:
     files = {f"zelda/test-more-{number}.yaml": SUITE for number in (1, 2)}
+    files["zelda/test-later.yaml"] = f"skip: Not now.\n{SUITE}"
     project = project_of(tmp_path, GREETS, GREETS + "Be kind.\n", **files)
     with ScriptedApi(model) as api:
         first = zelda(project, "run", "greeting", "--trials", "1", api=api.url)
@@ -205,6 +218,7 @@ def test_a_dry_run_says_the_most_that_it_could_cost_and_a_budget_that_ends_is_ke
     assert first.returncode == 0, first.stderr
     assert "Plan: 1 session; what they cost is not known before the first" in first.stdout
     assert done.returncode == 0, done.stderr
+    assert "later is skipped: Not now." in done.stderr
     assert "Plan: 8 to at most 143 sessions, about $" in done.stdout
     assert "by 1 stored trial" in done.stdout
     assert "Without a stored trial, so not in these sums: more-1, more-2" in done.stdout
@@ -263,6 +277,11 @@ def test_after_a_kill_amid_a_look_the_same_question_goes_on_with_the_same_plan(t
     sides = Counter((run["side"], run["look"]) for run in counted if run["status"] == "completed")
     assert sides == {("head", 1): 1, ("head", 2): 1, ("base", 2): 2}
     assert len(batch["runs"]) + len(batch["baseRuns"]) == 4 - before.total()
+    # A comparison never goes without one that it counted.
+    file = project.results / "runs" / next(run["runId"] for run in stored if run["look"] == 1) / "result.json"
+    file.rename(file.with_suffix(".away"))
+    assert f"rests on a run that cannot be read: {file}" in zelda(project, "show", batch["batchId"]).stderr
+    file.with_suffix(".away").rename(file)
     # Asked once more, all is known.
     again, output, batch = against(project, "--json", "--trials", FEWEST)
     assert (again, batch["runs"], batch["baseRuns"]) == (code, [], []), output

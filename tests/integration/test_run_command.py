@@ -236,7 +236,8 @@ def test_a_recorded_run_is_replayed_without_key_and_network_and_says_where_it_de
 
 REFUSALS = {
     "no key": (SUITE, ["run"], "ANTHROPIC_API_KEY is not set"),
-    "both ways": (SUITE, ["run", "--record", "a", "--replay", "b"], "exclude each other"),
+    "both ways": (SUITE, ["run", "--record", "a", "--replay", "zelda"], "exclude each other"),
+    "no end": (SUITE, ["run", "--watch", "--dry-run"], "--watch and --dry-run exclude each other"),
     "bad suite": ("promt: Hello\n", ["run"], "zelda/test-greeting.yaml:1:1"),
     "isolation": (SUITE + "isolation: {level: none, require: landlock}\n", ["run"], "landlock is required"),
     "no isolation": (SUITE, ["run", "--isolation", "none"], "would run as you"),

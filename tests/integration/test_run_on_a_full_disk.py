@@ -40,9 +40,9 @@ def filled(place: str, free: int) -> str:
 
 
 def run_on(
-    project: Project, disk: Path, api: ScriptedApi, before: str = "true", arguments: Sequence[str] = ()
+    project: Project, disk: Path, api: ScriptedApi, before: str = "true", arguments: Sequence[str] = ("run",)
 ) -> tuple[int, str]:
-    """Exit code and output of a run that has a small disk at a folder; what lies on it is copied out."""
+    """Exit code and output of a command that has a small disk at a folder; what lies on it is copied out."""
     kept = project.home / "kept"
     shutil.rmtree(kept, ignore_errors=True)
     line = (
@@ -50,7 +50,7 @@ def run_on(
         f'"$@"; code=$?; cp -r {project.results}/runs {kept}; exit $code'
     )
     done = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", line, "sh", *COMMAND, "run", *arguments],
+        ["unshare", "--mount", "sh", "-c", line, "sh", *COMMAND, *arguments],
         cwd=project.path,
         env=environment(project, api.url),
         capture_output=True,
@@ -123,7 +123,7 @@ def test_where_a_disk_is_full_while_two_commits_are_compared_nothing_is_green_th
             project.results,
             api,
             filled(str(project.results), 48),
-            ("--against", "HEAD~1", "--trials", "1"),
+            ("run", "--against", "HEAD~1", "--trials", "1"),
         )
     assert code in {0, 1, 2}, output
     if code == 0:
@@ -131,3 +131,42 @@ def test_where_a_disk_is_full_while_two_commits_are_compared_nothing_is_green_th
         assert missing(project) == [], output
     else:
         assert "no space left" in output, output
+
+
+FULL, READ_ONLY = "There is no space left to write", "may not be written: Read-only file system"
+REFUSALS = {
+    "results": (0, FULL),
+    "results, read-only": (None, READ_ONLY),
+    "workspaces": (0, "No space left on device"),
+    "settings": (0, FULL),
+    "the demo": (200, FULL),
+    "a temporary folder": (8, "No space left on device"),
+}
+"""For each place: how many kB are free, where it is not read-only; and what is said of it."""
+
+
+@pytest.mark.parametrize("where", REFUSALS)
+def test_a_place_that_cannot_be_written_is_named_with_what_to_do(tmp_path: Path, where: str) -> None:
+    project, (free, sentence) = project_with(tmp_path), REFUSALS[where]
+    project.write({"CLAUDE.md": "Greet politely.\n"})
+    temporary, settings = tmp_path / "temporary", project.home / ".config"
+    project.environ["TMPDIR"] = str(temporary)
+    disk = {"workspaces": project.base, "settings": settings, "the demo": temporary, "a temporary folder": temporary}
+    words = {
+        "settings": ("run", "--accept-isolation", "landlock"),
+        "the demo": ("demo",),
+        "a temporary folder": ("run", "--without", "CLAUDE.md"),
+    }
+    place = disk.get(where, project.results)
+    before = f"mkdir -p {place}/runs; touch {place}/runs/.lock; mount -o remount,ro {place}"
+    before = before if free is None else filled(str(place), free)
+    if where == "settings":
+        before = f"export ZELDA_ACCEPT_ISOLATION=; {before}"
+    with ScriptedApi([]) as api:
+        code, output = run_on(project, place, api, before, words.get(where, ("run",)))
+    errors = output[output.find("error: ") :].splitlines()
+    assert code == 2, output
+    assert sentence in errors[0], output
+    assert str(place) in errors[0], output
+    assert "unexpectedly" not in output, output
+    assert errors[1].startswith(("Free some space", "Make ")), output

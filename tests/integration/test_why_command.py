@@ -1,41 +1,29 @@
 """`zelda why` and `zelda run --without`, end to end: the real CLI, real commits, a scripted model."""
 
 import json
+import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tests.integration.test_run_against import FEW, SUITE
+import pytest
+
+from tests.integration.test_context_command import SERVER
+from tests.integration.test_run_against import FEW, NO_SKILLS, SUITE, cost_of, greets_nobody, model
 from tests.support.command import gone, results, zelda
-from tests.support.judging import answer, verdict
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, text, tool_call
 from tests.support.scripted_replies import Tokens
+from tests.support.steered import head
 
 SKILL = "---\nname: greeting\ndescription: How to greet.\n---\nGreet with hello.\n"
 RULES = "# Rules\n\nGreet politely.\n\nKeep to the code.\n\nUse short names.\n"
-CULPRIT = "Never use any skill."
 OTHER = "claude-haiku-4-5"
 # Three hunks: one of them makes the model skip its skill.
 CHANGED = (
-    "# Rules of this project\n\nGreet politely.\n\nKeep to the code.\n" + CULPRIT + "\n\nUse short names.\nTest it.\n"
+    "# Rules of this project\n\nGreet politely.\n\nKeep to the code.\n" + NO_SKILLS + "\n\nUse short names.\nTest it.\n"
 )
 FILES = {"CLAUDE.md": RULES, ".claude/skills/greeting/SKILL.md": SKILL, "zelda/test-greeting.yaml": SUITE}
-
-
-def model(request: ApiRequest) -> Reply:
-    """A session that greets by the skill, unless it is told not to use any; and a judge who looks."""
-    body = json.dumps(request.body)
-    if request.answer_tool:
-        greeted = [{"where": "note.txt:2", "quote": "hello"}] if "+hello" in body else []
-        polite = verdict(2, "PASS", [{"where": "note.txt:1", "quote": "please"}])
-        return answer(verdict(1, "PASS" if greeted else "FAIL", greeted), polite)
-    said = [message for message in request.messages if message["role"] == "assistant"]
-    if CULPRIT not in body and "How to greet" in body and not said:
-        return tool_call("Skill", {"skill": "greeting"})
-    if "note.txt" not in json.dumps(said):
-        word = "hello" if said else "nothing"
-        return tool_call("Bash", {"command": f"printf 'please\\n{word}\\n' > note.txt"})
-    return text("Done.")
 
 
 def project_of(tmp_path: Path, **changed: str) -> Project:
@@ -64,7 +52,7 @@ def test_the_hunk_that_did_it_is_named_and_confirmed(tmp_path: Path) -> None:
     code, output, errors = command(project, "why")
     assert code == 0, output + errors
     assert "Most likely CLAUDE.md, line 6 (9" in output
-    assert "With these lines as they were: 6 of 6." in output
+    assert "With it as it was: 6 of 6." in output
     assert "none of them" in output
     (file,) = (project.results / "attributions").iterdir()
     stored = json.loads(file.read_text())
@@ -75,6 +63,7 @@ def test_the_hunk_that_did_it_is_named_and_confirmed(tmp_path: Path) -> None:
     assert json.loads(zelda(project, "compare", "--json").stdout)["suites"][0]["verdict"] == "regressed"
     # Later commands about the comparison have the answer.
     assert "Most likely CLAUDE.md, line 6 (9" in zelda(project, "compare").stdout
+    assert "Most likely CLAUDE.md, line 6 (9" in zelda(project, "compare", "--markdown").stdout
     page = zelda(project, "report", "latest", "-o", "page.html")
     assert page.returncode == 0, page.stderr
     assert "With CLAUDE.md, line 6 as before: " in (project.path / "page.html").read_text()
@@ -86,19 +75,55 @@ def test_the_hunk_that_did_it_is_named_and_confirmed(tmp_path: Path) -> None:
     assert "Most likely CLAUDE.md, line 6 (9" in zelda(project, "compare").stdout
 
     # Where the cause lies elsewhere, nobody is named.
-    code, output, _ = command(project, "why", "--json", script=silent)
+    shutil.rmtree(file.parent)
+    code, output, _ = command(project, "why", "--json", script=greets_nobody)
     assert (code, json.loads(output)["verdict"]) == (0, "none"), output
     (kept,) = (project.results / "comparisons").iterdir()
     kept.write_text("{")
     assert "is damaged" in zelda(project, "show", kept.stem).stderr
 
 
-def spending(request: ApiRequest) -> Reply:
-    """A session that thinks for long where it must not use skills."""
-    return text("Done.", tokens=Tokens(output=60_000 if CULPRIT in json.dumps(request.body) else 300))
+def test_a_search_that_its_budget_cuts_goes_on_where_it_ended(tmp_path: Path) -> None:
+    project = project_of(tmp_path)
+    compared(project)
+    price = max(map(cost_of, results(project)))
+    code, output, errors = command(project, "why", "--budget-usd", f"{price * 4.05:.6f}")
+    first = results(project)
+    paid = sum("variant" in run for run in first)
+    assert (code, f"Not decided after {paid} sessions: CLAUDE.md, line" in output) == (2, True), output + errors
+    assert "More money may tell, up to 60 sessions in all." in output
+    # Without any money nothing is lost, and the comparison says how far it came.
+    code, again, errors = command(project, "why", "--budget-usd", "0.0001", script=[])
+    answer_ = output[output.index("greeting: \u201c") :]
+    assert (code, again.endswith(answer_)) == (2, True), again + errors
+    assert f"Not decided after {paid} sessions" in zelda(project, "compare").stdout
+
+    code, output, errors = command(project, "why", "--json", "--budget-usd", "5")
+    assert code == 0, output + errors
+    found = json.loads(output)
+    assert (found["verdict"], found["suspicions"][0]["unit"]) == ("named", 1)
+    made = [run for run in results(project) if run not in first]
+    sessions = sum(each["sessions"] for each in found["rounds"])
+    assert sessions == len(made) + paid
+    searched = [run for run in results(project) if "variant" in run]
+    assert found["costUsd"] == pytest.approx(sum(map(cost_of, searched)))
+    # What is known needs no session.
+    code, output, errors = command(project, "why", script=[])
+    assert (code, f"{sessions} sessions" in output) == (0, True), output + errors
 
 
-def test_lines_that_make_sessions_dearer_are_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("subject", "usual", "more"),
+    [
+        ("costUsd", Tokens(output=300), Tokens(output=60_000)),
+        # Read from the cache they cost less than a few that are written.
+        ("tokens", Tokens(output=3000), Tokens(output=300, cache_read=60_000)),
+    ],
+)
+def test_lines_that_make_sessions_dearer_are_named(tmp_path: Path, subject: str, usual: Tokens, more: Tokens) -> None:
+    def spending(request: ApiRequest) -> Reply:
+        return text("Done.", tokens=more if NO_SKILLS in json.dumps(request.body) else usual)
+
     suite = "prompt: Greet.\nmetrics: {toolUsage: false, requirementFulfillment: false, efficiency: true}\n"
     project = repository(tmp_path, {**FILES, "zelda/test-greeting.yaml": suite})
     # The suite changes, too: no session sees that.
@@ -110,12 +135,13 @@ def test_lines_that_make_sessions_dearer_are_named(tmp_path: Path) -> None:
     code, output, errors = command(project, "why", "--json", script=spending)
     assert code == 0, output + errors
     found = json.loads(output)
-    assert (found["subject"], found["verdict"]) == ("costUsd", "named"), found
+    assert (found["subject"], found["verdict"]) == (subject, "named"), found
     assert [unit["files"] for unit in found["units"]] == [["CLAUDE.md"]] * 3
-    assert found["confirmation"] == {"reverted": [1], "passed": 6, "sessions": 6}
+    confirmation = found["confirmation"]
+    assert [confirmation[key] for key in ("reverted", "passed", "sessions")] == [[1], 6, 6]
     shown = " ".join(zelda(project, "compare").stdout.split())
     assert "Most likely CLAUDE.md, line 6" in shown
-    assert "With these lines as they were: 6 of 6 like the base." in shown
+    assert "With it as it was: 6 of 6 like the base." in shown
 
 
 def test_what_a_skill_is_worth_is_said_beside_inert_text_of_its_length(tmp_path: Path) -> None:
@@ -147,14 +173,61 @@ def test_what_a_skill_is_worth_is_said_beside_inert_text_of_its_length(tmp_path:
     assert (code, "no skill, rule, agent, file or section of it" in errors) == (2, True), errors
 
 
-def silent(request: ApiRequest) -> Reply:
-    """A model that greets nobody any more, whatever it is told."""
-    is_session = not request.answer_tool and not any(it["role"] == "assistant" for it in request.messages)
-    return tool_call("Bash", {"command": "printf 'please\\nnothing\\n' > note.txt"}) if is_session else model(request)
+MARKS = frozenset({"MARK-PLUGIN", "MARK-SERVER", "MARK-HOOK", "MARK-STYLE", "MARK-AGENT", "MARK-IMPORT"})
+HOOK = {"hooks": [{"type": "command", "command": "echo MARK-HOOK"}]}
+STEERING = {
+    "CLAUDE.md": "Be kind. @docs/style.md\n",
+    "docs/style.md": "MARK-IMPORT\n",
+    ".claude/skills/kit/.claude-plugin/plugin.json": '{"name": "kit"}',
+    ".claude/skills/kit/skills/inner/SKILL.md": head(description="MARK-PLUGIN"),
+    ".mcp.json": json.dumps({"mcpServers": {"greeter": SERVER | {"env": {"INSTRUCTIONS": "MARK-SERVER"}}}}),
+    ".claude/settings.json": json.dumps({"outputStyle": "Terse", "hooks": {"SessionStart": [HOOK]}}),
+    ".claude/output-styles/terse.md": head("MARK-STYLE\n", name="Terse", description="Terse."),
+    ".claude/agents/critic.md": head(name="critic", description="MARK-AGENT"),
+    ".claude/skills/twice/SKILL.md": head(description="Once."),
+    ".claude/rules/twice.md": "And again.\n",
+    "zelda.config.yaml": f"isolation:\n  readPaths: [{SERVER['args'][0]}]\n",
+    "zelda/test-kind.yaml": "prompt: Be kind.\nchecks: [{changed: [note.txt]}]\nmetrics: {toolUsage: false}\n",
+}
+
+
+def test_parts_of_every_kind_are_taken_out_of_sessions(tmp_path: Path) -> None:
+    lacking = Counter[frozenset[str]]()
+
+    def writes(request: ApiRequest) -> Reply:
+        if any(message["role"] == "assistant" for message in request.messages):
+            return text("Done.")
+        lacking[frozenset(mark for mark in MARKS if mark not in json.dumps(request.body))] += 1
+        return tool_call("Bash", {"command": "touch note.txt"})
+
+    project = repository(tmp_path, STEERING)
+    parts = {
+        "kit": {"MARK-PLUGIN"},
+        "kit:inner": {"MARK-PLUGIN"},
+        ".mcp.json": {"MARK-SERVER"},
+        ".claude/settings.json": {"MARK-HOOK", "MARK-STYLE"},
+        ".claude/output-styles/terse.md": {"MARK-STYLE"},
+        "critic": {"MARK-AGENT"},
+        "docs/style.md": {"MARK-IMPORT"},
+    }
+    without = [word for part in parts for word in ("--without", part)]
+    asked = ("run", *without, "--trials", '{"first": 1, "looks": [2]}', "--jobs", "4")
+    code, output, errors = command(project, *asked, "--json", script=writes)
+    assert code == 0, output + errors
+    assert [row["part"] for row in json.loads(output)["rows"]] == [*parts]
+    assert lacking == Counter([frozenset(), *map(frozenset, parts.values())])
+
+    code, _, errors = command(project, "run", "--without", "twice", script=[])
+    assert code == 2
+    assert "2 parts have this name: .claude/rules/twice.md, .claude/skills/twice" in errors, errors
+    # Servers, hooks and styles have no name of their own here, but files.
+    for name in ("greeter", "SessionStart", "Terse", "kit:outer", "CLAUDE.md:Nowhere"):
+        code, _, errors = command(project, "run", "--without", name, script=[])
+        assert (code, "the tested files have no skill, rule, agent, file or section of it" in errors) == (2, True)
 
 
 def test_what_needs_no_session_is_said_at_once_and_errors_say_what_to_do(tmp_path: Path) -> None:
-    project = project_of(tmp_path, **{"CLAUDE.md": RULES.replace("Use short", f"{CULPRIT} Use short")})
+    project = project_of(tmp_path, **{"CLAUDE.md": RULES.replace("Use short", f"{NO_SKILLS} Use short")})
     code, _, errors = command(project, "why")
     assert (code, "There is no stored run yet" in errors) == (2, True)
     compared(project, "--model", OTHER)
@@ -177,3 +250,27 @@ def test_what_needs_no_session_is_said_at_once_and_errors_say_what_to_do(tmp_pat
     project.write({"zelda/test-greeting.yaml": SUITE.replace("Greet.", "Greet me.")})
     code, _, errors = command(project, "why", "latest~2")
     assert (code, "changed since greeting-" in errors) == (2, True), errors
+
+
+def test_a_comparison_that_cannot_be_read_whole_is_not_taken_for_another(tmp_path: Path) -> None:
+    project = project_of(tmp_path)
+    compared(project)
+    (kept,) = (project.results / "comparisons").iterdir()
+    runs = {run["side"]: project.results / "runs" / run["runId"] / "result.json" for run in results(project)}
+    newer = kept.read_text().replace('"schemaVersion":1', '"schemaVersion":99').replace('"arms"', '"arms2"')
+    for file, content, problem in (
+        (kept, newer, "was written by a newer Zelda (schema 99"),
+        (runs["base"], "{", "is damaged"),
+        (runs["head"], "{", "is damaged"),
+        (runs["base"], None, "cannot be read"),
+        (runs["head"], None, "cannot be read"),
+    ):
+        before = file.read_bytes()
+        if content is None:
+            file.unlink()
+        else:
+            file.write_text(content)
+        for asked in (("why",), ("compare",), ("show", kept.stem), ("report",)):
+            code, output, errors = command(project, *asked, script=[])
+            assert (code, problem in errors) == (2, True), (asked, file, output + errors)
+        file.write_bytes(before)

@@ -4,10 +4,14 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import PIPE
 
 import anyio
 import pytest
@@ -16,6 +20,9 @@ from tests.builders import suite
 from tests.support import warm
 from tests.support.measured import measured
 from tests.support.projects import Project, folder, is_running, repository, wait_until
+from zelda_ci.files import temporary
+from zelda_ci.model_proxy.proxy import ModelProxy
+from zelda_ci.redact import Redactor
 from zelda_ci.sandbox.levels import USERS
 from zelda_ci.workspace.workspaces import Workspaces
 
@@ -212,3 +219,50 @@ def test_no_process_outlives_zelda_even_before_a_sweep(tmp_path: Path, number: s
         other.send_signal(number)
         other.wait()
     wait_until(lambda: not is_running(pids.read_text()))
+
+
+async def wait_in_a_session() -> None:
+    async with ModelProxy(None, Redactor()) as proxy:
+        sys.stdout.write(f"{proxy.socket}\n")
+        sys.stdout.flush()
+        await anyio.sleep(300)
+
+
+def test_the_socket_of_a_killed_run_is_swept_and_that_of_a_living_one_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "t"
+    place.mkdir()
+    (place / "zelda-demo-1").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(place))
+    (place / f"{temporary.PREFIX}link").symlink_to(place / "zelda-demo-1")
+    line = f"import anyio; from {__name__} import wait_in_a_session; anyio.run(wait_in_a_session)"
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-c", line], cwd=ROOT, env={**os.environ, "TMPDIR": str(place)}, stdout=PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    try:
+        dead, alive = (Path(str(child.stdout and child.stdout.readline().strip())).parent for child in children)
+        children[0].kill()
+        children[0].wait()
+        project = repository(tmp_path)
+        before = sorted(place.iterdir())
+        assert {dead, alive} < set(before)
+        sweep(project)
+        assert sorted(place.iterdir()) == [each for each in before if each != dead]
+        assert (alive / "s").is_socket()
+    finally:
+        for child in children:
+            child.kill()
+            child.communicate()
+
+
+def test_a_temporary_folder_that_a_sweep_takes_before_its_lock_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [*map(tempfile.mkdtemp, (None,) * 2)]
+    monkeypatch.setattr("tempfile.mkdtemp", lambda **_: made.pop(0))
+    os.rmdir(made[0])  # noqa: PTH106
+    with temporary.folder() as folder:
+        assert folder.is_dir()
+    assert not folder.exists()

@@ -4,9 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.integration.test_run_against import FEW, GREETS, SILENT, SUITE, cost_of, model
+from tests.integration.test_run_against import FEW, GREETS, SILENT, SUITE, cost_of, greets_nobody, model
 from tests.scenarios.stage import Done, Stage
-from tests.support.scripted_api import ApiRequest, Reply, tool_call
 
 FILES: dict[str, str | bytes] = {"CLAUDE.md": GREETS, "zelda/test-greeting.yaml": SUITE}
 
@@ -87,13 +86,6 @@ def test_stored_trials_of_the_base_say_what_to_expect_and_what_a_trial_costs_and
         assert "2 sessions per suite here, all as expected; main was not needed." in body
         assert "Compared with" not in body
         assert "by 1 stored trial" in done.printed
-
-
-def greets_nobody(request: ApiRequest) -> Reply:
-    """Today's model: it greets nobody, whatever it is told."""
-    if request.answer_tool or any(message["role"] == "assistant" for message in request.messages):
-        return model(request)
-    return tool_call("Bash", {"command": "printf 'please\\nnothing\\n' > note.txt"})
 
 
 def test_a_drift_that_no_version_shows_blames_nobody(tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
 """A tiny MCP server over stdio with one tool, `greet`; started by sessions as `python stdio_mcp_server.py [SECONDS]`.
 
-It takes that many seconds before it answers anything, as servers do that are downloaded or compiled first.
+It takes that many seconds before it answers anything, as servers do that are downloaded or compiled first. What the
+variable INSTRUCTIONS says is what it says of itself.
 """
 
 import json
+import os
 import sys
 import time
 from typing import Any
@@ -19,7 +21,13 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:
     match method:
         case "initialize":
             info = {"name": "greeter", "version": "1"}
-            return {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": info}
+            told = {"instructions": os.environ["INSTRUCTIONS"]} if "INSTRUCTIONS" in os.environ else {}
+            return {
+                "protocolVersion": params["protocolVersion"],
+                "capabilities": {"tools": {}},
+                "serverInfo": info,
+                **told,
+            }
         case "tools/list":
             return {"tools": [TOOL]}
         case "tools/call":

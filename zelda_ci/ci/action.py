@@ -1,6 +1,5 @@
 """The entry of `zelda ci`: settings and the event in, exit code out."""
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -27,6 +26,7 @@ from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
 from zelda_ci.domain.trials import TrialPlan, plan_of, trials_alone
 from zelda_ci.errors import ConfigError, WorkspaceError, ZeldaError
 from zelda_ci.events import Emit
+from zelda_ci.files import temporary
 from zelda_ci.github.api import Api, Http
 from zelda_ci.github.artifacts import ArtifactService
 from zelda_ci.github.workflow_commands import Log
@@ -112,9 +112,9 @@ def _before_any_session(case: CiContext, emit: Emit, source: BaseSource | None =
     case = replace(case, root=find_root(case.settings.project))
     if case.decision.base is None:
         return case
-    with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
+    with temporary.folder() as place:
         try:
-            source = source or BaseSource(case, Path(name))
+            source = source or BaseSource(case, place)
             case = _with_refused(case, source)
             return _with_context_size(case, source, emit) if base.changed_steering(case, source) else case
         except ZeldaError as problem:
@@ -192,8 +192,8 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         # A pull request to a project without suites can be told of all the same; where the base has some, it is wrong.
         if missing.code != project.NO_SUITES or decision.base is None or settings.is_sharded:
             raise
-        with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
-            source = BaseSource(case, Path(name))
+        with temporary.folder() as place:
+            source = BaseSource(case, place)
             if source.is_foreign or source.has_suites(find_root(settings.project)):
                 raise
             log.report("notice", "There are no suites, so no session runs.", title="Zelda")
@@ -202,8 +202,8 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         text = publish.problem_text(publish.BROKEN, decision.refusal.message)
         _without_session(_before_any_session(case, emit), text)
         raise decision.refusal
-    with tempfile.TemporaryDirectory(prefix="zelda-base-") as name:
-        source = BaseSource(case, Path(name), loaded)
+    with temporary.folder() as place:
+        source = BaseSource(case, place, loaded)
         case = replace(case, decision=replace(decision, base=source.commit), pinned=evaluate.pinned_plan(case))
         settled = source.settle(loaded)
         notes = base.notes(settled, source.commit or "")
@@ -232,7 +232,7 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         settings=settings,
         notes=(*case.notes, *notes, *skipped),
         changes=PullRequestChanges(chosen.steering, tuple(dict.fromkeys(judging)), settled.gone, chosen.others),
-        planned=tuple(it.resolved.name for it in select(loaded.suites, settings.suites, ())),
+        planned=tuple(it.resolved.name for it in select(loaded.suites, settings.suites, resting=loaded.resting)),
     )
     # Beside the head runs the commit into which it is merged, unless something else is to be compared with, or nothing.
     beside = decision.target and not settings.baseline and not source.is_foreign
@@ -295,7 +295,7 @@ def _explain(invocation: Invocation, emit: Emit, result: CiResult) -> None:
     pull = settings.event.pull_request
     if comparison is None or pull is None or batch.base is None or batch.base.commit is None:
         return
-    never = "several jobs shared the run" if settings.is_sharded else "no recording has other sessions than its own"
+    never = "several jobs shared the run" if settings.is_sharded else "a replay has no other sessions"
     can_run = not (settings.is_sharded or invocation.replayed)
     runs = {run.run_id: run for run in (*result.head, *result.bases)}
     worse: dict[str, Regressed] = {}
@@ -309,7 +309,8 @@ def _explain(invocation: Invocation, emit: Emit, result: CiResult) -> None:
         with result.case.log.group(f"Which part of the change made {suite} worse"):
             found = invocation.ordering(order).why(each, emit, pays=can_run and (is_asked or bool(left)))
         if found.verdict == "undecided" and not found.rounds:
-            why_not = f"the label {WHY_LABEL} pays" if can_run else f"{never} (`zelda why` runs some)"
+            on_a_laptop = f"on a laptop: `zelda run --against {pull.base.ref}`, then `zelda why`"
+            why_not = f"the label {WHY_LABEL} pays" if can_run else f"{never} ({on_a_laptop})"
             result.note(f"Which part of the change made {suite} worse was not searched: {why_not}.")
         else:
             result.attributions = (*result.attributions, found)

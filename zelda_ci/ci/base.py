@@ -252,7 +252,7 @@ def choose_suites(case: CiContext, loaded: LoadedProject, source: BaseSource) ->
     has_label = pull is not None and settings.run_all_label in {label["name"] for label in pull.labels}
     if has_label and not settings.run_all:
         case.log.say(f"All suites run: the pull request has the label {settings.run_all_label}.")
-    suites = select(loaded.suites, settings.suites, ())
+    suites = select(loaded.suites, settings.suites, resting=loaded.resting)
     project, stored = project_files(loaded, loaded.root.resolve().relative_to(source.top).as_posix()), None
     changes = _changes(case, source, base, project.folder)
     known = evidence(suites, project.folder, (), source.environ)

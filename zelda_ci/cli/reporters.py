@@ -121,10 +121,7 @@ def ask_about_isolation(invocation: Invocation, *, asks: bool = True) -> None:
         if click.confirm(f"Accept isolation level {WEAK} on this machine from now on?", err=True):
             level = WEAK
     if level and level != accepted_isolation(environ):
-        try:
-            file = accept_isolation(environ, level)
-        except OSError as problem:
-            raise ConfigError(f"The answer cannot be kept: {problem.strerror}.", code="ANSWER_LOST") from problem
+        file = accept_isolation(environ, level)
         echo(f"Isolation level {level} is accepted on this machine: {file} remembers it.", err=True)
 
 

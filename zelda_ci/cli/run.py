@@ -29,6 +29,7 @@ from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import BatchResult, ShardOf, ShardPart, empty_batch, shard_of
 from zelda_ci.domain.trials import Side, TrialPlan
 from zelda_ci.errors import EXIT_INTERRUPTED, ConfigError, StorageError, ZeldaError
+from zelda_ci.files.atomic import storage_errors, write_whole
 from zelda_ci.overrides import Given, Overrides
 from zelda_ci.pipeline.attribution import asked_about
 from zelda_ci.pipeline.fingerprints import changed_since, system_name
@@ -50,7 +51,7 @@ RECORDING = click.Path(path_type=Path, file_okay=False)
 def _chosen(folder: Path, order: RunOrder, grep: str | None, *, failed: bool) -> app.Invocation:
     """What is to run in the project of a folder: of the ordered suites those that match, or failed when last run."""
     loaded = app.load(folder, order.names)
-    suites = select(loaded.suites, order.names, order.tags, loaded.notices)
+    suites = select(loaded.suites, order.names, order.tags, loaded.notices, loaded.resting)
     if grep is not None:
         suites = containing(suites, grep)
     if failed:
@@ -204,7 +205,7 @@ def _run_shard(whole: app.Invocation, shard: ShardOf, report: RunReport, *, is_e
 @options.jobs(help="Sessions in parallel; ZELDA_JOBS is the same.")
 @options.of_order("--record", type=RECORDING, metavar="DIR", help="Record the model's responses in this folder.")
 @options.of_order(
-    "--replay", type=RECORDING, metavar="DIR", help="Replay the model's responses from this folder: no key, no network."
+    "--replay", type=options.FOLDER, metavar="DIR", help="Replay the model's responses from it: no key, no network."
 )
 @options.against(
     help="Compare with this commit, branch or tag, such as main or HEAD~1: a few trials of your files, and where they "
@@ -283,6 +284,7 @@ def run(  # noqa: PLR0913 - its options
         reporters.print_table(found, worth_table(found), as_json=is_json)
         return 2 if found.untold else 0
     if is_watching:
+        options.alone("watch", given=True, beside={"dry-run": dry_run, "shard": shard})
         against = order.against or BaseOrder(options.LAST)
         order, changed_since = replace(order, against=against), changed_since or against.ref
     if shard:
@@ -297,6 +299,8 @@ def run(  # noqa: PLR0913 - its options
         loaded, budget, batch = whole.loaded, order.budget_usd, empty_batch(datetime.now(UTC))
         if all_projects:
             echo(f"\nProject {os.path.relpath(folder)}", err=bool(reporting.printed))
+        for notice in loaded.notices if dry_run else ():
+            echo(f"warning: {sentence(notice)}", err=True)
         if budget is not None:
             # It is that of the whole command: what one project has spent, the next one lacks.
             whole = whole.ordering(replace(whole.order, budget_usd=max(0.0, budget - spent)))
@@ -366,10 +370,10 @@ def why(order: RunOrder, *, run: str, project: Path, criterion: int | None, as_j
     if against is None:
         message = f"{run} was compared with nothing, so nobody knows what changed."
         hint = "Run it with `zelda run --against main`, or say with what: `zelda why --against main`."
-        raise StorageError(message, hint=hint, code="NO_BASE")
+        raise ConfigError(message, hint=hint, code="NO_BASE")
     if not question.worse:
         hint = "`zelda compare` shows what changed; --criterion N asks about one that failed, proven or not."
-        raise StorageError(f"Nothing got worse for sure in {run}.", hint=hint, code="NOTHING_WORSE")
+        raise ConfigError(f"Nothing got worse for sure in {run}.", hint=hint, code="NOTHING_WORSE")
     worse, *others = question.worse
     if others:
         named = "; ".join(f"{it.suite}: {it.subject}" for it in others)
@@ -379,7 +383,7 @@ def why(order: RunOrder, *, run: str, project: Path, criterion: int | None, as_j
     head, source = worse.heads[-1], worse.heads[-1].source
     if head.replayed:
         message = f"{head.run_id} was replayed, and no recording has sessions with part of the change taken back."
-        raise StorageError(message, hint="Compare without --replay, then ask `zelda why`.", code="ONLY_REPLAYED")
+        raise ConfigError(message, hint="Compare without --replay, then ask `zelda why`.", code="ONLY_REPLAYED")
     commit = source.commit if source and not (source.parent or source.dirty) else None
     files = replace(order, commit=BaseOrder(commit) if commit else None, working_tree=commit is None)
     asked = replace(files, names=(worse.suite,), against=against, budget_usd=budget)
@@ -387,7 +391,7 @@ def why(order: RunOrder, *, run: str, project: Path, criterion: int | None, as_j
     now, then = invocation.fingerprints()[head.suite], head.fingerprint
     if then is None or (now.outcome, now.tree) != (then.outcome, then.tree):
         what = "The suite or its settings have" if commit else "The tested files, the suite or its settings have"
-        raise StorageError(
+        raise ConfigError(
             f"{what} changed since {head.run_id} ran: its sessions are no evidence any more.",
             hint="Give the options that it ran with, such as --model; or compare again, and ask `zelda why` then.",
             code="HEAD_CHANGED",
@@ -431,15 +435,22 @@ def demo() -> int:
     without a key.
     """
     _print_wrapped(INTRODUCTION)
-    folder = Path(tempfile.mkdtemp(prefix="zelda-demo-"))
+    with storage_errors(Path("a temporary folder")):
+        folder = Path(tempfile.mkdtemp(prefix="zelda-demo-"))
     project, recordings = folder / "corner-shop", folder / "recordings"
-    shutil.copytree(PROJECT, project, ignore=shutil.ignore_patterns("__pycache__"))
-    anyio.run(_commit_all, project)
-    shutil.copytree(CASSETTES, recordings)
-    for trial in range(1, TRIALS.looks[-1] + 1):
-        for side, cassettes in (("", CHANGE_CASSETTES), ("base-", CASSETTES)):
-            for end in (".json", "@judge.json"):
-                shutil.copy(cassettes / f"{CHANGED_SUITE}{end}", recordings / f"{CHANGED_SUITE}@{side}{trial}{end}")
+    try:
+        for source, target in ((PROJECT, project), (CASSETTES, recordings)):
+            for file in filter(Path.is_file, source.rglob("*")):
+                if file.suffix != ".pyc":
+                    _copy(file, target / file.relative_to(source))
+        anyio.run(_commit_all, project)
+        for trial in range(1, TRIALS.looks[-1] + 1):
+            for side, cassettes in (("", CHANGE_CASSETTES), ("base-", CASSETTES)):
+                for end in (".json", "@judge.json"):
+                    _copy(cassettes / f"{CHANGED_SUITE}{end}", recordings / f"{CHANGED_SUITE}@{side}{trial}{end}")
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     order = RunOrder(jobs=options.JOBS, replay=recordings, unsafe=True, is_own_content=True)
     code, _ = _run_demo(project, order, Reporting(Detail.FULL))
     _print_wrapped(CHANGE)
@@ -455,6 +466,10 @@ def demo() -> int:
     echo(f"Run it again there, without a key: zelda run --replay {again}")
     echo("\nNow yours: `zelda init` in your project.")
     return code
+
+
+def _copy(source: Path, target: Path) -> None:
+    write_whole(target, [source.read_bytes()], durable=False)
 
 
 def _print_wrapped(text: str) -> None:

@@ -25,14 +25,14 @@ from zelda_ci.domain.nights import Night, NightlyHistory
 from zelda_ci.domain.numbers import brief_count, format_count
 from zelda_ci.domain.run import BatchResult, batch_of
 from zelda_ci.domain.trials import Side
-from zelda_ci.errors import ConfigError, StorageError, ZeldaError
+from zelda_ci.errors import ConfigError, NotStoredError, StorageError, ZeldaError
 from zelda_ci.files.atomic import read_file
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.pipeline.comparing import Compared, changed_steering, compare_sides, kept_comparison, report_of
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.redact import Redactor
 from zelda_ci.report.builders.history import history_table, nights_view
-from zelda_ci.report.builders.steering import coverage_table
+from zelda_ci.report.builders.steering import attribution_section, coverage_table
 from zelda_ci.report.builders.transcript import patch_lines, transcript_lines
 from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.html.writer import PageOptions, write_report
@@ -133,7 +133,7 @@ def coverage(*, source: Path | None, project: Path, suites: tuple[str, ...], as_
         file = source / RESULTS if source.is_dir() else source
         if not file.is_file():
             hint = "Give the folder of an artifact of `zelda ci`, or a file that `zelda run --json` printed."
-            raise StorageError(f"{source} holds no {RESULTS}.", hint=hint, code="NO_RUNS")
+            raise NotStoredError(f"{source} holds no {RESULTS}.", hint=hint, code="NO_RUNS")
         runs = [run for run in read_results(file) if not suites or run.suite in suites]
     else:
         history = ResultStore(results_folder(project))
@@ -258,7 +258,7 @@ def _nothing(suite: str, names: Collection[str], folder: Path | None) -> Storage
         hint = f"Zelda looks for {NIGHTS} and {RESULTS}: unpack artifacts with `gh run download RUN --dir {folder}`."
     else:
         message, hint = "There is no stored run yet.", "Make one with `zelda run`."
-    return StorageError(message, hint=hint, code="NO_RUNS")
+    return NotStoredError(message, hint=hint, code="NO_RUNS")
 
 
 def _of_artifacts(folder: Path) -> Iterator[Night]:
@@ -315,7 +315,8 @@ def compare(*, base: str | None, head: str, project: Path, allow_mixed: bool, as
         with one_at_a_time("zelda_ci.report.markdown"):
             from zelda_ci.report.markdown import render  # noqa: PLC0415 - jinja2 takes its time
 
-        echo_raw(render("comparison.md.j2", view=view), nl=False)
+        sections = [*map(attribution_section, report.attributions)]
+        echo_raw(render("comparison.md.j2", view=view, attributions=sections), nl=False)
     elif made:
         reporters.print_sides(report, whole=True)
     else:

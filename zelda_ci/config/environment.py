@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from zelda_ci.domain.suite import WEB_ADDRESS, has_port
 from zelda_ci.errors import ConfigError
 from zelda_ci.files import untrusted
-from zelda_ci.files.atomic import replacing
+from zelda_ci.files.atomic import write_whole
 from zelda_ci.named_secrets import is_secret_name
 from zelda_ci.redact import MIN_SECRET_LENGTH, Secret
 
@@ -190,12 +190,10 @@ def accepted_isolation(environ: Mapping[str, str]) -> str | None:
 
 
 def accept_isolation(environ: Mapping[str, str], level: str) -> Path | None:
-    """Remember it; the file, or nothing where the user has no folder for settings. Raises OSError."""
+    """Remember it; the file, or nothing where the user has no folder for settings. Raises `StorageError`."""
     file = _accepted_file(environ)
     if file:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(file) as new:
-            new.write(f"{level}\n".encode())
+        write_whole(file, [f"{level}\n".encode()])
     return file
 
 

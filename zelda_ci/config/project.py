@@ -31,6 +31,8 @@ class LoadedProject:
     suites: tuple[LoadedSuite, ...]
     notices: tuple[str, ...] = ()
     """What the user should know and that stops nothing: files that are no suites, broken suites nobody asked for."""
+    resting: tuple[tuple[LoadedSuite, str], ...] = ()
+    """The suites that do not run for now, each with a sentence that says why."""
 
     @property
     def config(self) -> ProjectConfig:
@@ -54,9 +56,10 @@ class InvalidConfigError(ConfigError):
     def __init__(self, problems: Iterable[ConfigProblem], code: str | None = None) -> None:
         self.problems = ordered(problems)
         count = "one problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
-        lines = "\n".join(map(str, self.problems))
-        hint = "Nothing was run. Correct the configuration, then check it with `zelda validate`."
-        super().__init__(f"{count} in the configuration:\n{lines}", hint=hint, code=code)
+        is_empty = code == NO_SUITES
+        what = "There is nothing to run" if is_empty else f"{count} in the configuration"
+        hint = None if is_empty else "Nothing was run. Correct the configuration, then check it with `zelda validate`."
+        super().__init__("\n".join([f"{what}:", *map(str, self.problems)]), hint=hint, code=code)
 
 
 def without_suites(folder: Path) -> LoadedProject:
@@ -78,8 +81,9 @@ def active(loaded: LoadedProject, *, is_ci: bool = False) -> LoadedProject:
 
     Raises ConfigError where no suite is left; or one says `only` in CI, where that would hide all others.
     """
-    notices = [f"{it.resolved.name} is skipped: {it.skip} ({it.resolved.file})" for it in loaded.suites if it.skip]
-    suites = [it for it in loaded.suites if not it.skip]
+    skipped = ((it, it.resolved) for it in loaded.suites if it.skip)
+    resting = [(suite, f"{it.name} is skipped: {suite.skip} ({it.file})") for suite, it in skipped]
+    suites, notices = [it for it in loaded.suites if not it.skip], [why for _, why in resting]
     alone = [it for it in suites if it.only]
     if alone and is_ci:
         message = f"{alone[0].resolved.file}: only is for your own machine: here it would hide every other suite."
@@ -87,9 +91,10 @@ def active(loaded: LoadedProject, *, is_ci: bool = False) -> LoadedProject:
     if alone and (others := len(suites) - len(alone)):
         names = ", ".join(it.resolved.name for it in alone)
         notices.append(f"only {names} runs, as `only` says; {others} of {len(suites)} suites are left out")
+        resting += [(it, f"{it.resolved.name} is left out: {names} says `only`") for it in suites if not it.only]
     if not suites:
         raise ConfigError("Every suite is skipped: nothing to run.", hint="\n".join(notices), code="NO_SUITE_SELECTED")
-    return replace(loaded, suites=tuple(alone or suites), notices=(*loaded.notices, *notices))
+    return replace(loaded, suites=tuple(alone or suites), notices=(*loaded.notices, *notices), resting=tuple(resting))
 
 
 def results_folder(folder: Path) -> Path:

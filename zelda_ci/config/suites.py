@@ -24,7 +24,8 @@ from zelda_ci.domain.suite import NAME, PATTERNS, ResolvedSuite
 from zelda_ci.errors import ConfigError
 from zelda_ci.files import globs, untrusted
 
-MAX_COMBINATIONS = 50
+# What a file makes: combinations of its matrix, and suites with a prompt of each.
+MAX_COMBINATIONS, MAX_SUITES = 50, 1_000
 MAX_NAME = 60
 # What a session needs that ends with its first call, where the file does not say otherwise.
 _ROUTING: Mapping[str, Any] = {
@@ -158,9 +159,11 @@ def _filled(value: Any, values: Mapping[str, str]) -> Any:
 def _matrix_problems(suite: SuiteFile) -> Iterator[ConfigProblem]:
     """Names too long or the same, variables that stand nowhere or have no values, and values that make no check."""
     layer, config, place = suite.layer, suite.layer.config, suite.layer.places["matrix"]
-    if (count := prod(map(len, _axes(suite).values()))) > MAX_COMBINATIONS:
-        yield config_problem(layer.file, place, f"matrix makes {count} suites, and at most {MAX_COMBINATIONS} may be")
-        return
+    count = prod(map(len, _axes(suite).values()))
+    for made, most in ((count, MAX_COMBINATIONS), (count * len(config.prompts), MAX_SUITES)):
+        if made > most:
+            yield config_problem(layer.file, place, f"matrix makes {made} suites, and at most {most} may be")
+            return
     axes, given = _axes(suite), layer.values().get("checks", ())
     for each in product(*axes.values()):
         if why := document.problem_of(SuiteConfig, ("checks",), _filled(given, dict(zip(axes, each, strict=True)))):
@@ -241,30 +244,36 @@ _GLOB = re.compile(r"[*?\[{]")
 
 
 def select(
-    suites: Sequence[LoadedSuite], names: Iterable[str], tags: Iterable[str] = (), notices: Iterable[str] = ()
+    suites: Sequence[LoadedSuite],
+    names: Iterable[str],
+    tags: Iterable[str] = (),
+    notices: Sequence[str] = (),
+    resting: Sequence[tuple[LoadedSuite, str]] = (),
 ) -> tuple[LoadedSuite, ...]:
     """The suites that one of the names means and that have one of the tags, in the order of their files.
 
     Without names all are meant, and without tags any. `notices` were said of the files, such as of one that looks like
-    a suite and is none. Raises ConfigError where no suite has a name or tag, or nothing is left.
+    a suite and is none; `resting` ones do not run for now. Raises ConfigError where no suite has a name or tag, or
+    nothing is left.
     """
     names, tags = list(names), list(tags)
     # Where a suite has this very name, no folder and no file of that name is meant.
     exact = {suite.resolved.name for suite in suites}
     resolved = [suite.resolved for suite in suites]
-    meant = [
-        {name} if name in exact else {it.name for it in resolved if is_meant(name, it.name, it.file)} for name in names
-    ]
-    strangers = [_unknown_suite(name, suites) for name, found in zip(names, meant, strict=True) if not found]
-    if strangers:
-        strangers += [f"{told}." for told in notices if any(PurePosixPath(name).stem in told for name in names)]
+    meant, strangers = set[str](), list[str]()
+    for name in names:
+        found = {name} if name in exact else {it.name for it in resolved if is_meant(name, it.name, it.file)}
+        why = [f"{why}." for it, why in resting if is_meant(name, it.resolved.name, it.resolved.file)]
+        about = [f"{told}." for told in notices if PurePosixPath(name).stem in told]
+        strangers += [] if found else why or [_unknown_suite(name, suites), *about]
+        meant |= found
     known = sorted({tag for suite in suites for tag in suite.resolved.tags})
     there = f"; there are {', '.join(known)}" if known else "; no suite has tags"
     strangers += [f'No suite has the tag "{printable(shown(tag))}"{there}.' for tag in tags if tag not in known]
     if strangers:
         hint = "`zelda validate` shows every suite." if suites else None
         raise ConfigError("\n".join(dict.fromkeys(strangers)), hint=hint, code="UNKNOWN_SUITE")
-    wanted = exact if not names else set[str]().union(*meant)
+    wanted = meant if names else exact
     tagged = (it for it in suites if not tags or set(tags) & set(it.resolved.tags))
     chosen = tuple(it for it in tagged if it.resolved.name in wanted)
     if not chosen:

@@ -18,7 +18,7 @@ class ChangeUnit(Record):
     files: tuple[SafeText, ...]
     """Relative to the top of the tree; the first names the unit."""
     lines: tuple[int, int] | None = None
-    """First and last line of a hunk, as the head has it."""
+    """First and last line of a hunk, as the head has it; where it has none, the last is the one before."""
 
 
 def unit_words(unit: ChangeUnit) -> str:
@@ -28,7 +28,8 @@ def unit_words(unit: ChangeUnit) -> str:
         return "the project's other files" if more else first
     if unit.lines:
         start, end = unit.lines
-        return f"{first}, {f'line {start}' if start == end else f'lines {start} to {end}'}"
+        gone = f"lines removed {f'after line {end}' if end else 'at the top'}"
+        return f"{first}, {gone if end < start else f'line {start}' if start == end else f'lines {start} to {end}'}"
     return f"{first} and {format_count(more, 'more file')}" if more else first
 
 
@@ -47,6 +48,8 @@ class Round(Record):
     reverted: tuple[int, ...]
     passed: int
     sessions: int
+    outcomes: tuple[float, ...] = ()
+    """What each showed: 100 or 0, of a resource how much it was."""
 
 
 class Attribution(Document):

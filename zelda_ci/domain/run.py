@@ -244,11 +244,12 @@ class CountedTrials(Record, Generic[_Trial]):
 StoredTrials = CountedTrials[RunResult]
 
 
-class StoredComparison(CountedTrials[str]):
-    """Basis of the comparison of an invocation's two sides: the ids of the earlier runs that were counted."""
+class StoredComparison(Document, CountedTrials[str]):
+    """Basis of the comparison of an invocation's two sides: the ids of its runs, and of earlier ones that count."""
 
     batch: BatchResult
     """Without its runs, which are stored one by one."""
+    runs: tuple[str, ...]
 
 
 def empty_batch(now: Moment) -> BatchResult:

@@ -366,7 +366,7 @@ class GateSettings(Setting):
         ),
     ] = Field(None, examples=[12_000])
     """Most tokens of steering that may be in the context of every session: what is always there of CLAUDE.md files,
-    rules, skills and so on. The project's own; that of a suite is not looked at."""
+    rules, skills and so on, but of no output style. The project's own; that of a suite is not looked at."""
 
 
 class SharedSettings(Record):

@@ -255,6 +255,9 @@ class SessionRunner:
         except Exception as exc:
             log.warning("a message could not be translated", exc_info=True)
             self._emit(self._translator.notice("untranslatable", f"{type(message).__name__}: {exc}"))
+            if type(message).__name__ == "ResultMessage":
+                # Without it, the session would be waited for until its time is over.
+                self._stop(SessionOutcome("SESSION_FAILED", f"Claude Code's result cannot be read: {exc}"))
         if not self.facts.quiet:
             self._quiet_since, self._background.deadline = None, math.inf
             return

@@ -5,11 +5,9 @@ It reads copies in a folder of their own, without what could run a command or ch
 
 import json
 import re
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from zelda_ci import process
@@ -18,6 +16,7 @@ from zelda_ci.errors import ExecutionError
 from zelda_ci.execution import launch
 from zelda_ci.execution.manifest.pins import KEYS
 from zelda_ci.execution.manifest.tree import SERVERS_FILE, parse_object
+from zelda_ci.files import temporary
 from zelda_ci.redact import Redactor
 
 SECONDS = 60.0
@@ -51,10 +50,10 @@ def refusals(files: Mapping[str, str], folder: str, redact: Redactor) -> tuple[R
 def _asked(files: tuple[tuple[str, str], ...], folder: str) -> tuple[str, str]:
     """Return where the copies lay, and what `doctor` said of them."""
     cli = launch.find_cli()
-    with tempfile.TemporaryDirectory(prefix="zelda-doctor-") as name:
-        top, home = Path(name).resolve() / "tree", Path(name).resolve() / "home"
-        for place in (home, top / folder):
-            place.mkdir(parents=True)
+    with temporary.folder() as place:
+        top, home = place.resolve() / "tree", place.resolve() / "home"
+        for each in (home, top / folder):
+            each.mkdir(parents=True)
         for file, text in files:
             (top / file).parent.mkdir(parents=True, exist_ok=True)
             (top / file).write_text(text, encoding="utf-8")

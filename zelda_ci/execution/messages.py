@@ -251,14 +251,14 @@ class Translator:
             api_error_status=message.api_error_status,
             turns=message.num_turns,
             api_seconds=message.duration_api_ms / 1000,
-            cost_usd=message.total_cost_usd,
+            cost_usd=_amount(message.total_cost_usd),
             model_usage={
                 self._redact(name): session.ModelUsage(
                     input_tokens=count(usage, "inputTokens"),
                     output_tokens=count(usage, "outputTokens"),
                     cache_read_tokens=count(usage, "cacheReadInputTokens"),
                     cache_write_tokens=count(usage, "cacheCreationInputTokens"),
-                    cost_usd=usage.get("costUSD") or 0.0,
+                    cost_usd=_amount(usage.get("costUSD")) or 0.0,
                     cost_known=usage.get("costBasis") == "list",
                 )
                 for name, usage in (message.model_usage or {}).items()
@@ -274,6 +274,11 @@ class Translator:
 
     def _maybe(self, text: str | None) -> SafeText | None:
         return None if text is None else self._redact(text)
+
+
+def _amount(usd: float | None) -> float | None:
+    """Return a cost that Claude Code computed, of what the API reported: nonsense such as a negative one is none."""
+    return usd if usd is None or usd >= 0 else 0.0
 
 
 def server_states(servers: object, redact: Redactor) -> tuple[McpServerState, ...]:

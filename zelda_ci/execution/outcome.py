@@ -80,16 +80,18 @@ _LIMITS = {
 
 NOT_CONFINED = "Claude Code was not started, because it could not be confined"
 
+_NO_MONEY = ("BILLING_FAILED", "The API refused the request for billing reasons.")
 _NO_MODEL = ("MODEL_NOT_FOUND", "The model does not exist, or the key has no access to it.")
 # By the reason why the session terminated, the class of the API's last error, or its status; then by the stop reason.
 _FAILURES: dict[str | int | None, tuple[str, str]] = {
     "prompt_too_long": ("PROMPT_TOO_LONG", "The conversation no longer fits the model's context."),
     "image_error": ("REQUEST_TOO_LARGE", "A request was larger than the API accepts."),
     "hook_stopped": ("HOOK_STOPPED", "A hook of the project stopped the session."),
-    "billing_error": ("BILLING_FAILED", "The API refused the request for billing reasons."),
+    "billing_error": _NO_MONEY,
     "model_not_found": _NO_MODEL,
     "max_output_tokens": ("OUTPUT_LIMIT", "The model's answers kept running into the output limit."),
     401: ("AUTHENTICATION_FAILED", "The API refused the key (401)."),
+    402: _NO_MONEY,
     403: ("ACCESS_DENIED", "The API denied access (403)."),
     404: _NO_MODEL,
     429: ("RATE_LIMITED", "The API kept refusing requests for their rate (429)."),

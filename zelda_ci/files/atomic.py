@@ -3,6 +3,7 @@
 import errno
 import os
 import secrets
+import shutil
 import stat
 import time
 from collections.abc import Iterable, Iterator
@@ -58,6 +59,14 @@ def replacing(target: Path, *, durable: bool = True, mode: int | None = None) ->
         # Some file systems cannot sync a folder; the file itself is safe by then.
         with suppress(OSError), untrusted.entered(target.parent.resolve()) as folder:
             os.fsync(folder)
+
+
+def remove_whole(folder: Path) -> None:
+    """Remove a folder, first its name: what is removed by halves has that of a temporary file. Raises OSError."""
+    gone = folder.with_name(f".{folder.name}.tmp")
+    shutil.rmtree(gone, ignore_errors=True)
+    folder.rename(gone)
+    shutil.rmtree(gone)
 
 
 def read_file(path: Path | str, max_bytes: int | None = None) -> bytes:

@@ -24,16 +24,15 @@ on_wait: ContextVar[Callable[[str], None]] = ContextVar("on_wait", default=lambd
 
 
 def try_lock(path: Path, *, shared: bool = False, mode: int = 0o600) -> int | None:
-    """Take a lock that is free, and return the descriptor that holds it; raises `LockError` for no file of ours."""
+    """Take a lock that is free, and return the descriptor that holds it; raises `LockError` where no file lies."""
     while True:
         with ExitStack() as unless_held:
             try:
                 descriptor = untrusted.open_regular(path, os.O_RDWR | os.O_CREAT, mode)
             except OSError as error:
-                if (kind := untrusted.kind_of(path)) is None:
+                if (kind := untrusted.kind_of(path)) in {None, untrusted.FILE}:
                     raise
-                why = f"cannot be opened: {error.strerror}" if kind == untrusted.FILE else f"is {kind}, not a file"
-                message = f"Zelda keeps a lock at {path}, which {why}."
+                message = f"Zelda keeps a lock at {path}, which is {kind}, not a file."
                 hint = "Move it away and start again: Zelda makes what it needs."
                 raise LockError(message, hint=hint, code="LOCK_IN_THE_WAY") from error
             unless_held.callback(os.close, descriptor)

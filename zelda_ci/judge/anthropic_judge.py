@@ -143,7 +143,7 @@ class AnthropicJudge:
                 may_pass = isinstance(problem, httpx2.TransportError)
             except Exception as problem:
                 # The SDK lets through whatever a strange answer makes of it.
-                why = f"its answer is {content_type}, not a stream of events ({type(problem).__name__})"
+                why = f"its answer is {content_type} that cannot be read ({type(problem).__name__})"
                 sentence = self.redact(f"The judge's address does not answer like the Messages API: {why}")
                 raise JudgeError(sentence, hint=conversation.ADDRESS, code="JUDGE_NOT_AN_API") from problem
             if not may_pass or broken == self.max_retries:

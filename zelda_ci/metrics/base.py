@@ -37,6 +37,7 @@ class Unscored:
     details: Record | None = None
     failed: bool = False
     """Whether the evaluator could not do its work; nothing to evaluate is no failure."""
+    code: str | None = None
 
 
 Outcome = Scored | Unscored
@@ -55,14 +56,13 @@ class Evaluator(Protocol):
 
 async def run_evaluator(evaluator: Evaluator, context: EvalContext, redact: Redactor) -> EvalResult:
     """Turn any failure into an unscored result, so that one bad evaluator cannot sink a run."""
-    code = None
     try:
         outcome = await evaluator.evaluate(context)
         if isinstance(outcome, Scored) and outcome.score is not None and not 0 <= outcome.score <= 100:
             raise ValueError(f"a score of {outcome.score} is not between 0 and 100")  # noqa: TRY301 - as any other
     except ZeldaError as problem:  # can be explained, and is, in the result
         log.debug("%s could not be computed", evaluator.metric, exc_info=True)
-        outcome, code = Unscored(problem.message, failed=True), problem.code
+        outcome = Unscored(problem.message, failed=True, code=problem.code)
     except (Exception, SystemExit) as problem:  # whoever wants to end Zelda from in here has failed like any other
         log.warning("%s could not be computed", evaluator.metric, exc_info=True)
         outcome = Unscored(f"The evaluation failed: {type(problem).__name__}: {problem}", failed=True)
@@ -73,7 +73,7 @@ async def run_evaluator(evaluator: Evaluator, context: EvalContext, redact: Reda
         reasoning=redact(outcome.reason if isinstance(outcome, Unscored) else outcome.reasoning),
         details=(outcome.details or Record()).redacted(redact),
         failed=isinstance(outcome, Unscored) and outcome.failed,
-        code=code,
+        code=outcome.code if isinstance(outcome, Unscored) else None,
     )
 
 

@@ -69,7 +69,8 @@ def _spent(
     went_on = ended is not None and any(turn.at > ended.at for turn in transcript.turns)
     if ended and ended.model_usage and not (went_on and api.models):
         cost = sum(used.cost_usd for used in ended.model_usage.values()) if ended.cost_usd is None else ended.cost_usd
-        return "claudeCode", ended.model_usage, cost, ended.api_seconds
+        # The proxy guesses what an answer without a usage has cost; Claude Code takes it to be free.
+        return "claudeCode", ended.model_usage, cost if api.cost_known else max(cost, api.cost_usd), ended.api_seconds
     if api.models:
         return "proxy", api.models, api.cost_usd, api.api_seconds
     heard: dict[str, Usage] = {}
@@ -91,7 +92,7 @@ def _details(transcript: SessionTranscript, api: ApiUsage) -> EfficiencyDetails:
         usage=sum(models.values(), Usage()),
         models=dict(sorted(models.items())),
         cost_usd=cost_usd,
-        cost_known=bool(models) and all(used.cost_known for used in models.values()),
+        cost_known=bool(models) and api.cost_known and all(used.cost_known for used in models.values()),
         turns=len(main),
         subagent_turns=len(answered) - len(main),
         # Waiting for the API's limits says nothing about the session; Claude Code does not know of it.

@@ -130,14 +130,17 @@ def not_judged(why: str | JudgeError, *, again: bool = False) -> Draft[Any]:
     return Draft(None, error.message if error else str(why), error=error, is_asked_again=again)
 
 
-def unjudged(what: str, judged: Sequence[tuple[str, str | None]], details: Record) -> Unscored:
+def unjudged(
+    what: str, judged: Sequence[tuple[str, str | None]], details: Record, drafts: Iterable[Draft[Any]]
+) -> Unscored:
     """No score, because some items have no verdict: of each its name, and why, which is told once if all share it."""
     missing = [(shortened(" ".join(name.split()), MAX_NAME_LENGTH), why) for name, why in judged if why is not None]
     (shared, *others) = dict.fromkeys(f" {why.rstrip('.')}." for _, why in missing)
     named = "; ".join(f"{name} ({why})" if others else name for name, why in missing[:MAX_NAMED])
     more = f"; and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
     counted = f"{len(missing)} of {len(judged)} {what} were not judged."
-    return Unscored(f"{counted}{'' if others else shared} Not judged: {named}{more}", details, failed=True)
+    cause = next((draft.error.code for draft in drafts if draft.error and not draft.verdict), None)
+    return Unscored(f"{counted}{'' if others else shared} Not judged: {named}{more}", details, failed=True, code=cause)
 
 
 class EarlierFindings(NamedTuple):

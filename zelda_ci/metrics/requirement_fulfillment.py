@@ -91,7 +91,7 @@ class RequirementFulfillment:
         if not_judged in verdicts:
             missing = [it.reasoning if it.verdict is not_judged else None for it in judgements]
             names = (f"{number}. {it.criterion}" for number, it in enumerate(judgements, start=1))
-            return unjudged("criteria", [*zip(names, missing, strict=True)], details)
+            return unjudged("criteria", [*zip(names, missing, strict=True)], details, drafts.values())
         passed, failed = verdicts.count(CriterionVerdict.PASS), verdicts.count(CriterionVerdict.FAIL)
         undecided = verdicts.count(CriterionVerdict.UNDECIDED)
         counted = passed + failed + (undecided if suite.undecided == "fail" else 0)

@@ -287,7 +287,7 @@ class ToolUsage:
         findings = [draft.verdict for draft in drafts.values() if draft.verdict]
         if len(findings) < len(found):
             missing = [(subject.name, None if draft.verdict else draft.reasoning) for subject, draft in found]
-            return unjudged("tools and rules", missing, judged)
+            return unjudged("tools and rules", missing, judged, drafts.values())
         computed = score(findings)
         if computed is None:
             return Unscored("Nothing of what the project offers applies to what was done.", judged)

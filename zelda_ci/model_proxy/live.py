@@ -29,10 +29,10 @@ ANSWER_SECONDS, MAX_ANSWER_MIB = 3600.0, 64
 # For the body of an error to arrive; and in which an API that cannot be reached is tried.
 ERROR_SECONDS = MAX_OUTAGE_SECONDS = 60.0
 # Headers of an answer that concern one connection, and the length of what may be decoded, translated or masked.
-DROPPED = {*b"connection keep-alive te trailer upgrade transfer-encoding content-length".split()}
+DROPPED = {*b"connection keep-alive te trailer upgrade transfer-encoding content-encoding content-length".split()}
 DROPPED |= {*b"proxy-authenticate proxy-authorization proxy-connection".split()}
-# Content encodings that are undone, to be metered; what comes in another one is counted as spent.
-DECODED = {"gzip", "deflate"}
+# Content encodings that are undone, to be metered; none is asked for.
+DECODED = {"gzip", "deflate", "identity", ""}
 
 
 @asynccontextmanager
@@ -122,10 +122,12 @@ class _LiveApi:
             why = f"{self.address} redirects ({status}) to {where}, and Zelda does not follow: is the address right?"
             raise UnreachableError(why, again=False)
         encodings = response.headers.get_list("content-encoding", split_commas=True)
-        is_decoded = DECODED.issuperset(map(str.lower, encodings))
-        chunks = response.aiter_bytes() if is_decoded else response.aiter_raw()
-        dropped = DROPPED | {b"content-encoding"} if is_decoded else DROPPED
-        headers = [(name.lower(), value) for name, value in response.headers.raw if name.lower() not in dropped]
+        if not DECODED.issuperset(map(str.lower, encodings)):
+            # What the session understood and nobody could compare with would look forged.
+            why = f"{self.address} answers ({status}) in the encoding {', '.join(encodings)}, which Zelda cannot read"
+            raise UnreachableError(masked(why), again=False, abandoned=True)
+        chunks = response.aiter_bytes()
+        headers = [(name.lower(), value) for name, value in response.headers.raw if name.lower() not in DROPPED]
         if status >= 400:
             # Some gateways quote the key in an error: the session must not read it there.
             try:

@@ -115,7 +115,7 @@ class Meter:
         """Return all counts so far."""
         models: dict[str, ModelUsage] = {}
         for exchange in self._exchanges:
-            if exchange.usage:
+            if exchange.usage or exchange.is_guessed:
                 models[exchange.model] = models.get(exchange.model, ModelUsage()).with_more(exchange.model_usage())
         first = next((it.model_usage() for it in self._exchanges if it.has_tools and it.usage), None)
         return ApiUsage(
@@ -128,6 +128,16 @@ class Meter:
             first_tokens=first.total - first.output_tokens if first else None,
             throttled=self.wait.throttled,
         )
+
+    def failure_at_end(self, patience: float) -> str | None:
+        """The error of the answer that came last, where the API failed; after so many seconds of silence, too."""
+        last = max((it for it in self._exchanges if not it.is_free), key=lambda it: it.ended_at, default=None)
+        if last is None:
+            return None
+        if error := last.error:
+            return error if error in {"connection", "429"} or error >= "500" else None
+        is_lost = last.ended_at - last.heard_at >= patience or not (last.is_left or last.message_id)
+        return "connection" if is_lost else None
 
     def usage_of(self, message_id: str) -> Usage | None:
         """Return the tokens of an answer, by the id of the API's message; None until the API has reported them."""
@@ -168,6 +178,8 @@ class MeteredExchange:
     is_retry = False
     is_left = False
     """Whether the rest of the answer did not come or nobody waits for it: it may be paid for all the same."""
+    is_guessed = False
+    """Whether the answer came to its end and did not say what it used: its cost is an estimate."""
     is_reported = False
     """Whether the usage is whole, and not all zeros, as some gateways report it."""
     cost_usd = estimated_usd = 0.0
@@ -176,7 +188,7 @@ class MeteredExchange:
 
     def __init__(self, call: Call, passed: PassedAnswer) -> None:
         # Only what the price depends on: the requests of a session are large, each repeats the one before.
-        self._is_free, self._request_bytes = call.counts_tokens, len(call.raw_body)
+        self.is_free, self._request_bytes = call.counts_tokens, len(call.raw_body)
         self._max_tokens = most if isinstance(most := call.body.get("max_tokens"), int) else 0
         self._requested_model = self.model = str(call.body.get("model", ""))
         self.has_tools = bool(call.body.get("tools"))
@@ -187,12 +199,13 @@ class MeteredExchange:
         """The API's own, as far as it has come."""
         self._answer_bytes, self._events = 0, AnswerEvents()
         self._passed: PassedAnswer | None = passed
-        self._started_at, self._ended_at = time.monotonic(), 0.0
+        self._started_at = self.heard_at = time.monotonic()
+        self.ended_at = 0.0
 
     @property
     def seconds(self) -> float:
         """Wall time of the exchange so far."""
-        return (self._ended_at or time.monotonic()) - self._started_at
+        return (self.ended_at or time.monotonic()) - self._started_at
 
     def model_usage(self) -> ModelUsage:
         """Tokens and cost of what was seen of the answer."""
@@ -202,7 +215,7 @@ class MeteredExchange:
             cache_read_tokens=pricing.count(self.usage, "cache_read_input_tokens"),
             cache_write_tokens=sum(pricing.cache_writes(self.usage)),
             cost_usd=self.cost_usd,
-            cost_known=pricing.is_known(self.model),
+            cost_known=pricing.is_known(self.model) and not self.is_guessed,
         )
 
     def start(self, status: int) -> None:
@@ -211,21 +224,23 @@ class MeteredExchange:
 
     def chunk(self, data: bytes) -> None:
         """Take in the next bytes of the answer."""
-        self._answer_bytes += len(data)
+        self._answer_bytes, self.heard_at = self._answer_bytes + len(data), time.monotonic()
         for event in self._events.feed(data):
             self._update(event)
 
     def end(self) -> None:
         """Close the exchange; only counts are kept of it."""
-        self._ended_at = time.monotonic()
+        self.ended_at = time.monotonic()
         for event in self._events.end():
             self._update(event)
         # Who leaves an answer could otherwise read all of it but its price.
-        if (self.is_left or not self.error) and not (self.is_reported or self._is_free):
+        if (self.is_left or not self.error) and not (self.is_reported or self.is_free):
             output = max(round(self.seconds * TOKENS_PER_SECOND), self._answer_bytes // BYTES_PER_TOKEN)
             size = 0 if self.usage else self._request_bytes // BYTES_PER_TOKEN
             estimate = {"input_tokens": size, "output_tokens": max(0, min(self._max_tokens, output))}
             self.estimated_usd = pricing.cost_usd(self.model, estimate)
+            if self.message_id and not self.is_left:
+                self.cost_usd, self.estimated_usd, self.is_guessed = self.cost_usd + self.estimated_usd, 0.0, True
         # A conversation's answers are as long as the conversation.
         self._events, self._passed = AnswerEvents(), None
 

@@ -21,7 +21,9 @@ def count(usage: Mapping[str, Any], *keys: str) -> int:
     value: Any = usage
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
-    return min(value, 10**12) if isinstance(value, int) and value > 0 else 0
+    # What is too large for 64 bits is read as a float.
+    is_count = isinstance(value, int) or (isinstance(value, float) and value >= 2**63)
+    return int(min(value, 10**12)) if is_count and value > 0 else 0
 
 
 def cache_writes(usage: Mapping[str, Any]) -> tuple[int, int]:

@@ -119,6 +119,8 @@ class ProxyRun:
         meter = self._meter
         sent_at = await self._pause.wait(meter.wait)
         if meter.is_spent:
+            # Before the session hears of it, and takes it for an account that cannot pay.
+            meter.exhausted.set()
             spent = f"{meter.cost_usd:.4f} of {meter.budget_usd or 0:.4f} US dollars are spent"
             # 402 is the one error that the CLI neither repeats nor explains away in words of its own.
             raise RefusedHereError(402, "billing_error", f"Zelda's cost limit for this run is reached: {spent}")
@@ -279,7 +281,7 @@ class ModelProxy(AsyncContextManagerMixin):
             return Probe(200, "", pricing.cost_usd(model, usage if isinstance(usage, dict) else {}))
         error = said.get("error")
         words = error.get("message") if isinstance(error, dict) else error
-        message = words if isinstance(words, str) else data[:200].decode("utf-8", "replace")
+        message = words if isinstance(words, str) else data[:200].decode("utf-8", "replace") or "no words"
         if status == 200:
             return Probe(None, f"{self.address} does not answer as the Messages API does: {message}")
         return Probe(status, message)
@@ -289,7 +291,7 @@ class ModelProxy(AsyncContextManagerMixin):
         with suppress(RefusedHereError, BrokenOff, TimeoutError):
             status, data = await self._asked("/v1/messages/count_tokens", body, headers)
             counted = (wire.read_object(data) or {}).get("input_tokens")
-            return counted if status == 200 and isinstance(counted, int) else None
+            return counted if status == 200 and isinstance(counted, int) and counted > 0 else None
         return None
 
     async def _asked(self, path: str, body: dict[str, Any], headers: wire.Headers) -> tuple[int, bytes]:

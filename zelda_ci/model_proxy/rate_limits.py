@@ -109,6 +109,8 @@ class UpstreamPause:
         self._ends_at = self._refused_at = -math.inf
         self._in_a_row = 0
         """Refusals; those of requests that were under way together count once."""
+        self._is_down = False
+        """Whether a request was given up because the API is overloaded, and none has been answered since."""
 
     async def wait(self, run: RateLimitWait) -> float:
         """Wait for the end of the pause, unless that would take longer than the run may wait; the value is when."""
@@ -139,8 +141,9 @@ class UpstreamPause:
         if is_news and seconds >= NOTICE_SECONDS:
             reason = f"{self.address} {REASONS[refusal.status]} (HTTP {refusal.status})"
             self._notify(f"{reason}: all requests wait for {duration(seconds)}")
-        is_down = refusal.status == 529 and attempts >= MAX_OVERLOADS
-        if is_down or self._ends_at - now > run.left:
+        is_overload = refusal.status == 529
+        self._is_down |= is_overload and attempts >= MAX_OVERLOADS
+        if (is_overload and self._is_down) or self._ends_at - now > run.left:
             return False
         run.throttled += 1
         return True
@@ -148,4 +151,4 @@ class UpstreamPause:
     def answered(self, sent_at: float) -> None:
         """Note that a request was answered."""
         if sent_at >= self._refused_at:
-            self._in_a_row = 0
+            self._in_a_row, self._is_down = 0, False

@@ -6,12 +6,13 @@ import os
 import tempfile
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
 import h11
 
+from zelda_ci.files import temporary
 from zelda_ci.model_proxy.wire import DO_NOT_RETRY, AnswerRequest, BrokenOff, Headers, RefusedHereError
 
 log = logging.getLogger(__name__)
@@ -46,11 +47,9 @@ async def serving(runs: Runs) -> AsyncIterator[tuple[str, Path]]:
             writer.close()
 
     top = tempfile.gettempdir()
-    is_short = len(os.fsencode(top)) + len("/zelda-model-12345678/s") <= MAX_ADDRESS_LENGTH
-    place = top if is_short else "/tmp"  # noqa: S108 - the folder is private
-    folder = Path(tempfile.mkdtemp(prefix="zelda-model-", dir=place))
-    socket = folder / "s"
-    try:
+    is_short = len(os.fsencode(top)) + len(f"/{temporary.PREFIX}12345678/s") <= MAX_ADDRESS_LENGTH
+    with temporary.folder(top if is_short else temporary.SHORT) as folder:
+        socket = folder / "s"
         # A session may run as another user, whom its token admits: those who know the name may pass.
         os.chmod(folder, 0o711)  # noqa: PTH101, S103 - a path of anyio's would do it in a thread
         listener = await asyncio.start_server(serve, "127.0.0.1", 0)
@@ -62,11 +61,6 @@ async def serving(runs: Runs) -> AsyncIterator[tuple[str, Path]]:
             # This waits for nobody: what is under way ends with its run, and connections end with the event loop.
             listener.close()
             local.close()
-    finally:
-        # Moments, unlike the removal of a tree; newer Pythons remove the socket themselves.
-        for remove, path in ((os.unlink, socket), (os.rmdir, folder)):
-            with suppress(OSError):
-                remove(path)
 
 
 class _Connection:

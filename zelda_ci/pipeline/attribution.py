@@ -7,7 +7,6 @@ from functools import cache, partial
 from math import sqrt
 from pathlib import Path
 from statistics import geometric_mean
-from tempfile import TemporaryDirectory
 from typing import Literal
 
 from zelda_ci.compare.attribution import Arm, Search
@@ -21,6 +20,7 @@ from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import TrialPlan, plan_of
 from zelda_ci.errors import ConfigError, StorageError
 from zelda_ci.events import Emit
+from zelda_ci.files import temporary
 from zelda_ci.overrides import Given, Overrides
 from zelda_ci.pipeline.comparing import kept_comparison
 from zelda_ci.pipeline.fingerprints import evidence, printable, project_files, read_changes
@@ -153,8 +153,8 @@ async def felt_change(prepared: Prepared, suite: str, trials: Sequence[RunResult
     chosen = [it for it in prepared.chosen if it.resolved.name == suite]
     known = evidence(chosen, project.folder, trials, prepared.environ)
     seen = {file.path for it in (prepared.workspaces, prepared.base_workspaces) for file in await it.session_files()}
-    with TemporaryDirectory(prefix="zelda-units-") as name:
-        both = units.prepare(Path(name) / "both", git, head.commit, head.objects, base.objects)
+    with temporary.folder() as place:
+        both = units.prepare(place / "both", git, head.commit, head.objects, base.objects)
         changes = await read_changes(both, base.commit, head.commit, project.folder)
 
         def is_felt(path: str) -> bool | None:
@@ -183,6 +183,15 @@ class Investigation:
         self._waiting, self._rounds = dict[int, Arm](), list[Round]()
         self._seen: list[tuple[Arm, float | None]] = []
         self._made, self._cost, self.budget = 0, 0.0, Budget()
+
+    def go_on(self, known: Iterable[Attribution]) -> None:
+        """Begin where a search with the same question ended."""
+        new = self.attribution
+        for it in (it for it in known if (it.suite, it.subject, it.units) == (new.suite, new.subject, new.units)):
+            self._rounds, self._cost = [*it.rounds], it.cost_usd
+            arms = [frozenset(each.reverted) for each in it.rounds for _ in each.outcomes]
+            self._search.observe(arms, [outcome for each in it.rounds for outcome in each.outcomes])
+            self._search.confirmations = [*(it.confirmation.outcomes if it.confirmation else ())]
 
     def next(self) -> Sequence[PlannedRun]:
         """The next round, as far as there is money for it, once the last one is over."""
@@ -219,7 +228,7 @@ class Investigation:
         is_resource = self._worse.measure in RESOURCES
         limit = sqrt(geometric_mean(self._base) * geometric_mean(self._head)) if is_resource else 100
         passed = sum(value < limit if is_resource else value == limit for value in values)
-        return Round(reverted=tuple(sorted(arm)), passed=passed, sessions=len(values))
+        return Round(reverted=tuple(sorted(arm)), passed=passed, sessions=len(values), outcomes=tuple(values))
 
     @property
     def attribution(self) -> Attribution:
@@ -255,10 +264,10 @@ async def find_parts(prepared: Prepared, names: Iterable[str]) -> dict[str, tupl
     async def edit(part: str, git: Git, head: str, *, is_inert: bool = False) -> str:
         removed = await units.without(git, head, part, folder)
         assert removed  # noqa: S101 - it was looked for before
-        return removed.inert if is_inert else removed.gone
+        return removed[is_inert]
 
-    with TemporaryDirectory(prefix="zelda-parts-") as place:
-        there = units.prepare(Path(place) / "objects", git, project.commit, project.objects)
+    with temporary.folder() as place:
+        there = units.prepare(place / "objects", git, project.commit, project.objects)
         for part in names:
             if (removed := await units.without(there, project.commit, part, folder)) is None:
                 hint = "Give a skill, rule or agent by its name, a file by its path, a section as CLAUDE.md:Heading."
@@ -266,7 +275,7 @@ async def find_parts(prepared: Prepared, names: Iterable[str]) -> dict[str, tupl
                 raise ConfigError(message, hint=hint, code="UNKNOWN_PART")
             name, without = f"without {part}", partial(edit, part)
             inert = Variant(f"{name}, with inert text of its length", partial(without, is_inert=True))
-            found[part] = Variant(name, without), inert if removed.inert != removed.gone else None
+            found[part] = Variant(name, without), inert if len({*removed}) > 1 else None
     return found
 
 

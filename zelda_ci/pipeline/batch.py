@@ -7,8 +7,9 @@ import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
+from time import monotonic
 
 import anyio
 import anyio.to_thread
@@ -41,9 +42,11 @@ POLL_SECONDS = 0.1
 REFUSALS = {
     "AUTHENTICATION_FAILED": "the API refused the key",
     "BILLING_FAILED": "the account could not pay",
+    "ACCESS_DENIED": "the API denied access",
     "MODEL_NOT_FOUND": "the API knew no such model",
     "JUDGE_AUTHENTICATION_FAILED": "the API refused the judge's key",
     "JUDGE_BILLING_FAILED": "the judge's account could not pay",
+    "JUDGE_ACCESS_DENIED": "the API denied the judge access",
     "JUDGE_MODEL_NOT_FOUND": "the API knew no such judge's model",
 }
 
@@ -100,7 +103,7 @@ class Batch:
                 if self._checker:
                     with self._until_stopped():
                         self._failing = await self._checker.check_first()
-                self._started_at = datetime.now(UTC)
+                self._started_at, self._began = datetime.now(UTC), monotonic()
                 self._id = f"{self._started_at:%Y-%m-%dT%H-%M-%S}-{uuid.uuid4().hex[:4]}"
                 self._schedule()
                 with self._until_stopped():
@@ -181,7 +184,7 @@ class Batch:
                 evaluators = tools.evaluators(run.config) if transcript.entries else ()
                 context = EvalContext(run.config, None, transcript, run.api, None)
                 results = [await run_evaluator(evaluator, context, tools.redact) for evaluator in evaluators]
-                run = with_results(run, results, finished_at=remains.last_heard)
+                run = with_results(run, results, finished_at=max(run.started_at, remains.last_heard))
             await anyio.to_thread.run_sync(remains.finish, run, transcript)
         except StorageError as exc:
             self._emit(Warned(f"{run.run_id} was killed, and its result could not be stored: {exc.message}"))
@@ -253,7 +256,7 @@ class Batch:
         return BatchResult(
             batch_id=self._id,
             started_at=self._started_at,
-            finished_at=datetime.now(UTC),
+            finished_at=self._started_at + timedelta(seconds=monotonic() - self._began),
             interrupted=self._is_stopped,
             planned=sum(run.planned.side is Side.HEAD for run in self._runs),
             runs=tuple(run for run in finished if run.side is Side.HEAD),
@@ -269,5 +272,8 @@ class Batch:
 
 def refused(result: RunResult) -> str | None:
     """Why no further run could go better; nothing where one might. A replay asks nobody."""
-    codes = [result.failure.code if result.failure else None, *(each.code for each in result.evaluations.values())]
+    # Where it had answers, or the proxy refused what was asked, another run may have its own.
+    is_denied = "403" in result.api.errors and not result.api.models
+    own = result.failure and (is_denied or result.failure.code != "ACCESS_DENIED") and result.failure.code
+    codes = [own, *(each.code for each in result.evaluations.values())]
     return None if result.replayed else next((REFUSALS[code] for code in codes if code in REFUSALS), None)

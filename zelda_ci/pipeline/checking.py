@@ -323,7 +323,8 @@ class Checker:
     def _recall(self, file: Path, max_seconds: float) -> Check | None:
         """Read what an earlier run found, so that nobody pays for the same again, unless that is too long ago."""
         with suppress(OSError, ValidationError):
-            if not self._fresh and time.time() - file.lstat().st_mtime <= max_seconds:
+            # One of the future was made before the clock was set back.
+            if not self._fresh and 0 <= time.time() - file.lstat().st_mtime <= max_seconds:
                 found = Check.model_validate_json(untrusted.read(file, MAX_REMEMBERED_BYTES))
                 return found.replace(remembered=True, cost_usd=0.0)
         return None

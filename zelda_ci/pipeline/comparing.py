@@ -19,7 +19,7 @@ from zelda_ci.domain.trials import PoolSettings
 from zelda_ci.errors import StorageError
 from zelda_ci.report.ci_report import CiReport, PullRequestChanges
 from zelda_ci.selection.choice import line_changes
-from zelda_ci.storage.references import SideReference, find_runs
+from zelda_ci.storage.references import SideReference
 from zelda_ci.storage.result_store import ResultStore, is_run_id
 
 
@@ -103,27 +103,31 @@ def keep_comparison(results_dir: Path, batch: BatchResult, stored: Mapping[str, 
     """Store what the comparison of two arms rests on."""
     counted, sides = [stored[arms.suite] for arms in batch.arms if arms.suite in stored], ("head", "base", "stored")
     head, base, known = (tuple(run.run_id for it in counted for run in getattr(it, side)) for side in sides)
-    without_runs = batch.replace(runs=(), base_runs=())
-    ResultStore(results_dir).keep_comparison(StoredComparison(batch=without_runs, head=head, base=base, stored=known))
+    runs, bare = tuple(run.run_id for run in (*batch.runs, *batch.base_runs)), batch.replace(runs=(), base_runs=())
+    kept = StoredComparison(batch=bare, runs=runs, head=head, base=base, stored=known)
+    ResultStore(results_dir).keep_comparison(kept)
 
 
 def kept_comparison(results_dir: Path, batch_id: str) -> tuple[Compared, CiReport] | None:
     """A stored invocation with two arms, compared again, and its report with what `zelda why` has found since.
 
-    Nothing where it or trials that were counted are not there.
+    None where it compared nothing; raises StorageError where a run that was counted cannot be read.
     """
     store = ResultStore(results_dir)
     if (kept := store.comparison(batch_id)) is None:
         return None
-    with suppress(StorageError):
-        whole = batch_of([store.result(run_id) for run_id in find_runs(store, batch_id)])
+    try:
+        whole = batch_of([store.result(run_id) for run_id in kept.runs])
         found = kept.each(lambda ids: tuple(map(store.result, ids)))
-        suites = [arms.suite for arms in kept.batch.arms]
-        counted = {name: found.each(lambda runs: tuple(r for r in runs if r.suite == name)) for name in suites}  # noqa: B023
-        batch = kept.batch.replace(runs=whole.runs, base_runs=whole.base_runs)
-        compared = compare_arms(batch, counted)
-        return compared, replace(report_of(batch, compared), attributions=store.attributions(batch_id))
-    return None
+    except StorageError as problem:
+        hint = "`zelda show RUN` shows each that is left; `zelda run --against REF` compares again."
+        message = f"The comparison of {batch_id} rests on a run that cannot be read: {problem.message}"
+        raise StorageError(message, hint=hint, code=problem.code) from problem
+    suites = [arms.suite for arms in kept.batch.arms]
+    counted = {name: found.each(lambda runs: tuple(r for r in runs if r.suite == name)) for name in suites}  # noqa: B023
+    batch = kept.batch.replace(runs=whole.runs, base_runs=whole.base_runs)
+    compared = compare_arms(batch, counted)
+    return compared, replace(report_of(batch, compared), attributions=store.attributions(batch_id))
 
 
 def changed_steering(

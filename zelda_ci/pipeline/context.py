@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from posixpath import dirname, join, normpath
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 import anyio.to_thread
@@ -52,14 +52,16 @@ MAX_COUNTS = 8
 COUNTED = ("model", "messages", "system", "tools")
 ELLIPSIS, TOP = "…", "/project"
 MAX_QUOTE = 60
+# Each MCP server under its name with what it says of itself, which may have headings, too.
+INSTRUCTED = "MCP servers have provided instructions"
+INSTRUCTIONS = r"(?ms)^(## ({0})\n.*?)(?=\n\n## (?:{0})\n|\n\nThe following skills|\Z)"
 # Sizes in tokens, by text, and of first requests by their identity.
 _Counts = dict[str | int, int]
 # A file, its line, what is wrong there, and what to do.
 _Problem = tuple[str, int, str, str]
 
 
-@dataclass(frozen=True)
-class ItemTexts:
+class ItemTexts(NamedTuple):
     """One thing that steers, with its texts: that which is always there, and that which comes on demand."""
 
     item: ManifestItem
@@ -114,15 +116,8 @@ async def context_report(prepared: Prepared, proxy: ModelProxy, emit: Emit) -> C
     def listing(name: str) -> ContextListing:
         side, source, redact = given.get(name, given["head"]), opened[name].workspace.source, prepared.redact
         items = tuple(
-            ContextItem(
-                kind=part.item.kind,
-                name=part.item.name,
-                file=part.item.file,
-                always=sizes[part.always],
-                on_demand=sizes[part.on_demand],
-                cut=part.cut,
-            )
-            for part in side.parts
+            ContextItem(kind=it.kind, name=it.name, file=it.file, always=sizes[now], on_demand=sizes[later], cut=cut)
+            for it, now, later, cut in side.parts
         )
         return ContextListing(
             commit=None if source.parent or source.commit is None else redact(source.commit),
@@ -167,10 +162,13 @@ async def _ask(given: dict[str, SideContext], name: str, side: Opened, prepared:
         # From the top of the tree, the CLAUDE.md files, imports and rules that are there from the start.
         roots, paths = {workspace.root, workspace.root.resolve()}, [Path(str(it.get("path"))) for it in memory]
         files = {path.relative_to(top).as_posix() for path in paths for top in roots if path.is_relative_to(top)}
-        # Of what is followed, Claude Code's word counts, whatever our reading of its settings says.
-        usable = (it for it in side.offered.items if not (it.shadowed or (it.problem and it.kind not in FOLLOWED)))
+        # Of files that are followed, Claude Code's word counts, whatever we make of its settings; those are called so.
+        usable = [it for it in side.offered.items if not (it.shadowed or (it.problem and it.name != it.file))]
+        servers = "|".join(re.escape(it.name) for it in usable if it.kind is ItemKind.MCP_SERVER)
+        instructions = "\n".join(told.listings).partition(INSTRUCTED)[2]
+        said = {name: it for it, name in re.findall(INSTRUCTIONS.format(servers), instructions)}
         found = (
-            _server(item, definitions, loaded)
+            _server(item, definitions, loaded, said.get(item.name, ""))
             if item.kind is ItemKind.MCP_SERVER
             else _document(item, tree, files, tuple(told.listings))
             for item in usable
@@ -183,22 +181,23 @@ async def _ask(given: dict[str, SideContext], name: str, side: Opened, prepared:
     given[name] = SideContext(texts, replace(first, body=body), window)
 
 
-def _server(item: ManifestItem, tools: Mapping[str, str], loaded: Collection[str]) -> ItemTexts:
-    """The tools of a server by their definitions, those that are not `loaded` behind a search."""
+def _server(item: ManifestItem, tools: Mapping[str, str], loaded: Collection[str], said: str) -> ItemTexts:
+    """What a server has `said` of itself, and its tools by definitions, those that are not `loaded` behind a search."""
     own = {name: tools[name] for name in sorted(tools) if name.startswith(f"{item.tool}__")}
     waiting = [name for name in own if name not in loaded]
-    always = "\n".join([*(text for name, text in own.items() if name in loaded), *waiting])
+    always = "\n".join([*filter(None, [said]), *(text for name, text in own.items() if name in loaded), *waiting])
     return ItemTexts(item, always, "\n".join(own[name] for name in waiting))
 
 
 def _document(item: ManifestItem, tree: Tree, memory: Collection[str], listings: Sequence[str]) -> ItemTexts:
     document, waits = MarkdownDocument(), not item.problem and (item.below or item.paths)
+    # The code of a workflow says nothing to the model.
     with suppress(Unfit):
-        document = parse(tree.read(item.file))
+        document = document if item.kind is ItemKind.WORKFLOW else parse(tree.read(item.file))
     if item.kind in FOLLOWED:
         is_there = item.file in memory or tree.real(item.file) in memory
         return ItemTexts(item, document.shown) if is_there else ItemTexts(item, "", document.shown if waits else "")
-    if not KINDS[item.kind].call or item.kind is ItemKind.WORKFLOW:
+    if not KINDS[item.kind].call:
         return ItemTexts(item)
     body = document.body.strip()
     entry = next(iter(listed_as(item, listings)), None)

@@ -305,7 +305,7 @@ async def rejudge(
         if check:
             await check([apply(run.result().config, overrides) for run in runs], proxy, emit)
         results = [await _rejudge(run, proxy, emit, overrides) for run in runs]
-    now = datetime.now(UTC)
+    now = max(started_at, datetime.now(UTC))
     return BatchResult(batch_id=results[0].batch_id, started_at=started_at, finished_at=now, runs=tuple(results))
 
 

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import anyio
@@ -32,7 +31,7 @@ from zelda_ci.domain.workspace import Workspace
 from zelda_ci.errors import ConfigError, StorageError, WorkspaceError
 from zelda_ci.execution.manifest.scan import scan
 from zelda_ci.execution.manifest.tree import MAX_FILE_BYTES
-from zelda_ci.files import globs
+from zelda_ci.files import globs, temporary
 from zelda_ci.pipeline.comparing import newest_results, stored_pool
 from zelda_ci.pipeline.invocation import Prepared
 from zelda_ci.redact import Redactor
@@ -365,8 +364,8 @@ async def changed_since(ref: str, prepared: Prepared) -> tuple[SuiteChoice, ...]
     What counts is where the line of the tested commit left the branch, tag or commit `ref`.
     """
     loaded, environ, order, suites = prepared.loaded, prepared.environ, prepared.order, prepared.chosen
-    with TemporaryDirectory(prefix="zelda-changes-") as name:
-        git = prepare(Path(name), environ, Redactor(prepared.settings.secrets)).within(loaded.root)
+    with temporary.folder() as place:
+        git = prepare(place, environ, Redactor(prepared.settings.secrets)).within(loaded.root)
         where = await git.attempt("rev-parse", "--show-prefix", "--show-toplevel")
         if where.exit_code != 0:
             message = f"{loaded.root} is in no git repository, so nobody knows what changed since {ascii(ref)[1:-1]}."

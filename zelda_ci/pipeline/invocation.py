@@ -109,9 +109,10 @@ class Prepared:
     @cached_property
     def chosen(self) -> list[LoadedSuite]:
         """The suites that were ordered, with their overrides and the setup that the project suggests."""
-        chosen = select(self.loaded.suites, self.order.names, self.order.tags, self.loaded.notices)
+        loaded = self.loaded
+        chosen = select(loaded.suites, self.order.names, self.order.tags, loaded.notices, loaded.resting)
         applied = [replace(suite, resolved=apply(suite.resolved, self.given)) for suite in chosen]
-        return settled(self.loaded.root, applied, self.environ)
+        return settled(loaded.root, applied, self.environ)
 
     @cached_property
     def suites(self) -> list[ResolvedSuite]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from zelda_ci.config.document import read_text
 from zelda_ci.config.init import scalar, seen_from
 from zelda_ci.config.source import TOP, Position, Rejected, Steps, is_alike, nearest, read
+from zelda_ci.config.suites import usual_name
 from zelda_ci.domain.check import LintFinding, LintReport
 from zelda_ci.domain.details import CriterionJudgement, CriterionVerdict, EfficiencyDetails, FulfillmentDetails
 from zelda_ci.domain.kinds import KINDS, ItemKind
@@ -133,6 +134,7 @@ class Linter:
 
     def _untouched(self, suites: Sequence[ResolvedSuite]) -> Iterator[tuple[str, Position, str, Remark]]:
         there, tried = {item.file for item in self._items}, {run.suite for run in self._runs}
+        taken = {word for it in suites for word in (it.name, usual_name(it.file))}
         for row in coverage(self._runs).units:
             # Hooks are in force in every session, and yet untried where none ran.
             unit, is_hook = row.unit, row.unit.kind is ItemKind.HOOK
@@ -143,7 +145,10 @@ class Linter:
             reason = f"No stored trial touched this {KINDS[unit.kind].word} (`zelda coverage`): nobody sees it change."
             # A suite that has no trial yet may be about it.
             new = next((it.name for it in suites if it.name not in tried and name in f"{it.prompt} {it.checks}"), "")
-            instead = f"zelda run {new}" if new else f"zelda new {name.replace(':', '-')} --{option} {name}"
+            free = name.replace(":", "-")
+            while free in taken:
+                free += "-2"
+            instead = f"zelda run {new}" if new else f"zelda new {free} --{option} {name}"
             remark = "untouched", reason, (instead,) if option else ()
             yield seen_from(self._found.folder, unit.path), TOP, str(unit.name), remark
 

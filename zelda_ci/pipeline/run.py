@@ -1,5 +1,6 @@
 """One run: workspace, setup, session, changes, evaluation, result."""
 
+import math
 import platform
 import uuid
 from collections.abc import Iterator
@@ -28,7 +29,7 @@ from zelda_ci.execution.launch import Pins, SessionRequest
 from zelda_ci.execution.manifest.loading import note_listings, resolve_loaded
 from zelda_ci.execution.manifest.pins import find_pins
 from zelda_ci.execution.manifest.scan import memory_lines, scan
-from zelda_ci.execution.outcome import SessionOutcome
+from zelda_ci.execution.outcome import SessionOutcome, of_api_error
 from zelda_ci.metrics.functional_correctness import check_usable, ending
 from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.policy import Allowed
@@ -42,6 +43,10 @@ from zelda_ci.storage.result_store import IMAGES, MANIFEST, STEERING, ImageFolde
 VERSIONS = Versions(zelda=__version__, agent_sdk=version("claude-agent-sdk"), python=platform.python_version())
 # Tools with which a session may make the API turn to addresses.
 WEB = {"WebFetch", "WebSearch"}
+# Of sessions that were ended at a limit, which they may have reached because the API did not answer.
+LIMITS = {SessionStatus.TIMED_OUT, SessionStatus.BUDGET_EXCEEDED}
+# Without a byte of an answer, until an API is taken to have failed a session whose time is over.
+SILENT_SECONDS = 30.0
 # Of sessions that ended because the API did not answer.
 API_CODES = frozenset({"API_FAILED", "API_UNREACHABLE"})
 INTERRUPTED = "The run was stopped before it was over (Ctrl+C, or a signal)."
@@ -207,9 +212,19 @@ class SuiteRun:
             # To have called nothing by then is an answer, too.
             status = SessionStatus.COMPLETED
         code, why = outcome.code or "SESSION_FAILED", outcome.reason or f"The session ended as {status}."
-        if meter.outage and outcome.code in API_CODES:
-            # Claude Code's own words name the proxy's address, which nobody has configured.
+        patience = min(SILENT_SECONDS, self.suite.execution.timeout_seconds / 2)
+        error = meter.failure_at_end(patience if status is SessionStatus.TIMED_OUT else math.inf)
+        if error and status in LIMITS:
+            # Nobody knows how the session would have gone on: that is no failure of the suite.
+            status, known = SessionStatus.FAILED, of_api_error(int(error)) if error.isdigit() else None
+            code, said = known or ("API_UNREACHABLE", f"{meter.outage or 'The API gave no usable answer'}.")
+            why = f"{why} {said}"
+        elif meter.outage and outcome.code in API_CODES:
             code, why = "API_UNREACHABLE", f"{meter.outage}."
+        # Claude Code's own words name the proxy's address, which nobody has configured.
+        why = why.replace(
+            meter.base_url.partition("//")[2], self.tools.proxy.address.partition("//")[2] or "a recording"
+        )
         if meter.context.lacks_memory:
             status, code = SessionStatus.FAILED, "MEMORY_MISSING"
             why = "Claude Code told the model nothing of the project's CLAUDE.md files, although it should load them."

@@ -198,7 +198,7 @@ class Words:
 OUTCOMES: Mapping[Outcome, Words] = {
     Outcome.INTERRUPTED: Words("STOP", "!", "interrupted", Tone.WARN, "interrupted"),
     Outcome.BROKEN: Words("ERROR", "✗", "error", Tone.BAD, "Zelda could not do its work", "errors"),
-    Outcome.INCOMPLETE: Words("INCOMPLETE", "?", "INCOMPLETE", Tone.BAD, "not everything could be judged"),
+    Outcome.INCOMPLETE: Words("INCOMPLETE", "?", "INCOMPLETE", Tone.BAD),
     Outcome.FAILED: Words("FAIL", "✗", "failed", Tone.BAD, "evaluations ran and something failed"),
     Outcome.PASSED: Words("PASS", "✓", "passed", Tone.GOOD, "all well"),
     Outcome.MEASURED: Words("MEASURED", "·", "measured", Tone.NEUTRAL),

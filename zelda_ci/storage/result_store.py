@@ -11,7 +11,7 @@ import time
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from operator import attrgetter
 from pathlib import Path
@@ -207,7 +207,9 @@ class RunFolder:
 
     def rewrite(self, result: RunResult) -> None:
         """Put another result in the place of the old one, which stays as it was where that fails."""
-        write_whole(self.path / RESULT, [codec.encode(result, indent=2)])
+        # Its folder is not made: a run that was removed meanwhile stays so.
+        with storage_errors(self.path / RESULT), atomic.replacing(self.path / RESULT) as file:
+            file.write(codec.encode(result, indent=2))
 
     def _read(self, model: type[Stored], name: str, max_bytes: int | None = None) -> Stored:
         file = self.path / name
@@ -301,10 +303,8 @@ class ResultStore:
         """Remove a finished run with all its files; one that somebody is at stays."""
         path = self._runs / run_id
         with self.locked(), storage_errors(path):
-            if not (path / JOURNAL).exists():
-                # First the result: what is removed by halves is not taken for a run.
-                (path / RESULT).unlink(missing_ok=True)
-                shutil.rmtree(path)
+            if (path / RESULT).exists() and not (path / JOURNAL).exists():
+                atomic.remove_whole(path)
 
     def keep_comparison(self, comparison: StoredComparison) -> None:
         """Store what a comparison rests on, so that later commands show the very same one."""
@@ -316,14 +316,13 @@ class ResultStore:
         write_whole(self._attributions / f"{batch_id}.json", [codec.encode(found, indent=2)], durable=False)
 
     def attributions(self, batch_id: str) -> tuple[Attribution, ...]:
-        """Read what searches have found about a batch, of each suite and subject the newest that is decided, if any."""
+        """Read what searches have found about a batch, of each suite and subject the newest: it has the older ones'."""
         found = dict[tuple[str, str], Attribution]()
         for path in sorted(self._attributions.glob("*.json")):
             with suppress(StorageError):
                 each = codec.decode(Attribution, read_file(path, MAX_ATTRIBUTION_BYTES), str(path))
-                key = each.suite, each.subject
-                if each.batch_id == batch_id and not (key in found and each.verdict == "undecided"):
-                    found[key] = each
+                if each.batch_id == batch_id:
+                    found[each.suite, each.subject] = each
         return tuple(found.values())
 
     def comparison(self, batch_id: str) -> StoredComparison | None:
@@ -351,6 +350,9 @@ class ResultStore:
 
         None has a process that lives, and of several that look, one gets each. What had nothing to tell is removed.
         """
+        for left in self._runs.glob(TEMPORARY):
+            with self.locked():
+                shutil.rmtree(left, ignore_errors=True)
         for path in sorted(it for it in self._runs.glob("*") if is_run_id(it.name)):
             # A journal beside a result is what a kill at the very end leaves.
             is_finished = (path / RESULT).is_file() and not (path / JOURNAL).exists()
@@ -487,6 +489,8 @@ class RunState:
     responses: set[str] = field(default_factory=set)
     """Of the model in the main thread, by id."""
     wall_seconds: float = 0.0
+    began: float = field(default_factory=time.monotonic)
+    """When the run began, by a clock that nobody sets."""
 
     def update(self, **facts: object) -> None:
         self.known = self.known.replace(**facts)
@@ -517,7 +521,7 @@ class RunState:
 
     def store(self) -> RunResult:
         """Write result and transcript. Where that fails, the result says so and what was captured stays on disk."""
-        self.update(finished_at=datetime.now(UTC))
+        self.update(finished_at=self.known.started_at + timedelta(seconds=time.monotonic() - self.began))
         try:
             self.folder.finish(self.known, self.transcript())
         except StorageError as exc:

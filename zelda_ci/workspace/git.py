@@ -154,21 +154,23 @@ def create_repository(
     """Make an empty bare repository in a new folder: no remotes, no hooks, nothing of the user but settings."""
     # A commit that it will hold tells the format of names. One to borrow from is never written. `cut`, where it exists,
     # says where history is cut.
-    for place in ("refs/heads", "objects/info", "objects/pack", "info"):
-        (folder / place).mkdir(parents=True)
-    (folder / "HEAD").write_text("ref: refs/heads/main\n")
     format_of_names = SHA256 if len(commit) == 64 else {}
-    (folder / "config").write_text(configuration({**REPOSITORY, **settings, **format_of_names}))
-    if borrow is not None:
-        borrow_from(folder, borrow)
-    if cut and cut.exists():
-        shutil.copyfile(cut, folder / "shallow")
+    with explained(folder):
+        for place in ("refs/heads", "objects/info", "objects/pack", "info"):
+            (folder / place).mkdir(parents=True)
+        (folder / "HEAD").write_text("ref: refs/heads/main\n")
+        (folder / "config").write_text(configuration({**REPOSITORY, **settings, **format_of_names}))
+        if borrow is not None:
+            borrow_from(folder, borrow)
+        if cut and cut.exists():
+            shutil.copyfile(cut, folder / "shallow")
 
 
 def borrow_from(folder: Path, *objects: Path) -> None:
     """Let a repository of ours find the objects of others, whatever the names of the folders."""
     lines = dict.fromkeys(_alternate(each) + b"\n" for each in objects)
-    (folder / "objects" / "info" / "alternates").write_bytes(b"".join(lines))
+    with explained(folder):
+        (folder / "objects" / "info" / "alternates").write_bytes(b"".join(lines))
 
 
 def borrowing(git: Git, *repositories: Path) -> Git:
@@ -247,13 +249,16 @@ class RawChange(NamedTuple):
 
 
 @contextmanager
-def explained() -> Iterator[None]:
-    """Raise WorkspaceError, with a hint, for a full disk, a missing permission or what lies in the way."""
+def explained(place: Path) -> Iterator[None]:
+    """Raise WorkspaceError, with a hint, for a full disk, a missing permission or what lies in the way.
+
+    It names the file, or the `place` where the system names none.
+    """
     try:
         yield
     except OSError as error:
         path = error.filename2 or error.filename
-        where = f"{os.fsdecode(path)}: " if isinstance(path, (str, bytes)) else ""
+        where = os.fsdecode(path) if isinstance(path, (str, bytes)) else place
         elsewhere = "or set ZELDA_WORKSPACES to another folder of your own."
         hint: str | None = None
         match error.errno:
@@ -266,4 +271,4 @@ def explained() -> Iterator[None]:
                 hint = f"Make it writable, {elsewhere}"
             case _:
                 pass
-        raise WorkspaceError(f"The workspace cannot be used: {where}{error.strerror or error}.", hint=hint) from error
+        raise WorkspaceError(f"The workspace cannot be used: {where}: {error.strerror or error}.", hint=hint) from error

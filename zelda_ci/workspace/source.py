@@ -244,9 +244,8 @@ async def _state_of(repository: Repository, results_dir: Path, status: Git, own:
     headers = dict(line[2:].split(b" ", 1) for line in lines if line.startswith(b"# "))
     commit, head = headers[b"branch.oid"].decode(), headers[b"branch.head"].decode("utf-8", "replace")
     if commit == "(initial)":
-        hint = "Commit the project first: it needs one commit."
-        message = "The repository has no commit yet, and what is tested is a commit."
-        raise WorkspaceError(message, hint=hint, code="NO_COMMIT")
+        message = "The repository has no commit yet: make one, if only by `git commit --allow-empty -m start`."
+        raise WorkspaceError(message, code="NO_COMMIT")
     named = ((line, FIELDS.get(line[:1])) for line in lines)
     changed = tuple(os.fsdecode(line.split(b" ", number)[number]) for line, number in named if number)
     branch = None if head == "(detached)" else head

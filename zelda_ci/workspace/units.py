@@ -15,6 +15,8 @@ from typing import Literal, NamedTuple
 
 from zelda_ci.domain.attribution import ChangeUnit
 from zelda_ci.domain.kinds import may_steer
+from zelda_ci.domain.numbers import some_of
+from zelda_ci.errors import ConfigError
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.workspace.git import ABSENT, LINK, SUBMODULE, Git, RawChange, borrow_from, create_repository
 from zelda_ci.workspace.objects import IMPORT, Objects, commit_stream, put
@@ -85,9 +87,8 @@ class Lines(NamedTuple):
 
     @property
     def numbers(self) -> tuple[int, int]:
-        """The first line and the last, counted from 1; where the head has none, the one before."""
-        first = max(self.start + (self.end > self.start), 1)
-        return first, max(self.end, first)
+        """The first line and the last, counted from 1; where the head has none, the last is the one before."""
+        return self.start + 1, self.end
 
 
 @dataclass(frozen=True)
@@ -224,19 +225,11 @@ LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 INERT = "This text has no bearing on what is done here. "
 
 
-class Removed(NamedTuple):
-    """A skill, rule, agent, file or section that is taken out of a head: two commits."""
-
-    files: tuple[str, ...]
-    gone: str
-    inert: str
-    """With text of the same length in its place, which says nothing; the same commit where it had no text."""
-
-
-async def without(git: Git, head: str, name: str, folder: str = "") -> Removed | None:
+async def without(git: Git, head: str, name: str, folder: str = "") -> tuple[str, str] | None:
     """Take out what has a name or a path, with `:SECTION` a section of it by its heading; None where nothing has.
 
-    Paths count from the project's `folder`, or else from the top.
+    Paths count from the project's `folder`, or else from the top. The second commit has text of the same length in its
+    place, which says nothing; it is the first one where there was no text.
     """
     async with Objects(git) as objects:
         tree = {file.path: file for file in await objects.files((await objects.commit(head)).tree)}
@@ -259,19 +252,26 @@ async def without(git: Git, head: str, name: str, folder: str = "") -> Removed |
             before, section, after = text[: found[0]], text[slice(*found)], text[found[1] :]
             gone[file.path] = file.mode, (before + after).encode()
             inert[file.path] = file.mode, (before + _filled(section) + after).encode()
-    if not gone:
-        return None
-    return Removed(tuple(gone), await commit_with(git, head, gone), await commit_with(git, head, inert))
+    return (await commit_with(git, head, gone), await commit_with(git, head, inert)) if gone else None
 
 
 def _named(name: str, paths: Collection[str], folder: str) -> list[str]:
-    """Files of a path, or else of a skill, a command, an agent or a rule of that name."""
+    """Files of a path, or else of the skill, command, agent or rule of that name, with its plugin as `plugin:name`.
+
+    Raises `ConfigError` where several have the name.
+    """
     name = name.rstrip("/")
-    places = dict.fromkeys(posixpath.normpath(posixpath.join(it, name)) for it in (folder, "")) if name else ()
-    by_path = ([path for path in paths if path == it or path.startswith(f"{it}/")] for it in places)
-    word = re.escape(name)
-    own = re.compile(rf"(?:.*/)?(?:skills/{word}(?:/.+)?|(?:agents|commands|rules)/(?:.*/)?{word}\.md)")
-    return next(filter(None, by_path), None) or [path for path in paths if may_steer(path) and own.fullmatch(path)]
+    at = dict.fromkeys(posixpath.normpath(posixpath.join(it, name)) for it in (folder, "")) if name else ()
+    by_path = ([path for path in paths if path == it or path.startswith(f"{it}/")] for it in at)
+    *owners, word = map(re.escape, name.split(":"))
+    within = "".join(f"(?=(?:.*/)?{owner}/)" for owner in owners)
+    own = re.compile(rf"{within}((?:.*/)?(?:skills/{word}(?=/|$)|(?:agents|commands|rules)/(?:.*/)?{word}\.md))")
+    found = next(filter(None, by_path), None)
+    named = {path: match[1] for path in paths if may_steer(path) and (match := own.match(path))}
+    if not found and len(places := sorted({*named.values()})) > 1:
+        message = f"--without {name}: {len(places)} parts have this name: {some_of(places, 5)}."
+        raise ConfigError(message, hint="Give the path of the one that you mean.", code="UNKNOWN_PART")
+    return found or [*named]
 
 
 def _text(content: bytes | None) -> str | None:

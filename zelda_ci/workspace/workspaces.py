@@ -21,6 +21,7 @@ from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.suite import Command, ResolvedSuite
 from zelda_ci.domain.workspace import Changes, CommandPhase, Confinement, SuiteFinder, Workspace, WorkspaceSource
 from zelda_ci.errors import WorkspaceError, ZeldaError
+from zelda_ci.files import temporary
 from zelda_ci.process import Launch, OutputBuffer, followed
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.sandbox import confine, levels, readable_paths, run_folder, users
@@ -96,7 +97,7 @@ class Workspaces:
     async def _inspect(self) -> Project:
         async with self._lock:
             if self._inspected is None:
-                with explained():
+                with explained(self.location):
                     self._inspected = await self._found()
         return self._inspected
 
@@ -140,7 +141,7 @@ class Workspaces:
         project = await self._inspect()
         home, whole = self._home(project), None
         async with AsyncExitStack() as stack:
-            with explained():
+            with explained(self.location):
                 run = await stack.enter_async_context(folder.claimed(home, run_id))
                 visible = store.borrowed(home, project, self._git, suite.history_depth, self._finder)
                 start = await stack.enter_async_context(visible)
@@ -213,7 +214,7 @@ class Workspaces:
         """Write to `patch` what the session changed, committed or not."""
         # The work tree counts: what lies only in a stash or on a branch that is not checked out does not.
         run = self._open[workspace.base]
-        with explained():
+        with explained(self.location):
             run.staged = await self._stage(run)
             summary = await write_patch(run.staged, patch, self._redact)
             keep = spec(run.suite.keep_ignored, run.project.prefix.as_posix())
@@ -227,7 +228,7 @@ class Workspaces:
         if run.needs.uid is not None:
             # Elsewhere the system's temporary folders are the checkout's own, or closed.
             await anyio.to_thread.run_sync(users.remove_leftovers, run.needs.uid)
-        with explained():
+        with explained(self.location):
             checked = await clean_checkout.check_out(workspace, run, run.staged or await self._stage(run), self._git)
             place = WorkspaceFolder(checked.workspace.base, run.folder.number)
             confinement = await self._confine(run, place, replace(run.needs, socket=None))
@@ -264,7 +265,7 @@ class Workspaces:
             return done
         confinement, status_file = workspace.confinement, workspace.status_file(phase)
         argv = confine.arguments(command, run.suite, confinement.environment)
-        with explained(), followed(status_file) as read_status:
+        with explained(self.location), followed(status_file) as read_status:
             restored = await anyio.to_thread.run_sync(run.restore) if run.restore else []
             printed, started = buffer or OutputBuffer(KEPT_BYTES), time.monotonic()
 
@@ -305,12 +306,13 @@ class Workspaces:
 
     async def sweep(self) -> tuple[str, ...]:
         """Remove what dead Zelda processes left, of this project and of others; returns the ids of those runs."""
-        with explained():
+        with explained(self.location):
             swept = list[str]()
             for home in project_folders(self.location):
                 swept += await folder.sweep(home)
                 await store.prune(home)
             await anyio.to_thread.run_sync(users.sweep, self.location)
+            await anyio.to_thread.run_sync(temporary.sweep)
         return tuple(swept)
 
 

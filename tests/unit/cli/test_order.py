@@ -21,7 +21,7 @@ USUAL = RunOrder(jobs=4, despite_failing=False, working_tree=True)
         ("--commit", {"working_tree": False}),
         ("--commit main", {"working_tree": False, "commit": BaseOrder("main")}),
         ("--against HEAD~1 --budget-usd 2.5", {"against": BaseOrder("HEAD~1"), "budget_usd": 2.5}),
-        ("--replay d --jobs 2 --max-failures 3", {"replay": Path("d"), "jobs": 2, "max_failures": 3}),
+        ("--replay / --jobs 2 --max-failures 3", {"replay": Path("/"), "jobs": 2, "max_failures": 3}),
     ],
 )
 def test_an_option_enters_its_field_and_leaves_the_others(arguments: str, differs: dict[str, Any]) -> None:

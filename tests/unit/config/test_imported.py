@@ -210,8 +210,9 @@ ROUTES = """- vars: {prompt: 'It is still broken.'}
   assert: [{type: not-skill-used, value: 'meridian:debug'}, {type: contains-all, value: [Hi, there]}]
 """
 ODD_CASE = """{tags: [a], prompt: x, runs: 2, weight: 2, max_turns: 0, allowed_tools: [Read], graders: [
-  {type: assert-set}, {type: regex, pattern: ^a, flags: s}, {type: file_exists, path: a b, exists: false}, {type: tool_used, max: 1},
-  {type: tool_used, tool: Bash, input: {command: ls}}, {type: tool_used, tool: Agent, input_match: '"prompt": "x"'}]}
+  {type: assert-set}, {type: regex, pattern: ^a, flags: s}, {type: file_exists, path: a b, exists: false},
+  {type: tool_used, max: 1}, {type: tool_used, tool: Bash, input: {command: ls}},
+  {type: tool_used, tool: Agent, input_match: '"prompt": "x"'}]}
 """
 SETS = """prompts: [a.txt]
 tests: [assert: [

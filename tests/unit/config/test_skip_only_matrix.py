@@ -40,6 +40,15 @@ def test_skipped_suites_are_named_and_only_is_refused_in_ci(tmp_path: Path) -> N
         active(loaded(tmp_path / "all", test_a="skip: Waits.\n" + PLAIN))
 
 
+def test_a_suite_that_rests_is_there_and_its_message_says_why_it_does_not_run(tmp_path: Path) -> None:
+    local = active(loaded(tmp_path, test_a="skip: Waits.\n" + PLAIN, test_b=PLAIN, test_c="only: true\n" + PLAIN))
+    skipped, beside = "a is skipped: Waits. (zelda/test-a.yaml).", "b is left out: c says `only`."
+    for asked, said in (["a"], skipped), (["zelda/test-a.yaml", "a*"], skipped), (["b"], beside):
+        with pytest.raises(ConfigError) as problem:
+            select(local.suites, asked, (), local.notices, local.resting)
+        assert problem.value.message == said
+
+
 @pytest.mark.parametrize(("base", "head", "counts"), [("", "skip: x\n", None), ("skip: Later.\n", "", "Later.")])
 def test_on_a_pull_request_the_base_says_what_is_skipped(
     base: str, head: str, counts: str | None, tmp_path: Path
@@ -86,6 +95,15 @@ def test_what_makes_no_sense_of_a_matrix_is_said_at_its_place(matrix: str, why: 
     said = problems(make(tmp_path, test_x=text))
     assert any(why in line for line in said), said
     assert said[0].startswith("zelda/test-x.yaml:2:")
+
+
+def test_a_matrix_of_a_routing_suite_has_a_limit_with_its_prompts(tmp_path: Path) -> None:
+    words = ", ".join(f"w{n}" for n in range(50))
+    prompts = "".join(f"  - {{prompt: '{n} {{{{word}}}}', expect: none}}\n" for n in range(21))
+    text = f"kind: routing\nmatrix: {{variables: {{word: [{words}]}}}}\nprompts:\n"
+    (said,) = problems(make(tmp_path, test_x=text + prompts))
+    assert said == "zelda/test-x.yaml:2:1: matrix makes 1050 suites, and at most 1000 may be"
+    assert len(loaded(tmp_path / "20", test_x=text + prompts.rpartition("  -")[0]).suites) == 1_000
 
 
 def test_a_value_that_makes_no_check_is_said_with_the_check(tmp_path: Path) -> None:

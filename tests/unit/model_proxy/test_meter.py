@@ -1,4 +1,5 @@
 import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ from tests.support.scripted_replies import ApiRequest, Message, Tokens, events, 
 from tests.unit.model_proxy.requests import body, call, called, noted, returned, said
 from zelda_ci.domain.session import Usage
 from zelda_ci.model_proxy.meter import Meter, MeteredExchange
-from zelda_ci.model_proxy.wire import CassetteState
+from zelda_ci.model_proxy.wire import Call, CassetteState
 
 PROMPT = said("Add a route.")
 
@@ -111,7 +112,6 @@ def test_the_budget_is_spent_when_cost_reaches_it_but_the_answer_may_end() -> No
     [
         {"type": "message_start"},
         {"type": "message_start", "message": "x"},
-        {"type": "message_start", "message": {"model": 5, "usage": [1]}},
         {"type": "message_delta", "usage": {"output_tokens": "many"}},
         {"type": "error", "error": "x"},
     ],
@@ -157,6 +157,62 @@ def test_answers_are_forgotten_when_they_are_over() -> None:
 
 
 ZEROS = b'data: {"type": "message_delta", "usage": {"output_tokens": 0}}\n\n'
+
+
+@pytest.mark.parametrize("usage", [None, [1], {}, {"input_tokens": 5}, {"output_tokens": -1}])
+def test_an_answer_that_does_not_say_what_it_used_costs_a_guess(usage: object) -> None:
+    counts = meter(budget_usd=0.001)
+    exchange = begin(counts)
+    exchange.chunk(sse({"type": "message_start", "message": {"id": "msg_1", "model": 5, "usage": usage}}) * 100)
+    assert counts.cost_usd < 0.001
+    counts.end(exchange)
+    (used,) = counts.usage().models.values()
+    assert used.cost_usd >= 0.001
+    assert not used.cost_known
+    assert counts.exhausted.is_set()
+
+
+def failed(status: int) -> Callable[[MeteredExchange], None]:
+    return lambda exchange: exchange.start(status)
+
+
+def silent(exchange: MeteredExchange) -> None:
+    exchange.heard_at -= 30
+    exchange.is_left = True
+
+
+def answered(exchange: MeteredExchange) -> None:
+    for event in stream(text("Done.")):
+        exchange.chunk(event)
+
+
+@pytest.mark.parametrize(
+    ("ends", "error"),
+    [
+        ([answered], None),
+        ([failed(500), answered], None),
+        ([answered, failed(500)], "500"),
+        ([answered, failed(529)], "529"),
+        ([failed(429)], "429"),
+        ([failed(401)], None),
+        ([answered, silent], "connection"),
+        ([lambda exchange: exchange.chunk(b"<html>Hello</html>")], "connection"),
+        ([lambda exchange: setattr(exchange, "is_left", True)], None),
+        ([], None),
+    ],
+)
+def test_the_api_failed_at_the_end_where_its_last_answer_did(
+    ends: list[Callable[[MeteredExchange], None]], error: str | None
+) -> None:
+    counts = meter()
+    for end in ends:
+        exchange = begin(counts)
+        end(exchange)
+        counts.end(exchange)
+    asked = call(body(PROMPT))
+    counts.end(counts.begin(Call("/v1/messages/count_tokens", asked.headers, asked.raw_body, asked.body)))
+    assert counts.failure_at_end(30) == error
+    assert counts.failure_at_end(1000) == (None if silent in ends else error)
 
 
 @pytest.mark.parametrize("answer", [b"<html>Hello</html>", b'{"content": ', b"data: nonsense\n\n", ZEROS])

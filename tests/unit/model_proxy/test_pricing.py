@@ -84,6 +84,10 @@ def test_what_is_no_count_is_zero(nonsense: Any) -> None:
     assert cost_usd(SONNET, dict.fromkeys(keys, nonsense)) == 0
 
 
+def test_a_count_that_no_integer_holds_is_as_large_as_one_may_be() -> None:
+    assert cost_usd(SONNET, {"input_tokens": 1e30}) == cost_usd(SONNET, {"input_tokens": 10**12})
+
+
 ASKED = [
     (SONNET, True, [SONNET, f"{SONNET}[1m]", "claude-haiku-5-5", "claude-haiku-4-5-20251001"]),
     (f"{SONNET}[1m]", True, [SONNET]),

@@ -89,6 +89,18 @@ def test_what_is_not_sent_again(world: World) -> None:
     assert (world.left, hasty.throttled) == (30, 0)
 
 
+def test_an_api_that_one_request_has_found_to_be_down_is_asked_once_by_each_other_until_it_answers(
+    world: World,
+) -> None:
+    assert not world.refuse(1, 529, MAX_OVERLOADS)
+    world.now += 2
+    assert not world.refuse(1, 529)
+    assert world.refuse(1, 429)
+    world.now += 2
+    world.pause.answered(sent_at=world.now)
+    assert world.refuse(1, 529)
+
+
 async def paused(run: RateLimitWait, seconds: float) -> UpstreamPause:
     """A pause of so many real seconds, of which a request of the run was the cause."""
     pause = UpstreamPause()

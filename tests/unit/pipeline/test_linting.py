@@ -296,6 +296,8 @@ def test_what_steers_and_no_trial_touched_is_told_once_all_suites_are_looked_at(
         (SKILL, "untouched", ("zelda new changelog --skill changelog",)),
     ]
     assert linted(tmp_path, suite, runs=[run], whole=False) == []
+    taken = linted(tmp_path, f"name: changelog\n{suite}", runs=[run.replace(suite="changelog")], whole=True)
+    assert taken[-1].instead == ("zelda new changelog-2 --skill changelog",)
     new = run.replace(suite="another")
     instead = {each.instead for each in linted(tmp_path, suite.replace("Do", "Use api"), runs=[new], whole=True)}
     assert instead == {("zelda run example",), (), ("zelda new changelog --skill changelog",)}

@@ -10,6 +10,7 @@ import pytest
 from tests.builders import safe
 from tests.unit.compare.runs import efficiency, fulfillment, judged, trials
 from zelda_ci.domain.run import Failure, RunResult, StoredTrials
+from zelda_ci.domain.session import ApiUsage, ModelUsage
 from zelda_ci.domain.suite import NAME
 from zelda_ci.domain.trials import Side, TrialPlan, TrialPrice
 from zelda_ci.events import Event
@@ -152,6 +153,12 @@ def test_a_refused_key_ends_every_suite_and_what_was_not_begun_is_noted() -> Non
     assert refused(result.replace(failure=refused_key.replace(code="CLI_KILLED"))) is None
     assert refused(result.replace(failure=refused_key, replayed=True)) is None
     assert refused(result.replace(evaluations=by_judge)) == "the judge's account could not pay"
+    denied, answered = refused_key.replace(code="ACCESS_DENIED"), ModelUsage()
+    api = ApiUsage(requests=1, errors={"403": 1})
+    assert refused(result.replace(failure=denied, api=api)) == "the API denied access"
+    # By Zelda itself, which counts no such request; or one request among others.
+    assert refused(result.replace(failure=denied, api=ApiUsage())) is None
+    assert refused(result.replace(failure=denied, api=api.replace(models={"claude-sonnet-5-5": answered}))) is None
     budget.closed = refused(result.replace(failure=refused_key))
     assert budget.closed == "the API refused the key"
     rounds.take(planned[0], result)

@@ -1,8 +1,11 @@
 from tests.golden.batches import batch, crowd, files, run
-from zelda_ci.domain.comparison import GateResult
+from zelda_ci.domain.comparison import BaselineOrigin, BaselineState, GateResult
 from zelda_ci.domain.run import BatchResult
+from zelda_ci.domain.trials import DoneReason, SuiteArms, TrialPlan
 from zelda_ci.domain.workspace import TestedSource
 from zelda_ci.report.builders.summary import affected_names, closing_rows, suite_table, troubles
+from zelda_ci.report.ci_report import CiReport
+from zelda_ci.report.comment.view import closing_line
 
 
 def rows(result: BatchResult) -> dict[str, list[str]]:
@@ -26,6 +29,15 @@ def test_a_plan_that_was_cut_short_says_so() -> None:
     assert rows(result)["Suites"] == ["1 measured", "2 runs not started"]
     assert rows(result)["Exit code"] == ["130, interrupted"]
     assert rows(result.model_copy(update={"planned": 1}))["Suites"] == ["1 measured"]
+
+
+def test_a_budget_that_ended_is_no_judge_that_failed() -> None:
+    unpaid = SuiteArms(suite="a", head=0, reason=DoneReason.BUDGET, unpaid=1, trials=TrialPlan())
+    for runs, why in ((), "left no session"), ((run("a"),), "ended before all sessions had run"):
+        result = batch(*runs).replace(planned=2, arms=(unpaid,))
+        assert rows(result)["Exit code"] == [f"2, the budget {why}"]
+        report = CiReport(result, GateResult(), BaselineOrigin(state=BaselineState.OFF, sentence=""))
+        assert closing_line(report) == f"INCOMPLETE: the budget {why}, so this is no pass. Exit code 2."
 
 
 def test_what_was_tested_is_told_and_what_was_not() -> None:

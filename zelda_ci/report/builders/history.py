@@ -54,7 +54,7 @@ def _remarks(history: History, of: int) -> Iterator[Cell]:
     if not of:
         yield Cell("There are no stored runs yet. Make one with `zelda run`, or watch `zelda demo`.")
     elif not history.runs:
-        yield Cell(f"None of the {stored} is of this suite and time. `zelda list` shows all.")
+        yield Cell(f"No stored run is of this suite and time. `zelda list` shows all {whole(of)}.")
     elif len(history.runs) < of:
         yield Cell(f"{whole(len(history.runs))} of {stored}.", Tone.DIM)
     if history.unfinished:

@@ -497,7 +497,10 @@ def failure_problem(run: RunResult, files: RunFiles) -> Problem | None:
     advice, how = "The session itself is complete and saved; run the suite again once the cause is fixed.", "evaluated"
     if any(METRICS[metric].judged for metric in broken):
         advice = f"The session is complete and saved: `zelda rejudge {run.run_id}` once the cause is gone."
-        how = "judged completely"
+        how, details = "judged completely", run.details(FulfillmentDetails) or FulfillmentDetails()
+        if any(it.by == "check" and it.verdict is CriterionVerdict.NOT_JUDGED for it in details.criteria):
+            mend = "Let setupCommand install what a check's command lacks, or mend what else its reason names"
+            advice = f"{mend}, and run the suite again: on a stored session no command runs."
     names = ", ".join(own_measure(metric).heading for metric in broken)
     why = f"{names} could not be {how}: {sentence(next(iter(broken.values())).reasoning)}"
     log = (files.test_log or files.build_log) if Metric.FUNCTIONAL_CORRECTNESS in broken else None

@@ -195,7 +195,7 @@ def coverage_table(coverage: SteeringCoverage) -> Table:
     if idle := [it.suite for it in coverage.suites if not it.touches]:
         remarks.append(Cell(f"Suites that use nothing of it: {visible(', '.join(idle), 400)}.", Tone.WARN))
     if unknown := visible(", ".join(coverage.unknown), 400):
-        remarks.append(Cell(f"Nothing is known of {unknown}: run them once more with this version.", Tone.WARN))
+        remarks.append(Cell(f"No stored session says what it used of {unknown}: run it once more.", Tone.WARN))
     if coverage.units:
         remarks.append(Cell(MEANING, Tone.DIM))
     elif not unknown:
@@ -234,7 +234,8 @@ def attribution_line(found: Attribution) -> Line:
             units = listed([_unit(found, index) for index in range(len(found.units))])
             return line("None of these: {}. It was chance, or something else ({}).", units, ran)
         case _ if sessions:
-            return line("Not decided after {}: {}. More money may tell.", ran, join(_likely(found), ", "))
+            more = "More money may tell, up to 60 sessions in all."
+            return line(f"Not decided after {{}}: {{}}. {more}", ran, join(_likely(found), ", "))
         case _:
             return line("Not decided: no session could be paid and counted.")
 
@@ -270,7 +271,7 @@ def attribution_section(found: Attribution) -> Section:
 def _likely(found: Attribution) -> Iterator[Line]:
     # Below 2 %, a suspicion is not worth a word.
     for suspicion in [it for it in found.suspicions if it.probability >= 0.02][:3]:
-        yield line("{} {}", _of(found, suspicion), _share(suspicion))
+        yield line("{} ({})", _of(found, suspicion), _share(suspicion))
 
 
 def _of(found: Attribution, suspicion: Suspicion) -> Cell:
@@ -292,7 +293,8 @@ def _confirmed(found: Attribution) -> str:
     again = found.confirmation
     if again is None:
         return ""
-    back = "these lines as they were" if found.units[again.reverted[0]].kind == "hunk" else "it as it was"
+    start, end = found.units[again.reverted[0]].lines or (0, 0)
+    back = "these lines as they were" if start != end else "it as it was"
     like = " like the base" if str(found.subject) in MEASURES else ""
     return f"With {back}: {again.passed} of {again.sessions}{like}."
 

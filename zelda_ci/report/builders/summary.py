@@ -209,6 +209,13 @@ def closing_outcome(batch: BatchResult, gate: GateResult) -> Outcome:
     return max(batch_outcome(batch), Outcome.FAILED if gate.reasons else Outcome.MEASURED)
 
 
+def incomplete_words(batch: BatchResult) -> str:
+    """Words for a batch that is incomplete."""
+    if not batch.unpaid or Outcome.INCOMPLETE in map(run_outcome, batch.runs):
+        return "not everything could be judged"
+    return "the budget ended before all sessions had run" if batch.runs else "the budget left no session"
+
+
 def closing_line(batch: BatchResult, gate: GateResult) -> Iterator[Cell]:
     """The summary in one line."""
     yield from (cell for cell in _tally(_suite_outcomes(batch), "suite") if cell.tone is not Tone.DIM)
@@ -245,7 +252,8 @@ def closing_rows(batch: BatchResult, gate: GateResult) -> Iterator[Row]:
         yield Row("Not run", (Cell(f"{', '.join(unpaid)}: {batch.ended or BUDGET_ENDED}", Tone.BAD),))
     yield from (Row("Gate", (Cell(gate_sentence(reason), Tone.BAD, whole=True),)) for reason in gate.reasons)
     outcome = closing_outcome(batch, gate)
-    words, tone = OUTCOMES[outcome].meaning or f"measured: {measured_words(batch.runs)}", OUTCOMES[outcome].tone
+    own = {Outcome.INCOMPLETE: incomplete_words(batch), Outcome.MEASURED: f"measured: {measured_words(batch.runs)}"}
+    words, tone = own.get(outcome) or OUTCOMES[outcome].meaning, OUTCOMES[outcome].tone
     if outcome is Outcome.PASSED and (hiding := sum(bool(hidden_findings(each)) for each in suites.values())):
         words, tone = f"passed, with findings in {hiding} of {format_count(len(suites), 'suite')}", Tone.WARN
     yield Row("Exit code", (Cell(f"{outcome.exit_code}, {words}", tone),))

@@ -21,7 +21,7 @@ from zelda_ci.report.builders.routing import routing_tables
 from zelda_ci.report.builders.run import cost, failure_problem, used, wall_seconds
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, of, standings
 from zelda_ci.report.builders.steering import context_line, context_report, first_requests
-from zelda_ci.report.builders.summary import spending
+from zelda_ci.report.builders.summary import incomplete_words, spending
 from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.comment.causes import EXPLAINED, boxes, causes, steering_of
 from zelda_ci.report.comment.headline import headline, lead
@@ -344,7 +344,7 @@ def closing_line(report: CiReport) -> str:
         Outcome.MEASURED: measured(report.batch.runs),
         Outcome.PASSED: "The gate passes.",
         Outcome.FAILED: f"The gate does not pass: {findings}.",
-        Outcome.INCOMPLETE: "INCOMPLETE: not everything could be judged, so this is no pass.",
+        Outcome.INCOMPLETE: f"INCOMPLETE: {incomplete_words(report.batch)}, so this is no pass.",
         Outcome.BROKEN: "Some runs are broken and say nothing of the files they were to test.",
         Outcome.INTERRUPTED: "The run was cancelled; its results so far are saved.",
     }

@@ -1,0 +1,148 @@
+"""An API that misbehaves, through the real command and the real CLI: what it costs, and what is said of it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.test_judge_command import is_judge
+from tests.support.command import results, zelda
+from tests.support.projects import Project, repository
+from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, Tokens, hang, http_error, raw, text, tool_call
+from tests.support.scripted_replies import Wire, events, sse
+
+ALONE = "metrics: {requirementFulfillment: false, toolUsage: false}\n"
+JUDGED = "prompt: Greet.\nacceptanceCriteria: [It greets.]\nmetrics: {toolUsage: false}\n"
+HTML = raw(b"<!DOCTYPE html><html><body>Please log in</body></html>", headers={"content-type": "text/html"})
+
+
+def project(tmp_path: Path, *names: str, more: str = "", alone: str = ALONE) -> Project:
+    suites = {f"zelda/test-{name}.yaml": f"prompt: Say {name}.\n{alone}{more}" for name in names}
+    return repository(tmp_path, suites)
+
+
+def by_suite(of: Project) -> dict[str, dict[str, Any]]:
+    return {result["suite"]: result for result in results(of)}
+
+
+def test_a_session_whose_time_ends_while_the_api_fails_is_broken_and_no_failure_of_its_suite(tmp_path: Path) -> None:
+    def script(request: ApiRequest) -> Reply:
+        said = request.messages[0]["content"]
+        if "Say failing." in json.dumps(said):
+            return http_error(500, "busy")
+        return (
+            hang()
+            if "Say silent." in json.dumps(said)
+            else tool_call("Bash", {"command": "while true; do sleep 1; done"})
+        )
+
+    tested = project(tmp_path, "failing", "silent", "slow", more="execution: {timeoutSeconds: 20}\n")
+    with ScriptedApi(script) as api:
+        done = zelda(tested, "run", api=api.url, ZELDA_JOBS="3")
+    found = by_suite(tested)
+    assert {name: (run["status"], run["failure"]["code"]) for name, run in found.items()} == {
+        "failing": ("failed", "API_FAILED"),
+        "silent": ("failed", "API_UNREACHABLE"),
+        "slow": ("timedOut", "SESSION_TIMED_OUT"),
+    }
+    limit = "The session did not end within its limit of 20 s (timeoutSeconds)."
+    assert found["failing"]["failure"]["message"] == f"{limit} The API kept failing (500)."
+    assert found["silent"]["failure"]["message"] == f"{limit} The API gave no usable answer."
+    assert done.returncode == 2
+
+
+def test_a_page_of_html_that_uses_up_the_budget_is_a_failure_of_the_api(tmp_path: Path) -> None:
+    tested = project(tmp_path, "one", more="execution: {maxCostUsd: 0.001}\n")
+    with ScriptedApi(lambda _: HTML) as api:
+        assert zelda(tested, "run", api=api.url).returncode == 2
+    assert by_suite(tested)["one"]["failure"]["code"] == "API_UNREACHABLE"
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [(http_error(402, "pay", kind="billing_error"), "could not pay"), (http_error(403, "no"), "denied access")],
+    ids=["402", "403"],
+)
+def test_no_other_session_begins_where_the_api_would_refuse_each(tmp_path: Path, reply: Reply, why: str) -> None:
+    tested = project(tmp_path, "one", "two")
+    with ScriptedApi(lambda _: reply) as api:
+        done = zelda(tested, "run", api=api.url)
+    assert (done.returncode, len(api.requests)) == (2, 1)
+    assert why in done.stdout.partition("Not run")[2]
+
+
+@pytest.mark.parametrize("status", [401, 402, 403, 404])
+def test_no_other_session_is_paid_where_no_judge_would_judge_it(tmp_path: Path, status: int) -> None:
+    tested = repository(tmp_path, {"zelda/test-one.yaml": JUDGED, "zelda/test-two.yaml": JUDGED})
+    with ScriptedApi(lambda request: http_error(status, "no") if is_judge(request) else text("Hello.")) as api:
+        done = zelda(tested, "run", api=api.url)
+    assert (done.returncode, [is_judge(each) for each in api.requests]) == (2, [False, True])
+    assert "judge" in done.stdout.partition("Not run")[2]
+
+
+class Reporting:
+    """An answer with a usage of its own making."""
+
+    def __init__(self, usage: dict[str, Any] | None) -> None:
+        self._usage = usage
+
+    def send(self, request: ApiRequest, wire: Wire) -> None:
+        wire.start(200, {"content-type": "text/event-stream"}, chunked=True)
+        for event in events(text("Done.").as_json(request), Tokens()):
+            for place in (event, event.get("message", {})):
+                if place.pop("usage", None) and self._usage is not None:
+                    place["usage"] = self._usage
+            wire.write(sse(event))
+        wire.finish_reply()
+
+
+@pytest.mark.parametrize(
+    ("usage", "least_usd"),
+    [
+        (None, 0.0001),
+        ({"input_tokens": 0, "output_tokens": 0}, 0.0001),
+        ({"input_tokens": 10**30, "output_tokens": 10**30}, 1e6),
+    ],
+    ids=["nothing", "zeros", "absurd"],
+)
+def test_what_an_answer_does_not_say_or_exaggerates_never_counts_as_nothing(
+    tmp_path: Path, usage: dict[str, Any] | None, least_usd: float
+) -> None:
+    tested = project(tmp_path, "one")
+    with ScriptedApi([Reporting(usage)]) as api:
+        assert zelda(tested, "run", api=api.url).returncode == 0
+    run = by_suite(tested)["one"]
+    (used,) = run["api"]["models"].values()
+    assert used["costUsd"] > least_usd
+    assert used["costKnown"] is (least_usd > 1)
+    details = run["evaluations"]["efficiency"]["details"]
+    assert details["costUsd"] > least_usd
+    assert details["costKnown"] is (least_usd > 1)
+
+
+def test_a_negative_usage_neither_pays_back_nor_keeps_the_session_from_its_end(tmp_path: Path) -> None:
+    tested = project(tmp_path, "one", more="execution: {timeoutSeconds: 60}\n")
+    with ScriptedApi([Reporting({"input_tokens": -5, "output_tokens": -9})]) as api:
+        done = zelda(tested, "run", api=api.url)
+    assert done.returncode == 0, done.stdout
+    assert by_suite(tested)["one"]["api"]["models"]["claude-sonnet-5-5"]["costUsd"] > 0
+
+
+def test_an_answer_in_an_encoding_that_zelda_cannot_read_is_refused_and_not_called_forged(tmp_path: Path) -> None:
+    tested = project(tmp_path, "one")
+    encoded = raw(b"\x1b\x00", headers={"content-type": "text/event-stream", "content-encoding": "br"})
+    with ScriptedApi([encoded]) as api:
+        assert zelda(tested, "run", api=api.url).returncode == 2
+    failure = by_suite(tested)["one"]["failure"]
+    assert failure["code"] == "API_UNREACHABLE"
+    assert failure["message"] == f"{api.url} answers (200) in the encoding br, which Zelda cannot read."
+
+
+def test_an_api_that_fails_is_named_as_it_was_configured(tmp_path: Path) -> None:
+    tested = project(tmp_path, "one")
+    with ScriptedApi([http_error(500, "busy", headers={"x-should-retry": "false"})]) as api:
+        assert zelda(tested, "run", api=api.url).returncode == 2
+    failure = by_suite(tested)["one"]["failure"]
+    assert failure["code"] == "API_FAILED"
+    assert api.url.partition("//")[2] in failure["message"]
