@@ -122,7 +122,7 @@ def kept_comparison(results_dir: Path, batch_id: str) -> tuple[Compared, CiRepor
     except StorageError as problem:
         hint = "`zelda show RUN` shows each that is left; `zelda run --against REF` compares again."
         message = f"The comparison of {batch_id} rests on a run that cannot be read: {problem.message}"
-        raise StorageError(message, hint=hint, code=problem.code) from problem
+        raise StorageError(message, hint=hint, code="STORAGE_UNREADABLE") from problem
     suites = [arms.suite for arms in kept.batch.arms]
     counted = {name: found.each(lambda runs: tuple(r for r in runs if r.suite == name)) for name in suites}  # noqa: B023
     batch = kept.batch.replace(runs=whole.runs, base_runs=whole.base_runs)

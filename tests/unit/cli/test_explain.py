@@ -3,12 +3,12 @@
 import pytest
 from click.testing import CliRunner
 
-from zelda_ci.cli.commands import explain
+from zelda_ci.cli.commands import zelda
 from zelda_ci.errors import ConfigError, ZeldaError, explanations
 
 
 def said(*words: str) -> tuple[str, int]:
-    done = CliRunner().invoke(explain, words)
+    done = CliRunner().invoke(zelda, ["explain", *words])
     return done.output, done.exit_code
 
 
