@@ -173,6 +173,8 @@ def _reason(error: httpx2.HTTPError) -> tuple[str, bool]:
             case OSError(errno=int(number)) if number in errno.errorcode:
                 # Asyncio's own text is about addresses.
                 return os.strerror(number).lower(), False
+            case httpx2.ProxyError():  # whose words begin with the status
+                return str(cause), str(cause).startswith("4")
             case httpx2.ConnectTimeout():
                 return f"no connection within {CONNECT_SECONDS:g} s", False
             case httpx2.TimeoutException():
