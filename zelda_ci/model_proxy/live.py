@@ -121,6 +121,9 @@ class _LiveApi:
             where = masked(shown(str(response.url), location)) if location else "no address"
             why = f"{self.address} redirects ({status}) to {where}, and Zelda does not follow: is the address right?"
             raise UnreachableError(why, again=False)
+        if status == 404 and "/v1/v1/" in response.url.path:
+            # Claude Code would say that there is no such model.
+            raise UnreachableError(f"{self.address} ends in /v1, which is added to it: leave it out", again=False)
         encodings = response.headers.get_list("content-encoding", split_commas=True)
         if not DECODED.issuperset(map(str.lower, encodings)):
             # What the session understood and nobody could compare with would look forged.
