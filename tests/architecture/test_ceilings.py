@@ -17,7 +17,7 @@ SLACK = 0.1
 CEILINGS = {
     "zelda_ci": 1_092,
     "zelda_ci/ci": 3_372,
-    "zelda_ci/cli": 2_364,
+    "zelda_ci/cli": 2_367,
     "zelda_ci/compare": 2430,
     "zelda_ci/config": 2_767,
     "zelda_ci/domain": 3_923,
@@ -25,7 +25,7 @@ CEILINGS = {
     "zelda_ci/files": 736,
     "zelda_ci/github": 1338,
     "zelda_ci/judge": 1_280,
-    "zelda_ci/metrics": 2_723,
+    "zelda_ci/metrics": 2_729,
     "zelda_ci/model_proxy": 2_430,
     "zelda_ci/pipeline": 3_861,
     "zelda_ci/process": 327,
@@ -43,11 +43,11 @@ CEILINGS = {
     "tests/architecture": 902,
     "tests/golden": 1424,
     "tests/hostile": 3403,
-    "tests/integration": 20426,
+    "tests/integration": 20444,
     "tests/scenarios": 3658,
     "tests/slow": 540,
     "tests/support": 7143,
-    "tests/unit": 20573,
+    "tests/unit": 20594,
 }
 
 
