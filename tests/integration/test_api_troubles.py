@@ -1,6 +1,7 @@
 """An API that misbehaves, through the real command and the real CLI: what it costs, and what is said of it."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from tests.integration.test_judge_command import is_judge
 from tests.support.command import results, zelda
+from tests.support.judging import answer, verdict
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, Tokens, hang, http_error, raw, text, tool_call
 from tests.support.scripted_replies import Wire, events, sse
@@ -79,6 +81,115 @@ def test_no_other_session_is_paid_where_no_judge_would_judge_it(tmp_path: Path, 
         done = zelda(tested, "run", api=api.url)
     assert (done.returncode, [is_judge(each) for each in api.requests]) == (2, [False, True])
     assert "judge" in done.stdout.partition("Not run")[2]
+
+
+@pytest.mark.parametrize("who", ["session", "judge"])
+def test_a_batch_ends_once_the_api_has_failed_three_runs_in_a_row_and_keeps_what_is_done(
+    tmp_path: Path, who: str
+) -> None:
+    names = ["a-lost", "b-fine", "c-lost", "d-lost", "e-lost", "f-left"]
+    tested = repository(tmp_path, {f"zelda/test-{it}.yaml": JUDGED.replace("Greet", it) for it in names})
+
+    def script(request: ApiRequest) -> Reply:
+        judges = is_judge(request)
+        if judges == (who == "judge") and "-lost" in json.dumps(request.body):
+            return http_error(500, "busy", headers={"x-should-retry": "false"})
+        return answer(verdict(1, "FAIL", [])) if judges else text("Hello.")
+
+    with ScriptedApi(script) as api:
+        done = zelda(tested, "run", api=api.url)
+    assert (done.returncode, list(by_suite(tested))) == (2, names[:5])
+    assert by_suite(tested)["b-fine"]["evaluations"]["requirementFulfillment"]["score"] == 0
+    assert "f-left: the API failed 3 runs in a row" in " ".join(done.stdout.partition("Not run")[2].split())
+
+
+@pytest.mark.parametrize("kind", ["authentication_error", "billing_error", "permission_error", "not_found_error"])
+def test_a_judge_that_is_refused_in_the_middle_of_its_answer_is_asked_once(tmp_path: Path, kind: str) -> None:
+    tested = repository(tmp_path, {"zelda/test-one.yaml": JUDGED, "zelda/test-two.yaml": JUDGED})
+    with ScriptedApi(lambda request: Interrupted(kind) if is_judge(request) else text("Hello.")) as api:
+        done = zelda(tested, "run", api=api.url)
+    assert (done.returncode, [is_judge(each) for each in api.requests]) == (2, [False, True])
+    assert "judge" in done.stdout.partition("Not run")[2]
+    (judged,) = results(tested)
+    (used,) = judged["judge"]["models"].values()
+    assert used["inputTokens"] == Tokens().input
+    assert f"zelda rejudge {judged['runId']}" in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("reason", "advice"),
+    [
+        ("max_tokens", "Raise `judge.maxTokens`, or write fewer criteria, and run the suite again."),
+        ("refusal", "another model: `zelda rejudge {run} --judge-model MODEL`."),
+    ],
+)
+def test_what_is_advised_of_a_judge_that_would_answer_alike_again_is_no_plain_rejudge(
+    tmp_path: Path, reason: str, advice: str
+) -> None:
+    tested = repository(tmp_path, {"zelda/test-one.yaml": JUDGED})
+    with ScriptedApi(lambda request: text("No.", stop_reason=reason) if is_judge(request) else text("Hello.")) as api:
+        done = zelda(tested, "run", api=api.url)
+    (run,) = results(tested)
+    assert (done.returncode, run["status"]) == (2, "completed")
+    assert run["judge"]["models"]["claude-sonnet-5-5"]["outputTokens"] == Tokens().output
+    assert advice.format(run=run["runId"]) in " ".join(done.stdout.split())
+
+
+@dataclass
+class Interrupted:
+    """An answer that an error ends."""
+
+    kind: str
+
+    def send(self, request: ApiRequest, wire: Wire) -> None:
+        wire.start(200, {"content-type": "text/event-stream"}, chunked=True)
+        first = next(events(text("Done.").as_json(request), Tokens()))
+        wire.write(sse(first) + sse({"type": "error", "error": {"type": self.kind, "message": "no more"}}))
+        wire.finish_reply()
+
+
+def test_a_refusal_for_a_day_names_the_day(tmp_path: Path) -> None:
+    tested = project(tmp_path, "one")
+    with ScriptedApi([http_error(429, "slow", headers={"retry-after": "86400"})]) as api:
+        assert zelda(tested, "run", api=api.url).returncode == 2
+    failure = by_suite(tested)["one"]["failure"]
+    assert failure["code"] == "RATE_LIMITED"
+    assert failure["message"].startswith("The API refused requests for their rate (429). ")
+    assert failure["message"].endswith(" slow. The API asks to wait for 24h 00m.")
+
+
+def test_an_address_that_ends_in_v1_is_named_as_the_cause_and_the_model_is_not(tmp_path: Path) -> None:
+    tested = project(tmp_path, "one")
+    with ScriptedApi([]) as api:
+        done = zelda(tested, "run", api=f"{api.url}/v1")
+        checked = zelda(tested, "check", api=f"{api.url}/v1")
+    failure = by_suite(tested)["one"]["failure"]
+    cause = f"{api.url}/v1 ends in /v1, which is added to it"
+    assert (done.returncode, failure["code"]) == (2, "API_UNREACHABLE")
+    assert cause in failure["message"]
+    assert "model" not in failure["message"]
+    assert cause in " ".join(checked.stdout.split())
+
+
+def test_a_session_whose_model_only_paused_is_not_taken_for_complete(tmp_path: Path) -> None:
+    tested = project(tmp_path, "one")
+    with ScriptedApi([text("I am looking.", stop_reason="pause_turn")]) as api:
+        done = zelda(tested, "run", api=api.url)
+    failed = by_suite(tested)["one"]
+    assert (done.returncode, failed["status"], failed["failure"]["code"]) == (2, "failed", "TURN_PAUSED")
+
+
+def test_a_sub_agent_that_the_api_failed_is_told_of_where_the_session_goes_on(tmp_path: Path) -> None:
+    tested = project(tmp_path, "one", more="execution: {allowedTools: [Agent]}\n")
+    call = tool_call("Agent", {"description": "Look", "prompt": "Look.", "subagent_type": "general-purpose"})
+    lost = http_error(500, "busy", headers={"x-should-retry": "false"})
+    main = lambda request: text("Done without.") if request.tool_results else call  # noqa: E731 - two lines of it
+    with ScriptedApi(main, agents=[[lost]]) as api:
+        assert zelda(tested, "run", api=api.url).returncode == 0
+    run = by_suite(tested)["one"]
+    assert (run["status"], run["api"]["lostAgents"]) == ("completed", 1)
+    shown = zelda(tested, "show", run["runId"])
+    assert "1 sub-agent that the API failed" in shown.stdout
 
 
 class Reporting:

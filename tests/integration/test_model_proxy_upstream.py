@@ -235,6 +235,16 @@ async def test_what_does_not_pass_is_named_and_not_tried_again(tmp_path: Path, k
         assert (answer.status_code, answer.headers.get("x-should-retry")) == (502, "false")
 
 
+@pytest.mark.parametrize(("status", "lasts"), [("407 Proxy Authentication Required", True), ("502 Bad Gateway", False)])
+async def test_an_http_proxy_that_refuses_is_asked_once(status: str, lasts: bool) -> None:  # noqa: FBT001
+    async with answering(f"HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n") as proxy:
+        given = {"HTTPS_PROXY": proxy.replace("//", "//me:hunter2@")}
+        async with open_run(upstream("https://api.invalid", given)) as meter:
+            answer = await ask(meter)
+    assert answer.json()["error"]["message"].endswith(f"through the HTTP proxy {proxy}: {status}")
+    assert (answer.status_code, answer.headers.get("x-should-retry")) == (502, "false" if lasts else None)
+
+
 async def test_credentials_in_the_address_are_not_told(tmp_path: Path) -> None:
     async with dead("refused", tmp_path) as url:
         address = url.replace("//", "//me:hunter2@") + "/base?key=hunter2"

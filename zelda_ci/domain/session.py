@@ -339,6 +339,8 @@ class ApiUsage(Record):
     the prompt."""
     throttled: int = 0
     """Refusals (429, 529) after which the proxy sent a request again; part neither of `retries` nor of `errors`."""
+    lost_agents: int = 0
+    """Sub-agents whose last request the API failed, whatever the session made of that."""
 
     @property
     def cost_usd(self) -> float:

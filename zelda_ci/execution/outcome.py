@@ -94,8 +94,9 @@ _FAILURES: dict[str | int | None, tuple[str, str]] = {
     402: _NO_MONEY,
     403: ("ACCESS_DENIED", "The API denied access (403)."),
     404: _NO_MODEL,
-    429: ("RATE_LIMITED", "The API kept refusing requests for their rate (429)."),
+    429: ("RATE_LIMITED", "The API refused requests for their rate (429)."),
     529: ("API_OVERLOADED", "The API stayed overloaded (529)."),
+    "pause_turn": ("TURN_PAUSED", "The API paused the model's turn, and Claude Code did not go on with it."),
     "refusal": ("MODEL_REFUSED", "The model refused to go on."),
 }
 
@@ -112,7 +113,8 @@ def judge(facts: SessionFacts) -> SessionOutcome:
             return limit
         # `success` alone means nothing: errors of the API carry it too.
         is_complete = (ended.subtype, ended.terminal_reason, ended.is_error) == ("success", "completed", False)
-        if is_complete and facts.has_response:
+        # Claude Code takes a pause of the API for the end.
+        if is_complete and facts.has_response and ended.stop_reason != "pause_turn":
             return SessionOutcome()
         code, sentence = _of_result(ended, facts)
         reason = f"{sentence} Claude Code says: {'; '.join(ended.errors) or ended.text or 'nothing'}"

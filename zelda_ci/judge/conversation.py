@@ -57,6 +57,9 @@ STREAMED = {
     "overloaded_error": 529,
     "rate_limit_error": 429,
     "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
     "invalid_request_error": 400,
     "request_too_large": 413,
 }

@@ -121,6 +121,9 @@ class _LiveApi:
             where = masked(shown(str(response.url), location)) if location else "no address"
             why = f"{self.address} redirects ({status}) to {where}, and Zelda does not follow: is the address right?"
             raise UnreachableError(why, again=False)
+        if status == 404 and "/v1/v1/" in response.url.path:
+            # Claude Code would say that there is no such model.
+            raise UnreachableError(f"{self.address} ends in /v1, which is added to it: leave it out", again=False)
         encodings = response.headers.get_list("content-encoding", split_commas=True)
         if not DECODED.issuperset(map(str.lower, encodings)):
             # What the session understood and nobody could compare with would look forged.
@@ -173,6 +176,8 @@ def _reason(error: httpx2.HTTPError) -> tuple[str, bool]:
             case OSError(errno=int(number)) if number in errno.errorcode:
                 # Asyncio's own text is about addresses.
                 return os.strerror(number).lower(), False
+            case httpx2.ProxyError():  # whose words begin with the status
+                return str(cause), str(cause).startswith("4")
             case httpx2.ConnectTimeout():
                 return f"no connection within {CONNECT_SECONDS:g} s", False
             case httpx2.TimeoutException():

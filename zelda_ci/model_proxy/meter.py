@@ -117,6 +117,7 @@ class Meter:
         for exchange in self._exchanges:
             if exchange.usage or exchange.is_guessed:
                 models[exchange.model] = models.get(exchange.model, ModelUsage()).with_more(exchange.model_usage())
+        agents = {it.place[1]: it for it in self._exchanges if not it.is_free}
         first = next((it.model_usage() for it in self._exchanges if it.has_tools and it.usage), None)
         return ApiUsage(
             requests=len(self._exchanges),
@@ -127,6 +128,7 @@ class Meter:
             wait_seconds=self.wait.seconds,
             first_tokens=first.total - first.output_tokens if first else None,
             throttled=self.wait.throttled,
+            lost_agents=sum(agent is not None and last.is_lost for agent, last in agents.items()),
         )
 
     def failure_at_end(self, patience: float) -> str | None:
@@ -134,8 +136,8 @@ class Meter:
         last = max((it for it in self._exchanges if not it.is_free), key=lambda it: it.ended_at, default=None)
         if last is None:
             return None
-        if error := last.error:
-            return error if error in {"connection", "429"} or error >= "500" else None
+        if last.error:
+            return last.error if last.is_lost else None
         is_lost = last.ended_at - last.heard_at >= patience or not (last.is_left or last.message_id)
         return "connection" if is_lost else None
 
@@ -206,6 +208,11 @@ class MeteredExchange:
     def seconds(self) -> float:
         """Wall time of the exchange so far."""
         return (self.ended_at or time.monotonic()) - self._started_at
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the API failed it, and did not refuse what was asked."""
+        return self.error is not None and (self.error in {"connection", "429"} or self.error >= "500")
 
     def model_usage(self) -> ModelUsage:
         """Tokens and cost of what was seen of the answer."""

@@ -52,6 +52,8 @@ class RateLimitWait:
     def __init__(self, max_seconds: float = MAX_WAIT_SECONDS) -> None:
         self.max_seconds = max_seconds
         """At 0 every refusal is passed on."""
+        self.refused_for: float | None = None
+        """Seconds for which the API asked to wait, where that is longer than any request waits."""
         self.throttled = 0
         """Refusals after which a request was sent again, without the session's knowledge."""
         self._waiting = 0
@@ -130,6 +132,7 @@ class UpstreamPause:
         now, asked = monotonic(), asked_seconds(refusal)
         # A request that would have to wait for so long gets the refusal itself: a wrong header would stop all others.
         if asked is not None and asked > MAX_WAIT_SECONDS:
+            run.refused_for = asked
             return False
         is_news = sent_at >= self._refused_at
         if is_news:

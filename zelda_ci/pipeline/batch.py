@@ -49,6 +49,11 @@ REFUSALS = {
     "JUDGE_ACCESS_DENIED": "the API denied the judge access",
     "JUDGE_MODEL_NOT_FOUND": "the API knew no such judge's model",
 }
+# Codes of runs that an API failed which may answer again, and after how many of them in a row nothing more is begun: so
+# many for each that runs side by side, since those meet the same minute.
+OUTAGES = {"API_FAILED", "API_OVERLOADED", "API_UNREACHABLE", "RATE_LIMITED"}
+OUTAGES |= {"JUDGE_API_FAILED", "JUDGE_OVERLOADED", "JUDGE_RATE_LIMITED", "JUDGE_TIMEOUT", "JUDGE_UNREACHABLE"}
+MAX_OUTAGES = 3
 
 
 def ending_signals() -> list[signal.Signals]:
@@ -87,7 +92,7 @@ class Batch:
         self._varied = cache(tools.workspaces.varied)
         self._base: BaseSide | None = None
         self._notes: tuple[SafeText, ...] = ()
-        self._runs, self._failures, self._failing = list[SuiteRun](), 0, dict[str, SafeText]()
+        self._runs, self._failures, self._outages, self._failing = list[SuiteRun](), 0, 0, dict[str, SafeText]()
 
     async def run(self, preload: threading.Thread) -> BatchResult:
         """From the first look at what is tested to the last result."""
@@ -245,6 +250,10 @@ class Batch:
                 self._failures += run.result.side is Side.HEAD and run_outcome(run.result) > Outcome.PASSED
                 failed, most = format_count(self._failures, "run"), self._order.max_failures
                 enough = f"{failed} did not pass" if most and self._failures >= most else None
+                parts = () if run.result.replayed else (run.result.failure, *run.result.evaluations.values())
+                self._outages = self._outages + 1 if any(it and it.code in OUTAGES for it in parts) else 0
+                if self._outages >= MAX_OUTAGES * self._order.jobs:
+                    enough = f"the API failed {self._outages} runs in a row"
                 budget.closed = refused(run.result) or enough
         self._begin(under_way)
 

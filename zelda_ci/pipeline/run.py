@@ -16,6 +16,7 @@ import orjson
 
 from zelda_ci import __version__
 from zelda_ci.domain.manifest import ToolsManifest
+from zelda_ci.domain.numbers import duration
 from zelda_ci.domain.run import EvalContext, Failure, RunResult, Versions
 from zelda_ci.domain.session import SessionRecord, SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
@@ -221,6 +222,8 @@ class SuiteRun:
             why = f"{why} {said}"
         elif meter.outage and outcome.code in API_CODES:
             code, why = "API_UNREACHABLE", f"{meter.outage}."
+        if code == "RATE_LIMITED" and meter.wait.refused_for:
+            why = f"{why.rstrip('.')}. The API asks to wait for {duration(meter.wait.refused_for)}."
         # Claude Code's own words name the proxy's address, which nobody has configured.
         why = why.replace(
             meter.base_url.partition("//")[2], self.tools.proxy.address.partition("//")[2] or "a recording"

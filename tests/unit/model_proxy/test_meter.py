@@ -215,6 +215,17 @@ def test_the_api_failed_at_the_end_where_its_last_answer_did(
     assert counts.failure_at_end(1000) == (None if silent in ends else error)
 
 
+def test_a_sub_agent_is_lost_only_where_the_api_failed_its_last_request() -> None:
+    counts, asked = meter(), call(body(PROMPT))
+    ends = {"": [500], "mended": [500, 200], "lost": [200, 529], "refused": [400]}
+    for agent, status in ((agent, each) for agent, statuses in ends.items() for each in statuses):
+        headers = [*asked.headers, *([(b"x-claude-code-agent-id", agent.encode())] if agent else [])]
+        exchange = counts.begin(Call(asked.path, headers, asked.raw_body, asked.body))
+        exchange.start(status)
+        counts.end(exchange)
+    assert counts.usage().lost_agents == 1
+
+
 @pytest.mark.parametrize("answer", [b"<html>Hello</html>", b'{"content": ', b"data: nonsense\n\n", ZEROS])
 def test_an_answer_that_cannot_be_read_counts_as_spent(answer: bytes) -> None:
     counts = meter(budget_usd=0.001)

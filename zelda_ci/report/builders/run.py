@@ -48,6 +48,9 @@ VERDICTS = {
 
 Used = EfficiencyDetails | ApiUsage
 
+# Where a judge's answer would be the same again: a stored session is judged by the settings that it had.
+ALIKE_AGAIN = {"JUDGE_ANSWER_CUT", "JUDGE_CONTEXT_TOO_SMALL", "JUDGE_PROMPT_TOO_LONG", "JUDGE_REFUSED"}
+
 
 def used(run: RunResult) -> Used | None:
     """What the session used, as its metric or else the model proxy counted it; absent where it reached no model."""
@@ -194,6 +197,7 @@ def _use_rows(run: RunResult, use: Used) -> Iterator[Row]:
         (details.denied_calls if details else 0, "denied call", None),
         (details.api_retries if details else run.api.retries, "API retry", "API retries"),
         (sum(run.api.errors.values()), "API error", None),
+        (run.api.lost_agents, "sub-agent that the API failed", "sub-agents that the API failed"),
     )
     errors = tuple(Cell(numbers.format_count(*counted), Tone.WARN) for counted in troubles if counted[0])
     yield Row("Errors", errors or (Cell("none", Tone.DIM),))
@@ -497,6 +501,8 @@ def failure_problem(run: RunResult, files: RunFiles) -> Problem | None:
     advice, how = "The session itself is complete and saved; run the suite again once the cause is fixed.", "evaluated"
     if any(METRICS[metric].judged for metric in broken):
         advice = f"The session is complete and saved: `zelda rejudge {run.run_id}` once the cause is gone."
+        if (code := next(iter(broken.values())).code or "") in ALIKE_AGAIN:
+            advice = explanations()[code].action.replace("latest", run.run_id)
         how, details = "judged completely", run.details(FulfillmentDetails) or FulfillmentDetails()
         if any(it.by == "check" and it.verdict is CriterionVerdict.NOT_JUDGED for it in details.criteria):
             mend = "Let setupCommand install what a check's command lacks, or mend what else its reason names"
