@@ -254,7 +254,7 @@ def notes(delta: Delta, shown_reasons: frozenset[str]) -> Iterator[Cell]:
     if delta.interval and delta.verdict is not Verdict.UNCHANGED:
         write = partial(difference, delta.measure) if isinstance(delta, MeasureDelta) else points
         words = interval_words(delta.interval, write, delta.better)
-        yield Cell(f"{words} (95 % confidence)", Tone.DIM)
+        yield Cell(f"{words} (95% confidence)", Tone.DIM)
 
 
 def changed_files(changes: Sequence[SteeringChange]) -> Iterator[str]:
