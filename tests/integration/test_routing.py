@@ -136,3 +136,21 @@ def test_a_draft_is_made_of_the_descriptions_and_runs_as_it_is(tmp_path: Path) -
     output = done.stdout[done.stdout.index("Routing: zelda/test-routing.yaml") :]
     assert ["none", "2", "of", "8", "2", "of", "2"] in [line.split() for line in output.splitlines()]
     assert [it.name for it in sorted(project.path.glob("zelda/*"))] == ["test-mine.yaml", "test-routing.yaml"]
+
+
+def test_a_draft_is_added_to_a_project_without_touching_another_file(tmp_path: Path) -> None:
+    files = {name: text for name, text in PROJECT.items() if "routing" not in name}
+    project = repository(tmp_path, {**files, "zelda/test-routing.yaml": "prompt: Mine.\n", ".gitignore": "x\n"})
+    before = {it: it.read_bytes() for it in project.path.rglob("*") if it.is_file() and ".git" not in it.parts}
+    done = zelda(project, "new", "more/routes", "--routing")
+    assert (done.returncode, done.stdout.splitlines()) == (
+        0,
+        ["wrote zelda/more/test-routes.yaml", "Next: make its prompts yours, then `zelda run more/routes`."],
+    )
+    draft = project.path / "zelda/more/test-routes.yaml"
+    after = {it: it.read_bytes() for it in project.path.rglob("*") if it.is_file() and ".git" not in it.parts}
+    assert after == {**before, draft: draft.read_bytes()}
+    assert draft.read_text().count("    expect: skill release\n") == 2
+    assert zelda(project, "new", "x", "--routing", "--rule", "y").returncode == 2
+    done = zelda(repository(tmp_path, name="bare"), "new", "routes", "--routing")
+    assert (done.returncode, "No skill, sub-agent or command here has a description." in done.stderr) == (2, True)

@@ -14,6 +14,8 @@ import sys
 sys.path += {path}
 import coverage, os, runpy
 os.environ.update({environ})
+# What it starts is confined, and could not keep a count of its own where the repository lies.
+os.register_at_fork = lambda **_: None
 coverage.process_startup()
 for name in {environ}:
     del os.environ[name]
@@ -33,8 +35,9 @@ def count_supervisors() -> None:
     spec = find_spec("coverage") if measured() else None
     if not spec or not spec.origin:
         return
-    folder = make_passable(prefix="measured-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder, owner = make_passable(prefix="measured-"), os.getpid()
+    # Commands are forks of the process that made it, and leave it to the others.
+    atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if owner == os.getpid() else None)
     path = [str(Path(spec.origin).parents[1])]
     file, usual = folder / "supervisor.py", programs.supervisor
     file.write_text(SUPERVISOR.format(path=path, entries=len(path), environ=measured()))

@@ -220,31 +220,34 @@ def import_(*, paths: Sequence[Path], project: Path, force: bool) -> None:
 NAME = re.compile(r"(?:[\w.-]+/)*[\w][\w.-]*")
 
 
-@click.command(epilog="Examples: `zelda new discount`; `zelda new health --skill rest`.")
+@click.command(epilog="Examples: `zelda new discount`; `zelda new health --skill rest`; `zelda new routes --routing`.")
 @click.argument("name", metavar="NAME")
 @click.option("--skill", metavar="X", help="About this skill or sub-agent.")
 @click.option("--rule", metavar="X", help="About this rule or CLAUDE.md file: its name or path.")
+@click.option("--routing", is_flag=True, help="Prompts for each skill, sub-agent and command, of their descriptions.")
 @options.project
-def new(*, name: str, skill: str | None, rule: str | None, project: Path) -> None:
+def new(*, name: str, skill: str | None, rule: str | None, routing: bool, project: Path) -> None:
     """Add a suite: a task, and criteria that can be seen.
 
     NAME is the suite's name, with folders if you like: `api/health` becomes zelda/api/test-health.yaml. With --skill or
     --rule, the task is one for which the skill is needed or to which the rule applies, as far as its file says.
     """
-    options.exclusive(skill=skill, rule=rule)
+    options.exclusive(skill=skill, rule=rule, routing=routing)
     if not NAME.fullmatch(name) or ".." in name.split("/"):
         hint = "Take letters, digits, - and _, with folders before a slash: api/health."
         raise ConfigError(f"{name} is no name of a suite.", hint=hint, code="USAGE")
     found = survey(project, read_environment(os.environ))
     item = _item(found, skill or rule or "", is_rule=rule is not None) if skill or rule else None
     suite = scaffold.first_suite(item, found.files, found.folder)
+    if (text := scaffold.routing_suite(found.items) if routing else suite.text) is None:
+        raise ConfigError("No skill, sub-agent or command here has a description.", hint="Write one.", code="USAGE")
     above, _, last = f"{scaffold.kept_config(found.root).test_dir}/{name}".rpartition("/")
-    draft = scaffold.draft(found.root, f"{above}/test-{last.removeprefix('test-')}.yaml", suite.text)
+    draft = scaffold.draft(found.root, f"{above}/test-{last.removeprefix('test-')}.yaml", text)
     if draft.exists:
         raise ConfigError(f"{draft.file} exists already.", hint="Choose another name.", code="INIT_WOULD_OVERWRITE")
     scaffold.write([draft])
     echo(f"wrote {draft.file}{f', about {suite.about}' if suite.about else ''}")
-    echo(f"Next: make its prompt and criteria yours, then `zelda run {name}`.")
+    echo(f"Next: make {'its prompts' if routing else 'its prompt and criteria'} yours, then `zelda run {name}`.")
 
 
 def _item(found: Survey, name: str, *, is_rule: bool) -> ManifestItem:

@@ -106,8 +106,6 @@ def _newest(nights: Iterable[Night]) -> tuple[Night, ...]:
 
 def watch(history: NightlyHistory) -> NightlyHistory:
     """The history with what its newest night shows: drifts that are new, still there, or over, which are left out."""
-    if not history.nights:
-        return history
     splits = {name: nightly.split_nights(history.nights, name) for name in history.nights[-1].suites}
     updated = (_updated(drift, splits.get(drift.suite, ()), history.nights) for drift in history.drifts)
     going_on = [drift for drift in updated if drift is not None]

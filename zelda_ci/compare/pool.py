@@ -134,5 +134,4 @@ def summarize_pool(trials: Iterable[RunResult]) -> PoolSummary | None:
         per_suite=max(Counter(run.suite for run in counted).values()),
         runs=len({run.batch_id for run in counted}),
         newest_at=max(run.finished_at for run in counted),
-        oldest_at=min(run.finished_at for run in counted),
     )

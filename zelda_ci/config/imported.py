@@ -47,6 +47,7 @@ _READABLE = {".yaml", ".yml", ".json"}
 _OPTIONS = {"tags": "tags", "runs": "trials", "max_turns": "execution.maxTurns"}
 _OPTIONS |= {"timeout_seconds": "execution.timeoutSeconds", "allowed_tools": "execution.allowedTools"}
 _STATED = dict.fromkeys(("expectations", "assertions", "expected_behavior"), "{}")
+_EXPECTED = " ".join([*_STATED, "expected_output"])
 _STATED["expected_output"] = "The result is as described: {}"
 # Graders and assertions: their keys, and what becomes of them: how their text is searched for, or that a judge decides.
 _KNOWN = "type name description tool input input_match min max before after pattern flags match target path glob exists"
@@ -199,7 +200,7 @@ class Importer:
     def _add(self, suite: Keys, node: Node) -> None:
         # Without the line, which moves with all that is written above.
         name, text = suite["name"], f"# Imported from {printed(node.source.file)} by zelda import.\n"
-        text += "".join(f"{key}:{' ' * (key not in _CRITERIA)}{_yaml(it)}\n" for key, it in suite.items() if it)
+        text += "".join(f"{key}:{' ' * (not isinstance(it, list))}{_yaml(it)}\n" for key, it in suite.items() if it)
         if not suite["prompt"]:
             self._left(node, f"{name} has no prompt")
         elif not is_sound(text, SuiteConfig):
@@ -227,9 +228,7 @@ class Importer:
                         self._left(each, f"no text says what {key} means here")
             for item in case.get("files"):
                 self._left(item, f"have {item.text or item.dumped} in the repository, named in the prompt")
-            self._unknown(
-                case, f"prompt query input name id should_trigger files skills description {' '.join(_STATED)}"
-            )
+            self._unknown(case, f"prompt query input name id should_trigger files skills description {_EXPECTED}")
             self._add(suite, entry)
         self._unknown(replace(whole, of="evals.json"), "skill_name skill evals version description")
 
@@ -337,7 +336,7 @@ class Importer:
         stated = (it if it.text else it.get("name", "pattern", "goal") for it in value)
         texts = [] if kind.removeprefix("not-") in _PROGRAMS else [fill(self._text(it)) for it in stated]
         is_one = value.text and kind.endswith(("-any", "-all"))
-        for each in assertion.get("assert"):
+        for each in assertion.get("assert") if kind == "assert-set" else ():
             self._assert(suite, each, values)
         self._criterion(suite, assertion, [it.strip() for it in texts[0].split(",")] if is_one else texts, fill)
 
@@ -377,7 +376,7 @@ class Importer:
             # That not all is said, no check can say.
             case _ if search and is_said and (bare == kind or search[2] != "all"):
                 found = _searched(node, texts, *search.groups(""), is_absent=bare != kind)
-            case _ if kind != "assert-set":
+            case _ if kind != "assert-set" or fill is str:
                 self._left(node, f"{kind or 'a grader without type'} has no equivalent")
                 return
         for each in found:
@@ -386,8 +385,9 @@ class Importer:
             self._keep(suite, node, key, turned)
         if (arm := node.get("arm").text) and arm not in {"both", "with"}:
             self._left(node, f"arm {arm}: Zelda compares the head with the base, not with no plugin")
-        for part in (value, node):
-            self._unknown(part, f"{_KNOWN}{' threshold' * (kind in _LIMITS)}")
+        for part in (*value, node):
+            known = _KNOWN if part != node or value == node else "type value assert metric"
+            self._unknown(part, f"{known}{' threshold' * (kind in _LIMITS)}")
 
 
 def _searched(node: Node, texts: list[str], base: str, how: str, *, is_absent: bool) -> list[dict[str, Any]]:

@@ -405,7 +405,6 @@ class PoolSummary(Record):
     runs: int
     """Invocations that made the trials."""
     newest_at: Moment
-    oldest_at: Moment
 
 
 class BaselineState(StrEnum):

@@ -1,6 +1,5 @@
 """Numbers as people read them."""
 
-import math
 from collections.abc import Sequence
 
 MINUTE = 60
@@ -29,8 +28,6 @@ def money(usd: float, *, exact: bool = True) -> str:
 
 def duration(seconds: float) -> str:
     """`0.4 s`, `1m 23s` or `2h 05m`: the finest unit that still matters."""
-    if not math.isfinite(seconds):
-        return "not known"
     if round(seconds, 1) < MINUTE:
         return f"{max(seconds, 0.0):.1f} s"
     if round(seconds) < MINUTE**2:
@@ -58,8 +55,6 @@ def brief_money(usd: float) -> str:
 
 def brief_count(number: float) -> str:
     """`940`, `12.3k` or `1.2M`: for a narrow column."""
-    for limit, divisor, unit in ((999.5, 1, ""), (999_500, 1_000, "k"), (999_500_000, 1_000_000, "M")):
-        if abs(number) < limit:
-            part = number / divisor
-            return f"{part:.0f}{unit}" if not unit or abs(part) >= 99.95 else f"{part:.1f}{unit}"
-    return f"{number:.3g}"
+    divisor, unit = (1, "") if abs(number) < 999.5 else (1_000, "k") if abs(number) < 999_500 else (1_000_000, "M")
+    part = number / divisor
+    return f"{part:.0f}{unit}" if not unit or abs(part) >= 99.95 else f"{part:.1f}{unit}"

@@ -34,7 +34,6 @@ class Described(BaseModel):
 class Artifact(Described):
     id: int
     name: str = ""
-    size_in_bytes: int
     expired: bool
     created_at: AwareDatetime | None = None
     digest: str | None = None

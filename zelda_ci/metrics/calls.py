@@ -32,9 +32,9 @@ PATH_WORD = re2.compile(r"[\pL\pN_.@+~%/-]*[\pL\pN_.]")
 # Sessions write these lines: no line takes for ever.
 _PIECE = re.compile(
     r"""
-    (?P<text> \\. | '[^']*' | \$\(\((?:[^()]|\([^()]*\))*\)\) | \$\{[^}'"`$]*\} )
+    (?P<text> \\. | '[^']*' | \$'(?:\\.|[^\\'])*' | \$?\(\((?:[^()]|\([^()]*\))*\)\) | \$\{[^}'"`$]*\} )
     | (?P<gap> [^\S\n]+ | (?:(?<=[\s;&|(])|^) \#[^\n]* )
-    | <<-?[ \t]*(?P<document> '[^'\n]+' | "[^"\n]+" | [^\s;&|<>()'"]+ )
+    | <<-?[ \t]*(?P<document> (?: '[^'\n]*' | "[^"\n]*" | [^\s;&|<>()'"] )+ )
     | (?P<open> [$<>]\( | ["`] )
     | (?P<redirection> (?: (?<!\S)\d+ | & )? (?: <<< | [<>]{1,2} ) [&|]? [ \t]* )
     | (?P<end> && | \|[|&]? | ;{1,2} | [&\n()] )
@@ -46,16 +46,17 @@ _PIECE = re.compile(
 _QUOTED = re.compile(r'\\.|\$\(\((?:[^()]|\([^()]*\))*\)\)|(?P<open>\$\(|`)|[^\\"$`]+|.', re.DOTALL)
 # Of a command, behind each word of which there is a NUL: what may stand before it, which are keywords, assignments and
 # programs that run it, with their options and numbers; its redirections, and files among them; the line that it runs.
-_KEYWORDS = re.compile(r"\A\0*(?:(?:if|then|elif|else|fi|while|until|do|done|time|[!{}])\0+)*")
+_KEYWORDS = re.compile(r"\A\0*(?:(?:if|then|elif|else|fi|while|until|do|done|time|function|[!{}]|[^\0()]+\(\)\{?)\0+)*")
+_CASE = re.compile(r"\0*(?:(?:then|do|else|[{])\0+)?case\0")
 _STARTERS = re.compile(
-    r"\A(?:[A-Za-z_]\w*=[^\0]*\0+|(?:[^\0]*/)?(?:sudo|env|nohup|nice|stdbuf|command|exec|timeout|xargs)\0+"
-    r"(?:-u\0+[^\0]+\0+|-[^\0]+\0+|\d+(?:\.\d+)?[smhd]?\0+|\{\}\0+)*)*"
+    r"\A(?:[A-Za-z_]\w*\+?=[^\0]*\0+|(?:[^\0]*/)?(?:sudo|env|nohup|nice|stdbuf|command|exec|timeout|xargs)\0+"
+    r"(?!(?<=command\0)-[vV])(?:-[uIdaC]\0+[^\0]+\0+|-s\0+[A-Z\d]+\0+|-[^\0]+\0+|\d+(?:\.\d+)?[smhd]?\0+)*)*"
 )
 _BEFORE_NAME = re.compile(
-    r"\A(?:[^\0]*/)?(?:(git\0+)(?:(?:-[Cc]|--(?:git-dir|work-tree|namespace))\0+[^\0]+\0+|-[^\0]*\0+)+)?"
+    r"\A(?:[^\0]*/)?(?:(git\0+)(?:(?:-[Cc]|--(?:git-dir|work-tree|namespace))\0+[^\0]+\0+|-(?!-?h)[^\0]*\0+)+)?"
 )
 _REDIRECTION = re.compile(r"(?<![^\0])(?:\d+|&)?(?:<(?![<(&])[ \t]*([^\0]*)|[<>](?!\()[^\0]*)\0+")
-_RUNS = re.compile(r"eval\0+(.*)|(?:ba|z|da|k)?sh\0+(?:-[^\0]*\0+)*?-\w*c\0+([^\0]*)", re.DOTALL)
+_RUNS = re.compile(r"eval\0+(.*)|(?:ba|z|da|k)?sh\0+(?:-(?:\w*[oO]\0+\w)?[^\0]*\0+)*?-\w*c\0+([^\0]*)", re.DOTALL)
 # What programs do with files that they name, and to which of them a here-document is no data.
 _PROGRAM = re.compile(
     r"""
@@ -195,27 +196,32 @@ class ShellLine:
         self._line, self._at, self._behind = line.replace("\\\n", " ") + "\n", 0, 0
         self._read(closer, scope)
 
-    def _read(self, closer: str, scope: Scope) -> str:
-        """Read up to what closes a subshell or a quotation, and return that text."""
-        before, command, documents = "", "", list[tuple[str, bool]]()
-        pattern = _QUOTED if closer in {'"', "<<"} else _PIECE
-        while (piece := pattern.match(self._line, self._at)) and piece[0] != closer:
+    def _read(self, closer: str, scope: Scope, *, is_code: bool = True) -> str:
+        """Read up to what closes a subshell or a quotation, and return that text; what is no code names no commands."""
+        before, command, documents, is_pattern = "", "", list[tuple[str, bool]](), False
+        pattern = _QUOTED if closer in {'"', '""'} else _PIECE
+        while piece := pattern.match(self._line, self._at):
             self._at, kind, text = piece.end(), piece.lastgroup, piece[0]
-            if kind == "end":
-                self._keep(command, documents, scope)
-                before += command + text
-                command, documents = "", []
+            if kind == "end":  # Patterns stand between `case` or `;;` and a bracket.
+                is_pattern = bool(_CASE.match(command)) or (is_pattern and not re.match(r"\0*esac\b", command))
+            if text == closer and not (kind == "end" and is_code and is_pattern):
+                break
+            # Of arrays and functions, and within [[ ]].
+            is_text = text == "(" and (not is_code or command[-1:] not in {"", "\0"} or "[[\0" in command)
+            if kind == "end" and not is_text:
+                self._keep(command, documents, scope, is_code=is_code and not is_pattern)
+                is_pattern = text == ";;" or (is_pattern and text not in "()")
+                before, command, documents = before + command + text, "", []
                 self._at = max(self._at, self._behind) if text == "\n" else self._at
             else:
                 command += "\0" if kind == "gap" else f"\0{text}" if kind in {"redirection", "document"} else text
             if kind == "document":
                 documents.append(self._document(piece[kind]))
-            elif (kind == "open" or text == "(") and len(scope) < MAX_NESTED:
-                inner = self._read(text if text in '"`' else ")", (*scope, self._at))
-                command += inner if kind == "open" else ""
-        self._at += len(closer)
+            elif (kind == "open" or (kind == "end" and text == "(")) and len(scope) < MAX_NESTED:
+                inner = self._read(text if text in '"`' else ")", (*scope, self._at), is_code=not is_text)
+                command += inner if kind == "open" or is_text else ""
         if pattern is _PIECE:
-            self._keep(command, documents, scope)
+            self._keep(command, documents, scope, is_code=is_code)
         return f"{before}{command}{closer}".replace("\0", " ")
 
     def _document(self, until: str) -> tuple[str, bool]:
@@ -225,22 +231,23 @@ class ShellLine:
         stop, self._behind = end.span() if end else 2 * (len(self._line),)
         return self._line[start + 1 : stop], word == until
 
-    def _keep(self, command: str, documents: list[tuple[str, bool]], scope: Scope) -> None:
+    def _keep(self, command: str, documents: list[tuple[str, bool]], scope: Scope, *, is_code: bool) -> None:
         """Keep a command, and behind it those of the lines that it runs."""
         whole = _KEYWORDS.sub("", f"{command}\0")
         cleared = _REDIRECTION.sub("", whole)
         unquoted = _UNQUOTED.sub(_inner, cleared)
         bare = {it: _STARTERS.sub("", it) for it in dict.fromkeys((whole, cleared, unquoted))}
         said = _BEFORE_NAME.sub(lambda it: it[1] or "", bare[unquoted])
+        if re.match(r"[^\0]*\s", said):  # as no program is called
+            said = bare[unquoted] = bare[cleared]
         kind, runs = _kind(said.partition("\0")[0]), _RUNS.match(said)
         words = [*filter(None, bare[cleared].split("\0")), *filter(None, _REDIRECTION.findall(whole))]
         words += (body for body, _ in documents if kind == "interpreter")
-        if whole:
-            forms = [" ".join(it.replace("\0", " ").split()) for it in dict.fromkeys((whole, *bare.values(), said))]
-            self.commands.append((forms, words, scope))
-        lines = [(body, "" if kind == "shell" else "<<") for body, is_run in documents if is_run or kind == "shell"]
+        forms = [" ".join(it.replace("\0", " ").split()) for it in dict.fromkeys((whole, *bare.values(), said))]
+        self.commands += [(forms if is_code else [], words, scope)] if whole else []
+        lines = [(body, "" if kind == "shell" else '""') for body, is_run in documents if is_run or kind == "shell"]
         lines += [((runs[1] or runs[2] or "").replace("\0", " "), "")] if runs else []
-        for line, end in lines if len(scope) < MAX_AROUND_LINE else ():
+        for line, end in lines if is_code and len(scope) < MAX_AROUND_LINE else ():
             self.commands += ShellLine(line, (*scope, self._at), end).commands
 
 
@@ -249,8 +256,7 @@ def _inner(text: re.Match[str]) -> str:
 
 
 def _kind(program: str) -> str | None:
-    match = _PROGRAM.fullmatch(program.rpartition("/")[2])
-    return match and match.lastgroup
+    return (match := _PROGRAM.fullmatch(program.rpartition("/")[2])) and match.lastgroup
 
 
 def shown_files(call: SessionCall, folder: str) -> tuple[list[str], str]:

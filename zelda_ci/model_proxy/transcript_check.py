@@ -98,8 +98,6 @@ class PassedAnswer:
                 self._end(self._message, self._block, "".join(self._pieces))
             case {"type": "message_stop"} if self._message:
                 self._check.is_complete[self._message] = self._is_readable
-            case _:
-                pass
 
     def _end(self, message: str, block: dict[str, Any], rest: str) -> None:
         """Note a block with what its deltas added."""

@@ -179,9 +179,6 @@ def decode(raw: str | bytes) -> str:
     # PowerShell writes UTF-16 with a byte order mark where it redirects output to a file.
     if (encoding := json.detect_encoding(raw)) in {"utf-8-sig", "utf-16", "utf-32"}:
         return raw.decode(encoding, "replace")
-    # UTF-16 without a mark: every other byte of plain text is zero.
-    if b"\0" in raw[:200] and raw[1:200:2].count(0) > len(raw[:200]) // 3:
-        return raw.decode("utf-16-le", "replace")
     return raw.decode("utf-8", "replace")
 
 

@@ -166,8 +166,6 @@ async def inspect(
 ) -> Project:
     """Find out what is tested, which `check_folder` is to confirm; `own` files of the project are no part of it."""
     folder = _real(project)
-    if not folder.is_dir():
-        raise WorkspaceError(f"{project} is not a folder.")
     status = git.for_status(internal_git.within(folder), environ)
     repository = await _repository(folder, status)
     if repository is None:

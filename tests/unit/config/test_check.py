@@ -5,6 +5,7 @@ import pytest
 from tests.unit.config.folder import GOOD, about_config, about_suite, loaded, make, only_suite, problems
 from zelda_ci.config.document import parse_document
 from zelda_ci.config.schema import ProjectConfig, SuiteConfig, keys
+from zelda_ci.domain.suite import MetricSwitches
 from zelda_ci.named_secrets import is_secret_name
 
 KEY = "a colon followed by a space makes a key, so put the whole text in quotes"
@@ -190,6 +191,14 @@ def test_who_measures_what_is_never_run_is_told_where_and_the_command_may_stand_
     loaded(tmp_path / "c", config="testCommand: make test\n", test_a=GOOD + line)
     make(tmp_path / "d", config=f"trials: 1\n{line}", test_a=GOOD)
     assert problems(tmp_path / "d") == [f"zelda.config.yaml:2:1: {key} has no effect: no suite has a testCommand"]
+
+
+def test_of_the_metrics_of_both_files_one_must_be_left_on(tmp_path):
+    off = [f"{field.alias}: false" for field in MetricSwitches.model_fields.values()]
+    said = "1:1: metrics are all off: leave at least one of them on"
+    config, suite = (f"metrics: {{{', '.join(each)}}}\n" for each in (off[1:], off[:1]))
+    assert about_suite(make(tmp_path, config=config), suite + GOOD) == [said]
+    assert about_suite(make(tmp_path, config="", test_x=""), suite + GOOD) == []
 
 
 def test_a_suite_may_switch_the_tests_of_the_project_off_but_not_measure_them_then(tmp_path):

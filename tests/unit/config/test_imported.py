@@ -79,6 +79,7 @@ def imported(folder: Path, files: dict[str, str], start: str = "") -> tuple[dict
     for name, text in importer.suites.items():
         layer = parse_document(text, f"test-{name}.yaml", SuiteConfig)
         assert [str(problem) for problem in layer.problems] == []
+        assert " \n" not in text
         suites[name] = {key: value for key, value in layer.values().items() if key != "name"}
     return suites, [*importer.to_do]
 
@@ -209,14 +210,16 @@ ROUTES = """- vars: {prompt: 'It is still broken.'}
   assert: [{type: not-skill-used, value: 'meridian:debug'}, {type: contains-all, value: [Hi, there]}]
 """
 ODD_CASE = """{tags: [a], prompt: x, runs: 2, weight: 2, max_turns: 0, allowed_tools: [Read], graders: [
-  {type: regex, pattern: ^a, flags: s}, {type: file_exists, path: a b, exists: false}, {type: tool_used, max: 1},
-  {type: tool_used, tool: Bash, input: {command: ls}}, {type: tool_used, tool: Agent, input_match: '"prompt": "x"'}]}
+  {type: assert-set}, {type: regex, pattern: ^a, flags: s}, {type: file_exists, path: a b, exists: false},
+  {type: tool_used, max: 1}, {type: tool_used, tool: Bash, input: {command: ls}},
+  {type: tool_used, tool: Agent, input_match: '"prompt": "x"'}]}
 """
 SETS = """prompts: [a.txt]
 tests: [assert: [
   {type: assert-set, threshold: 0.5, assert: [{type: contains-any, value: 'a, b'}, {type: not-cost, threshold: 1}]},
   {type: not-javascript, value: x}, {type: contains}, {type: llm-rubric, value: file://r.md},
-  {type: contains, value: c, weight: 0}, {type: not-trajectory:tool-used, value: {name: Read, min: 2}},
+  {type: contains, value: c, weight: 0, path: x}, {type: not-assert-set, assert: [{type: contains, value: d}]},
+  {type: trajectory:tool-used, value: Read, min: 2}, {type: not-trajectory:tool-used, value: {name: Read, min: 2}},
   {type: contains, value: sk-ant-fake-0123456789abcdefghijklmnop}]]
 """
 FILES = """prompts: [{raw: 'Do {{x}}.', label: x, config: y}, file:///etc/hosts, ../../up.md, 'file://', file://p.py:f]
@@ -292,7 +295,10 @@ SHAPES: dict[str, tuple[dict[str, str], dict[str, object], list[str]]] = {
                 {"says": "/(?s-m)^a/"}, {"command": "test ! -e a\\ b", "name": "No a b."}, {"called": "Bash(ls)"}
             ),
         },
-        ["maxTurns cannot be 0", "weight has no", '{"called": "", "times": 1}', "Agent with", "a grader without type"],
+        [
+            "maxTurns cannot be 0", "weight has no", "assert-set has no", '{"called": "", "times": 1}', "Agent with",
+            "a grader without type",
+        ],
     ),
     "a case with tags and options that no suite can have": (
         {"case.yaml": "tags: [a]\nprompt: x\nexecution:\n  runs: 0\n  timeout_seconds: soon\n  max_turns: 9\n"},
@@ -318,9 +324,13 @@ SHAPES: dict[str, tuple[dict[str, str], dict[str, object], list[str]]] = {
     ),
     "sets of assertions, and others turned around": (
         {"promptfooconfig.yaml": SETS, "a.txt": "One.\n---\nTwo.\n", "r.md": "It is."},
-        {"prompt": "One.", "answerCriteria": ("It is.",), "checks": ({"says": "/a|b/"}, {"says": "c"})},
+        {
+            "prompt": "One.", "answerCriteria": ("It is.",),
+            "checks": ({"says": "/a|b/"}, {"says": "c"}, {"called": "Read"}),
+        },
         [
             "not-cost has no", "threshold has no", "not-javascript has no", "contains has no", "weight has no",
+            "path has no", "not-assert-set has no", "min has no",
             '{"notCalled": "Read", "not times": "2.."}', '{"says": "***"}',
         ],
     ),

@@ -114,6 +114,13 @@ def test_no_suites_is_an_error_that_says_how_to_make_one_and_points_out_what_is_
     assert "(suites/rest.yaml looks like a suite and is not run: call it zelda/test-rest.yaml)" in problems(tmp_path)[0]
 
 
+def test_a_file_that_was_meant_to_be_the_configuration_is_pointed_out(tmp_path):
+    (tmp_path / "zelda.yml").touch()
+    (said,) = problems(make(tmp_path, test_x=GOOD))
+    assert said.startswith("zelda.yml: is not read: rename it to zelda.config.yaml")
+    assert problems(make(tmp_path, config="")) == []
+
+
 def test_links_do_not_lead_out_of_the_project(tmp_path):
     outside, root = tmp_path / "outside", tmp_path / "root"
     outside.mkdir()

@@ -14,6 +14,7 @@ PLAIN = "prompt: x\n"
 MATRIX = """\
 prompt: Say {{word}} twice.
 acceptanceCriteria: ["It says {{word}}.", It is polite.]
+checks: [{called: "Bash(echo {{word}})", times: 2}]
 matrix:
   model: [claude-sonnet-5-5, claude-haiku-4-5]
   effort: [low]
@@ -73,7 +74,8 @@ def test_each_combination_of_a_matrix_is_a_suite_with_its_own_name(tmp_path: Pat
     suite = found.suites[3].resolved
     assert (suite.prompt, suite.acceptance_criteria[0]) == ("Say good evening twice.", "It says good evening.")
     assert (suite.execution.model, suite.execution.effort) == ("claude-haiku-4-5", "low")
-    assert str(found.suites[3].provenance["execution.model"]) == "zelda/test-greeting.yaml:3"
+    assert str(found.suites[3].provenance["execution.model"]) == "zelda/test-greeting.yaml:4"
+    assert (suite.checks[0].called, suite.checks[0].times) == ("Bash(echo good evening)", 2)
     assert len(select(found.suites, ["greeting"])) == 4
     assert len(select(found.suites, ["greeting.*haiku*"])) == 2
 

@@ -93,6 +93,7 @@ COLON = "a colon followed by a space cannot stand in a text without quotes: put 
         ("a: |x\n", "f:1:5: after | or > the text begins on the next line"),
         ("a: ]\n", "f:1:4: a value is missing here, or must be put in quotes"),
         ("a: 1\n---\nb: 2\n", "f:2:1: a second document begins here: a file holds one"),
+        ("a: \x01\n", "f:1:1: this holds characters that YAML does not allow"),
         ("? [a]\n: 1\nb: 2\n", "f:1:3: a key must be a single word, not a list or a group"),
         ('a: "x\\0y"\n', "f:1:4: an escape sequence stands for a character that no text can hold"),
         ("a:\n" + "- x\n" * 20_000, "f:9999:3: the file holds more than 10000 values, repeated ones included"),

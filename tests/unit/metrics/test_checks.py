@@ -119,7 +119,10 @@ CALLS: list[tuple[dict[str, Any], list[Any], list[Any]]] = [
         "cat <<'EOF' > f\na $(git push) b\nEOF", "git commit -m 'x; git push'", "echo $(date) git push",
         "git commit -m \"$(cat <<'EOF'\nit's (a) \"git push\"\ngit push\nEOF\n)\"", "make # git push",
         'echo "git" push', "git -C push status", "git -c push.default=current status", "ls /usr/bin/git push",
-        "eval", "eval ''; sh -c",
+        "eval", "eval ''; sh -c", "git stash push", "git --help push", "git -C push -h push", "command -v git push",
+        "x=('git push' \"git push\"); a", "x=(\n  git push\n)", "[[ $x =~ ^(git push)$ ]]", "[[ $x =~ (git push) ]]",
+        "for x in y; do case x in\n  a) b;;\n  'git push') c\nesac; done", "cat <<'E'\"F\"\ngit push\nEF",
+        'case $x in "git push") a;; git\\ push|x) b;; esac', '"$x/git push"', "$'git push'",
     ], [
         "git add . && git push origin", "echo $(git push)", 'echo "$(git push)"', 'echo "$(git push "origin")"',
         "bash -c 'cd x\ngit push'", "GIT_SSH=x timeout -k 5 30s git push", "if true; then git push; fi",
@@ -130,7 +133,14 @@ CALLS: list[tuple[dict[str, Any], list[Any], list[Any]]] = [
         "cat <<A <<B\nx\nA\ny\nB\ngit push", "case x in a) git push;; esac", "git push 2>&1", "diff <(git push) x",
         "git commit -m \"$(cat <<'EOF'\nit's\nEOF\n)\" && git push", "echo ${#a}; git push", "FOO='a b' git push",
         '"git" push', "git 'push' --force", "g\\it push", "'bash' -c \"'git' push\"", "/usr/bin/git push",
-        "git -C x push", "git --no-pager -c a=b --git-dir .git push", "/usr/bin/env X=1 git push", '"sudo" git push',
+        "git -C x push", "x=(a (b) c) git push", "x=($(git push))", "y=$(x=(a b); git push)", "f() { git push; }",
+        "my-f(){ git push\n}", "function f() { git push; }", "x+=1 git push", "[[ x =~ ^(a|b) ]] || git push",
+        "case git in git) git push;; esac", 'echo "$(case x in a) git push;; esac)"', 'echo "\\$("; git push',
+        "x=$(case x in a) b;; esac; git push)", "case x in a) b;; esac >c; git push", "((x = 1 << 2))\ngit push",
+        "bash -euo pipefail -c 'git push'", "env -C x git push", "a $'it\\'s'; git push", "timeout -s KILL 5 git push",
+        "ls | xargs -d '\\n' git push", "xargs -I % git push %", "cat <<E'O'F\nx\nEOF\ngit push",
+        'cat <<E\n"<<" $(git push)\nE', "/usr/bin/env X=1 git push", '"sudo" git push',
+        "git --no-pager -c a=b --git-dir .git push",
     ]),
     ({"called": "Bash(npm test:*)"}, ["npm test -- --run"], ["npm testing"]),
     ({"called": "Bash(npm test)"}, ["npm test 2>&1 | tail -5", "npm test >log &", ".bin/npm test"],
@@ -216,6 +226,7 @@ def test_changes_are_matched_from_the_projects_folder(
 
 
 LONG = ["-", "1", "$(", "`", '"', "'", "${", "$((", "<<A ", "bash <<A\n", "eval ", "{ ", "cd a;", "> ", "secret/*"]
+LONG += ["case ", ";; ", "x=(", "[[ ( ", "((", "esac ", "f() "]
 BLOCKED = "Bash git push -> denied"
 GUARD = (("PreToolUse:Bash", "command: python3 .claude/hooks/guard.py"), ("PreToolUse:Edit|Write", "command: lint.sh"))
 HOOKS = [
@@ -291,7 +302,7 @@ def test_a_check_is_called_as_the_file_says_or_by_its_name() -> None:
         ("a 'x; y' \"z && w\" \\; b", ["a 'x; y' \"z && w\" \\; b"]),
         ('for f in *; do rm "$f"; done', ["for f in *", 'rm "$f"']),
         ("echo ${X:-a;b}", ["echo ${X:-a;b}"]),
-        ("x `y z`; f() { g; }", ["y z", "x `y z`", "f", "g"]),
+        ("x `y z`; f() { g; }", ["y z", "x `y z`", "g"]),
         ('sh -c "a; b"', ['sh -c "a; b"', "a", "b"]),
         ("echo 'unclosed; rm x", ["echo 'unclosed", "rm x"]),
         ("", []),

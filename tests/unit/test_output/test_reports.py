@@ -1,5 +1,7 @@
 """Report files: what counts, what is refused, and what they say together."""
 
+import json
+
 import pytest
 
 from zelda_ci.redact import Redactor, Secret
@@ -101,6 +103,20 @@ def test_a_junit_test_failed_where_only_an_attribute_or_a_failed_rerun_says_so(
 ) -> None:
     summary = read(("r.xml", f"<testsuite name='s'>{case}</testsuite>"), exit_code=0)
     assert (summary.passed, summary.failed, summary.errored, summary.flaky) == counted
+
+
+def test_ctrf_counts_each_test_once_and_is_not_believed_where_its_counts_do_not_add_up() -> None:
+    summary = {"tests": 5, "passed": 2, "failed": 1, "pending": 1, "skipped": 1, "other": 0}
+    tests = [{"name": "a", "status": "passed", "flaky": True}, {"name": "b", "status": "failed"}]
+    found = read(("ctrf.json", json.dumps({"results": {"summary": summary, "tests": tests}})))
+    assert [(it.format, it.flaky) for it in found.runners] == [("CTRF", 1)]
+    assert (found.passed, found.failed, found.skipped, found.failures) == (2, 1, 2, ("b",))
+    assert not read(("ctrf.json", json.dumps({"results": {"summary": {**summary, "tests": 9}}}))).recognised
+
+
+def test_a_printed_report_is_one_however_many_suites_lie_in_it() -> None:
+    inner = "<testsuite>\n<testcase name='x'/>\n</testsuite>\n"
+    assert read(output=Output(f"<testsuites>\n{inner}{inner.replace('x', 'y')}</testsuites>\n")).total == 2
 
 
 def test_secrets_in_names_are_masked_and_a_name_without_end_is_cut() -> None:

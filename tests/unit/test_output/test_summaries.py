@@ -83,6 +83,12 @@ def test_coverage_of_several_modules_is_added_up_by_lines() -> None:
     found = read_coverage(Output(""), reports)
     assert (found.lines, found.branches, found.format) == (10.0, 75.0, "JaCoCo XML")
 
+    alone = [ReportFile("coverage.xml", b'<coverage line-rate="0.5" branch-rate="0.25"/>')]
+    assert read_coverage(Output(""), alone).lines == 50.0
+    shares = "ok  \ta\t0.1s\tcoverage: 80.0% of statements\nok  \tb\t0.1s\tcoverage: 40.0% of statements\n"
+    found = read_coverage(Output(shares), ())
+    assert (found.lines, "(80%, 40%) without the numbers" in str(found.note)) == (None, True)
+
 
 def read_torn(head: str, tail: str) -> TestSummary:
     """Of output with a hole in it only what can be proved is told."""

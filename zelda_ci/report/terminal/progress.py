@@ -283,8 +283,6 @@ class Progress:
                 self._say(label, Cell(str(event.phase)))
             case events.SessionProgressed() if self.steps and (words := _step(event.record)):
                 self._say(label, Cell(words, Tone.DIM))
-            case _:
-                pass
 
     def _plan(self, event: events.RunsPlanned) -> None:
         planned = self._state.planned

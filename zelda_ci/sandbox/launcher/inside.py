@@ -260,8 +260,6 @@ def _build(steps: list[tuple[str, ...]], here: str) -> None:
                 _attach(trees[step], place)
                 # On what lies there now, which may be a root of another's.
                 os.chdir(PLACE)
-            case _:
-                pass
     call("root", LIBC.syscall, PIVOT_ROOT[os.uname().machine], b".", b".")
     call("root", LIBC.umount2, b".", DETACH)
     os.chdir(here if os.path.isdir(here) else "/")
