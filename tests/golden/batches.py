@@ -65,7 +65,7 @@ def efficiency(score: float | None = 73.3, reasoning: str = "", **numbers: Any) 
         "parts": {},
         **numbers,
     }
-    told = reasoning or "maxTurns 9 of 30 (73.3)."
+    told = reasoning or "turns 9 of 30 (73.3)."
     return evaluation(Metric.EFFICIENCY, EfficiencyDetails(**details), score, reasoning=told)
 
 
@@ -164,8 +164,8 @@ def one_rich() -> BatchResult:
     """Everything a run of this issue can have: targets, two models, sub-agents, errors, setup, uncommitted changes."""
     details = efficiency(
         81.8,
-        "costUsd 0.1802 of 0.5 (100.0), tokens 165237 of 100000 (60.5), turns 9 of 6 (66.7), "
-        "durationSeconds 83.2 of 120 (100.0).",
+        "session cost $0.1802 of $0.5000 (100.0), tokens 165,237 of 100,000 (60.5), turns 9 of 6 (66.7), "
+        "session time 1m 23s of 2m 00s (100.0).",
         models={"claude-sonnet-5-5": SONNET, "claude-haiku-4-5": HAIKU},
         subagent_turns=4,
         tool_calls={"Read": 5, "Edit": 3, "Bash": 12, "Skill(rest-conventions)": 1, "mcp__catalog__lookup": 2},

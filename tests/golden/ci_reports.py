@@ -105,7 +105,8 @@ def fulfilled(name: str, letters: str, criteria: Sequence[str] = ()) -> EvalResu
     incomplete = "?" in letters
     score = None if incomplete else 100 * letters.count("P") / len(letters)
     details = FulfillmentDetails(judge=JUDGE, criteria=tuple(map(judgement, names, letters)))
-    missing = f"{letters.count('?')} of {len(letters)} criteria were not judged. {REASONS['?'][0]}"
+    verb = "was" if letters.count("?") == 1 else "were"
+    missing = f"{letters.count('?')} of {len(letters)} criteria {verb} not judged. {REASONS['?'][0]}"
     told = missing if incomplete else f"{letters.count('P')} of {len(letters)} criteria are met."
     return evaluation(Metric.REQUIREMENT_FULFILLMENT, details, score, reasoning=told, failed=incomplete)
 

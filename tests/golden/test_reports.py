@@ -102,6 +102,9 @@ def test_two_sides_end_as_the_comment_does() -> None:
     changed = [*changed_row(report.changes.steering)]
     told = replace(report, tested=None)
     compare("two-sides-80", printed(lambda console: print_verdict(console, ci_view(told), changed, gate), 80))
+    # Where the table has no room, its numbers say what they are.
+    narrow = printed(lambda console: print_verdict(console, ci_view(told), changed, gate), 50)
+    assert "criteria met 3 → 2 of 3 · tests 14 of 14\n" in narrow
 
 
 def test_every_expected_file_is_compared() -> None:

@@ -233,3 +233,17 @@ def test_a_narrow_page_does_not_scroll_sideways(browser: Browser, file: Path) ->
         for place in PAGES:
             reader.go(place)
             assert reader.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), place
+        reader.go("overview")
+        # The sessions of both sides begin at one edge, below each other.
+        sides = reader.page.locator("tr[data-suite]").first.locator(".pip-side").all()
+        left, other = (side.bounding_box() for side in sides)
+        assert left
+        assert other
+        assert left["x"] == other["x"]
+        assert left["y"] < other["y"]
+        reader.go("suite-rest-endpoint")
+        # No word of a table is broken.
+        heights = reader.page.evaluate(
+            "[...document.querySelectorAll('td .t-good, td .t-bad')].map(it => it.offsetHeight)"
+        )
+        assert 0 < max(heights) < 30

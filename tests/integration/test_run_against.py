@@ -93,7 +93,7 @@ def test_an_innocent_change_is_done_after_the_first_trials_of_the_head(tmp_path:
     assert batch["baseRuns"] == []
     changed = [{"path": "CLAUDE.md", "line": 2, "isGone": False}]
     assert batch["base"] == {"wanted": "HEAD~1", "commit": project.git("rev-parse", "HEAD~1"), "changed": changed}
-    assert re.search(r"Changed +CLAUDE\.md, line 2\n", zelda(project, "show").stdout)
+    assert re.search(r"Changed +CLAUDE\.md \(from line 2\)\n", zelda(project, "show").stdout)
     assert batch["arms"] == [
         {"suite": "greeting", "head": 3, "base": 0, "reason": "asExpected", "unpaid": 0, "trials": "adaptive"}
     ]
@@ -108,8 +108,8 @@ def test_a_regression_is_confirmed_side_by_side(tmp_path: Path) -> None:
     assert sides["head"] == sides["base"] == 4
     commits = {side: {run["source"]["commit"] for run in stored if run["side"] == side} for side in sides}
     assert commits == {"head": {project.git("rev-parse", "HEAD")}, "base": {project.git("rev-parse", "HEAD~1")}}
-    assert re.search(r"Changed +CLAUDE\.md, line 1\n", output)
-    why = "'It greets.' failed in 2 of 2: 2 of the head and 4 of the base more, side by side (round 2 of at most 2)"
+    assert re.search(r"Changed +CLAUDE\.md \(from line 1\)\n", output)
+    why = "“It greets.” failed in 2 of 2: 2 of the head and 4 of the base more, side by side (round 2 of at most 2)"
     assert why in output
     assert "4 + 4 trials: a regression is proven" in output
     assert "worse in 1 of 1 suite" in output
@@ -121,7 +121,7 @@ def test_a_regression_is_confirmed_side_by_side(tmp_path: Path) -> None:
     compared, shown = zelda(project, "compare"), zelda(project, "show")
     assert (compared.returncode, shown.returncode) == (1, 0), shown.stdout + shown.stderr
     for done in (compared, shown):
-        assert re.search(r"Changed +CLAUDE\.md, line 1\n", done.stdout)
+        assert re.search(r"Changed +CLAUDE\.md \(from line 1\)\n", done.stdout)
         assert "worse in 1 of 1 suite" in done.stdout
         assert "greeting, worse" in done.stdout
         assert "4 sessions per suite here, 4 on the base, side by side" in " ".join(done.stdout.split())
@@ -129,7 +129,7 @@ def test_a_regression_is_confirmed_side_by_side(tmp_path: Path) -> None:
     assert json.loads(zelda(project, "compare", "--json").stdout)["suites"][0]["verdict"] == "regressed"
     assert zelda(project, "report").returncode == 0
     page = html.unescape((project.results / "report.html").read_text())
-    assert "Changed files that steer Claude Code: CLAUDE.md, line 1." in page
+    assert "Changed files that steer Claude Code: CLAUDE.md (from line 1)." in page
     (kept,) = project.results.glob("comparisons/*")
     assert zelda(project, "prune", "--before", "0m", "--keep", "0", "--yes").returncode == 0
     assert not kept.exists()
@@ -160,7 +160,7 @@ def test_files_are_compared_as_they_are_and_never_with_themselves(tmp_path: Path
     page, commit = html.unescape(reports[0].read_text()), f"commit {head[:12]}"
     assert f"<title>project: Zelda: report on the working tree on {commit} (main)</title>" in page
     assert f"Tested: the working tree on {commit} (main), compared with {commit}, 20" in page
-    assert "Changed files that steer Claude Code: CLAUDE.md, line 1." in page
+    assert "Changed files that steer Claude Code: CLAUDE.md (from line 1)." in page
     # Zelda's own reports are no files of the project: a session would read what it is judged by.
     for report in reports:
         shutil.copy(report, project.path)

@@ -102,7 +102,7 @@ def test_a_pull_request_that_makes_things_worse_is_red_and_marked_until_a_commit
         # The line of the pull request that may have done it.
         assert {command.properties["file"] for command in errors} == {".claude/rules/greet.md"}
         head = f"https://github.com/octo/shop/blob/{pull.head_sha}"
-        assert f"[.claude/rules/greet.md, line 1]({head}/.claude/rules/greet.md#L1)" in stage.bodies()[0]
+        assert f"[.claude/rules/greet.md (from line 1)]({head}/.claude/rules/greet.md#L1)" in stage.bodies()[0]
         assert f"Tested [`{pull.head_sha[:7]}`]" in stage.bodies()[0]
         assert "Exit code 1" in done.printed
 

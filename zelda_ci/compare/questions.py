@@ -258,7 +258,7 @@ class Pair:
 
     @cached_property
     def sides(self) -> dict[str, SuiteSide]:
-        both = {"baseline": self.baseline, "candidate": self.candidate}
+        both = {"base": self.baseline, "head": self.candidate}
         return {name: side for name, side in both.items() if side.given}
 
     @cached_property

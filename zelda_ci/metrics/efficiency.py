@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Literal
 
 from zelda_ci.domain.details import EfficiencyDetails
-from zelda_ci.domain.measures import Metric
+from zelda_ci.domain.measures import MEASURES, Measure, MeasureSpec, Metric
 from zelda_ci.domain.run import EvalContext
 from zelda_ci.domain.session import ApiUsage, Denied, ModelUsage, Retried, SessionStatus, SessionTranscript, Usage
 from zelda_ci.domain.suite import EfficiencyTargets
@@ -52,12 +52,16 @@ class Efficiency:
             parts = [("maxTurns", details.turns, allowed, 100 * max(0.0, 1 - (details.turns - 1) / allowed))]
         if not parts:
             return Unscored(f"The cost is not known: no list price of {', '.join(details.models)}.", details)
-        told = ", ".join(f"{name} {amount:.6g} of {target:.6g} ({score:.1f})" for name, amount, target, score in parts)
+        told = ", ".join(_part(MEASURES[Measure(name.replace("maxT", "t"))], *numbers) for name, *numbers in parts)
         counted, proxied = details.usage.total, sum(usage.total for usage in api.models.values())
         differ = api.models and abs(proxied - counted) > 0.01 * max(proxied, counted)
         remark = f" Claude Code counted {counted} tokens and the model proxy {proxied}; the former are used."
         scored = details.replace(parts={name: score for name, _, _, score in parts})
         return Scored(sum(scored.parts.values()) / len(parts), f"{told}.{remark if differ else ''}", scored)
+
+
+def _part(spec: MeasureSpec, amount: float, target: float, score: float) -> str:
+    return f"{spec.label} {spec.unit.write(amount)} of {spec.unit.write(target)} ({score:.1f})"
 
 
 def _spent(

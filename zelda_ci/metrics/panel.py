@@ -138,7 +138,7 @@ def unjudged(
     (shared, *others) = dict.fromkeys(f" {why.rstrip('.')}." for _, why in missing)
     named = "; ".join(f"{name} ({why})" if others else name for name, why in missing[:MAX_NAMED])
     more = f"; and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
-    counted = f"{len(missing)} of {len(judged)} {what} were not judged."
+    counted = f"{len(missing)} of {len(judged)} {what} {'was' if len(missing) == 1 else 'were'} not judged."
     cause = next((draft.error.code for draft in drafts if draft.error and not draft.verdict), None)
     return Unscored(f"{counted}{'' if others else shared} Not judged: {named}{more}", details, failed=True, code=cause)
 

@@ -17,9 +17,11 @@ def visible(text: str, limit: int = 200) -> str:
 def sentence(text: str, limit: int = 600) -> str:
     """Prose as one line: white space of any kind folds into single blanks; a long end is cut and marked."""
     words = " ".join(text[: 8 * limit].split())
-    return one_line(words if len(words) <= limit else words[:limit].rstrip() + " …")
+    return one_line(words if len(words) <= limit else _LAST_WORD.sub("", words[: limit + 1])[:limit] + " …")
 
 
+# Of a text that is cut, the word in which it is; what is longer than words are is cut itself.
+_LAST_WORD = re.compile(r"\s\S{0,30}$")
 # Where a run's own copy of the files lies.
 _WORKSPACE = re.compile(r"/[^\s'\"]*/runs/[^\s/'\"]+/ws\b(/?)")
 

@@ -297,7 +297,7 @@ def test_undecided_is_not_met_unless_both_sides_ignore_it():
     found = compare(judged("PP"), judged("PU", label="b"))
     assert criterion(found, 2).candidate.mean == 0
     found = compare(judged("PP", undecided="ignore"), judged("PU", label="b", undecided="ignore"))
-    assert criterion(found, 2).reasons == ("undecided on the candidate's side",)
+    assert criterion(found, 2).reasons == ("undecided on the head's side",)
     found = compare(judged("PP"), judged("PU", label="b", undecided="ignore"))
     assert "different treatments of undecided criteria: fail, ignore" in criterion(found, 1).reasons
 
@@ -317,7 +317,7 @@ def test_failed_and_interrupted_runs_are_counted_and_never_scored_as_zero():
 def test_a_side_without_any_valid_run_is_inconclusive_and_one_that_ended_at_a_limit_is_valid():
     found = compare(judged("P"), judged("P", label="b", status=SessionStatus.FAILED))
     assert {found.verdict, found.suites[0].verdict, criterion(found).verdict} == {INCONCLUSIVE}
-    assert "no valid run on the candidate's side: 1 failed or interrupted" in found.suites[0].reasons
+    assert "no valid run on the head's side: 1 failed or interrupted" in found.suites[0].reasons
     found = compare(judged("P"), judged("F", label="b", status=SessionStatus.TIMED_OUT))
     candidate: Any = found.suites[0].candidate
     assert (candidate.statuses, criterion(found).verdict) == ({SessionStatus.TIMED_OUT: 1}, CHANGED)

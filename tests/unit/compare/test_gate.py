@@ -233,10 +233,10 @@ def test_what_is_not_proven_says_how_much_worse_it_may_be():
     [
         ((-51.0, 11.2), "higher", "between 51 points worse and 11 points better"),
         ((-51.0, 11.2), "lower", "between 11 points worse and 51 points better"),
-        ((-60.0, -20.0), "higher", "between 20 points and 60 points worse"),
-        ((-60.0, -20.0), "lower", "between 20 points and 60 points better"),
-        ((0.0, 40.0), "higher", "between 0 points and 40 points better"),
-        ((0.0, 40.0), "lower", "between 0 points and 40 points worse"),
+        ((-60.0, -20.0), "higher", "between 20 and 60 points worse"),
+        ((-60.0, -20.0), "lower", "between 20 and 60 points better"),
+        ((0.0, 40.0), "higher", "between 0 and 40 points better"),
+        ((0.0, 40.0), "lower", "between 0 and 40 points worse"),
     ],
 )
 def test_an_interval_is_worded_by_what_is_better(interval, better, words):

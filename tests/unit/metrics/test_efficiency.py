@@ -69,7 +69,8 @@ def test_the_score_is_the_mean_of_the_parts_that_have_a_target_and_names_each() 
     assert details(outcome).parts == {"costUsd": 25, "tokens": 50, "turns": 100, "durationSeconds": 100}
     assert scored(outcome) == 68.75
     assert isinstance(outcome, Scored)
-    assert outcome.reasoning.startswith("costUsd 0.4 of 0.1 (25.0), ")
+    parts = "session cost $0.4000 of $0.1000 (25.0), tokens 1,480 of 740 (50.0), turns 4 of 4 (100.0)"
+    assert outcome.reasoning.startswith(f"{parts}, session time 30.0 s of 1m 00s (100.0).")
     nothing = score_efficiency(targets(costUsd=1, durationSeconds=1), session(DONE, cost=0, seconds=0), ApiUsage())
     assert scored(nothing) == 100
 

@@ -337,6 +337,12 @@ def test_a_submodule_that_is_not_checked_out_is_named() -> None:
     assert view.headline == ".claude/skills is not checked out, 1 suite without it"
 
 
+def test_only_a_check_is_called_red() -> None:
+    found = REPORTS["regression"]()
+    assert lead(found) == "The check is red for this."
+    assert lead(replace(found, tested=None)) == ""
+
+
 def test_a_refused_settings_file_is_red_and_speaks_for_what_is_in_it() -> None:
     refused = NotLoaded(file=SETTINGS, effect="not loaded: model: Expected string")
     found = told(calm(HOOK), calm(minute=1), SETTINGS)
@@ -365,7 +371,7 @@ def test_tests_that_fail_before_any_session_are_never_blamed_on_a_line_that_stee
     found = report(old, new, changes=changes, batch=early)
     boxes = " ".join(plain(line) for box in ci_view(found).causes for line in box)
     places = {remark.file for remark in annotations(found)}
-    assert ("CLAUDE.md, line 12" in boxes, "CLAUDE.md" in places) == (blamed, blamed)
+    assert ("CLAUDE.md (from line 12)" in boxes, "CLAUDE.md" in places) == (blamed, blamed)
     assert ("fails on this commit before any session: 3 of 14 tests failed. What breaks it" in boxes) != blamed
     assert ("shop/cart.py" in boxes, "shop/cart.py" in places) == (not blamed, not blamed)
 

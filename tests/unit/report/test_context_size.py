@@ -36,10 +36,10 @@ HEAD = _listing(
 def test_one_line_says_what_the_change_costs_and_which_units_did_it() -> None:
     report = ContextReport(head=HEAD, base=BASE)
 
-    assert plain(size_line(report)) == "Always in context: 11,240 \u2192 13,450 tokens (+2,210, +20 %)"
+    assert plain(size_line(report)) == "Always in context: 11,240 \u2192 13,450 tokens (+2,210, +20%)"
     assert plain(moved_line(report)) == "CLAUDE.md +1,900 and skill deploy +310"
     back = ContextReport(head=BASE.replace(is_estimated=True), base=HEAD)
-    assert plain(size_line(back)).endswith("11,240 tokens (\u22122,210, \u221216 %, estimated)")
+    assert plain(size_line(back)).endswith("11,240 tokens (\u22122,210, \u221216%, estimated)")
     same = ContextReport(head=BASE, base=BASE)
     assert plain(size_line(same)) == "Always in context: 11,240 tokens (as before)"
     assert not moved_line(same)
@@ -63,7 +63,7 @@ def test_the_fold_holds_changed_units_cuts_new_findings_and_the_price() -> None:
     # 1.25 times the price of input once, and 19 times that of reading from the cache.
     assert rows["1,000 sessions"][0] == "$49.46 \u2192 $59.18"
     assert rows["Share of the window"] == [
-        "5.6 % \u2192 6.7 % of 200,000 tokens",
+        "5.6% \u2192 6.7% of 200,000 tokens",
         "Claude Code's own part takes 18,000 \u2192 22,000 more",
     ]
     assert details.table

@@ -51,6 +51,8 @@ def test_long_names_keep_both_ends_and_prose_is_one_line_that_ends() -> None:
     assert visible("src/" + "x" * 500 + ".py", 20) == "src/xxxxxx…xxxxxxx.py"
     assert sentence("  Two\n\n lines\tand\u00a0more.\r\n") == "Two lines and more."
     assert sentence("word " * 100_000, 14) == "word word word …"
+    assert sentence("three words here", 13) == "three words …"
+    assert sentence("x" * 50, 40) == "x" * 40 + " …"
     assert sentence("\n" * 1_000_000 + "end") == ""
 
 

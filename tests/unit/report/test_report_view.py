@@ -1,11 +1,16 @@
+import pytest
+
 from tests.golden.batches import batch, crowd, files, run
-from zelda_ci.domain.comparison import BaselineOrigin, BaselineState, GateResult
+from zelda_ci.domain.comparison import BaselineOrigin, BaselineState, GateResult, MeasureDelta, Verdict
+from zelda_ci.domain.measures import Measure
 from zelda_ci.domain.run import BatchResult
-from zelda_ci.domain.trials import DoneReason, SuiteArms, TrialPlan
+from zelda_ci.domain.trials import DoneReason, MoreTrials, SuiteArms, TrialPlan
 from zelda_ci.domain.workspace import TestedSource
-from zelda_ci.report.builders.summary import affected_names, closing_rows, suite_table, troubles
+from zelda_ci.report.builders.comparison import measure_table
+from zelda_ci.report.builders.summary import affected_names, closing_rows, more_trials, suite_table, troubles
 from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.comment.view import closing_line
+from zelda_ci.report.model import Tone
 
 
 def rows(result: BatchResult) -> dict[str, list[str]]:
@@ -44,3 +49,20 @@ def test_what_was_tested_is_told_and_what_was_not() -> None:
     copied = batch(run(source=TestedSource(kind="copy", dirty=True)))
     assert rows(copied)["Tested"] == ["a copy of the folder, outside git"]
     assert "Tested" not in rows(batch(run(source=None)))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "tone"),
+    [(Verdict.UNCHANGED, Tone.DIM), (Verdict.INCONCLUSIVE, Tone.BAD), (Verdict.REGRESSED, Tone.BAD)],
+)
+def test_a_change_that_the_verdict_takes_for_noise_has_no_colour(verdict: Verdict, tone: Tone) -> None:
+    delta = MeasureDelta(measure=Measure.COST, verdict=verdict, better="lower", change=0.01, effect="worse")
+    (row,) = measure_table([delta], frozenset()).lines
+    assert [cell.tone for cell in row.cells if cell.text.startswith("+$0.01")] == [tone]
+
+
+def test_why_a_suite_goes_on_names_criteria_by_whole_words() -> None:
+    criterion = "`total_cents()` is 10 percent lower after the code is applied, and rounded half up to whole cents"
+    event = MoreTrials(suite="example", head=3, base=5, made=2, look=2, looks=2, missed=((criterion, 2, 2),))
+    named = "“`total_cents()` is 10 percent lower after the code is applied, and rounded half …” failed in 2 of 2"
+    assert more_trials(event).startswith(f"{named}: 3 ")

@@ -223,7 +223,12 @@ def figure_table(deltas: Sequence[FigureDelta]) -> Table:
 def _change(delta: Delta, text: str) -> Cell:
     if delta.change is None:
         return NOT_THERE
-    return Cell(text, EFFECTS[delta.effect or "same"]) if delta.change else Cell("0", Tone.DIM)
+    return Cell(text, effect_tone(delta)) if delta.change else Cell("0", Tone.DIM)
+
+
+def effect_tone(delta: Delta) -> Tone:
+    """What a change means; none that the verdict takes for noise has a colour."""
+    return EFFECTS["same" if delta.verdict is Verdict.UNCHANGED else delta.effect or "same"]
 
 
 def passes(summary: TrialStatistics | None) -> Cell:
@@ -246,13 +251,13 @@ def notes(delta: Delta, shown_reasons: frozenset[str]) -> Iterator[Cell]:
     if delta.interval and delta.verdict is not Verdict.UNCHANGED:
         write = partial(difference, delta.measure) if isinstance(delta, MeasureDelta) else points
         words = interval_words(delta.interval, write, delta.better)
-        yield Cell(f"{words} (95 % confidence)", Tone.DIM)
+        yield Cell(f"{words} (95% confidence)", Tone.DIM)
 
 
 def changed_files(changes: Sequence[SteeringChange]) -> Iterator[str]:
     """The files that steer and differ between the sides, each with the first line that does."""
     for change in changes[:MAX_FILES]:
-        place = " (removed)" if change.is_gone else f", line {change.line}" if change.line else ""
+        place = " (removed)" if change.is_gone else f" (from line {change.line})" if change.line else ""
         yield f"{visible(change.path, 100)}{place}"
     if (more := len(changes) - MAX_FILES) > 0:
         yield format_count(more, "more file")

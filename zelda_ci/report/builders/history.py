@@ -33,7 +33,7 @@ def history_table(history: History, *, of: int) -> Table:
 def _cells(run: StoredRun) -> Iterator[Cell]:
     yield OUTCOMES[run.outcome].verdict
     yield Cell(run.run_id, whole=True)
-    yield Cell(visible(f"{run.suite}, {run.variant}" if run.variant else run.suite, 40))
+    yield Cell(visible(f"{run.suite}, {run.variant}" if run.variant else run.suite))
     yield Cell(whole(run.trial))
     yield Cell(run.batch_id, Tone.DIM, whole=True)
     yield Cell(run.commit[:7]) if run.commit else Cell("-", Tone.DIM)

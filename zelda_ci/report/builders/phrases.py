@@ -86,7 +86,8 @@ def interval_words(interval: tuple[float, float], write: Callable[[float], str],
     if low < 0 < high:
         return f"between {write(-low)} worse and {write(high)} better"
     least, most = sorted((abs(low), abs(high)))
-    return f"between {write(least)} and {write(most)} {'worse' if low < 0 else 'better'}"
+    first = write(least).removesuffix(" points")
+    return f"between {first} and {write(most)} {'worse' if low < 0 else 'better'}"
 
 
 def points(value: float) -> str:

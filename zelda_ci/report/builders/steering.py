@@ -56,12 +56,12 @@ def context_report(report: ContextReport, *, limit: int | None = None) -> Sectio
 
 
 def size_line(report: ContextReport) -> Line:
-    """`Always in context: 11,240 → 13,905 tokens (+2,665, +24 %)`."""
+    """`Always in context: 11,240 → 13,905 tokens (+2,665, +24%)`."""
     head, base = report.head, report.base
     change = head.always - base.always if base else 0
     notes = ["as before"] if base and not change else [_signed(change)] if change else []
     if base and change and base.always:
-        notes.append(f"{_signed(100 * change / base.always, '+.0f')} %")
+        notes.append(f"{_signed(100 * change / base.always, '+.0f')}%")
     notes += ["estimated"] * (head.is_estimated or (base is not None and base.is_estimated))
     sizes = _sides(whole(listing.always) for listing in (base, head) if listing)
     words = f"Always in context: {sizes} tokens"
@@ -112,7 +112,7 @@ def _context_rows(report: ContextReport, pairs: Sequence[_Pair]) -> Iterator[Row
         found = (f"{visible(it.file, 120)}:{it.line}: {sentence(it.problem)}. {sentence(it.fix)}" for it in new)
         yield Row("Does not work as written", others, tuple(Cell(words, Tone.WARN) for words in found))
     listings = [listing for listing in (base, head) if listing]
-    window = f"{_sides(f'{100 * it.always / it.window:.1f} %' for it in listings)} of {whole(head.window)} tokens"
+    window = f"{_sides(f'{100 * it.always / it.window:.1f}%' for it in listings)} of {whole(head.window)} tokens"
     own = f"Claude Code's own part takes {_sides(whole(it.own) for it in listings)} more"
     yield Row("Share of the window", (Cell(window), Cell(own, Tone.DIM)))
     costs = []
@@ -286,7 +286,7 @@ def _unit(found: Attribution, index: int) -> Cell:
 
 def _share(suspicion: Suspicion) -> str:
     # What is not certain is not called so.
-    return f"{min(99, round(100 * suspicion.probability))} %"
+    return f"{min(99, round(100 * suspicion.probability))}%"
 
 
 def _confirmed(found: Attribution) -> str:
@@ -320,7 +320,7 @@ def _worth(row: CriterionWorth) -> str:
     if row.verdict != "none":
         return both
     differs = row.without.passed * row.whole.sessions != row.whole.passed * row.without.sessions
-    limit = f"at most {row.at_most:.0f} points with 95 %"
+    limit = f"at most {row.at_most:.0f} points with 95%"
     return f"{both}, not proven: {limit}" if differs else f"no difference was found: {limit}"
 
 

@@ -79,7 +79,7 @@ def forecast_table(forecast: Forecast) -> Table:
 
 def more_trials(event: MoreTrials) -> str:
     """Why a suite goes on, and with what."""
-    causes = [f"{sentence(name, 80)!r} failed in {missed} of {of}" for name, missed, of in event.missed[:MAX_NAMED]]
+    causes = [f"“{sentence(name, 80)}” failed in {missed} of {of}" for name, missed, of in event.missed[:MAX_NAMED]]
     why = "; ".join(causes) or f"not decided after {format_count(event.made, 'trial')}"
     sides = [f"{count} of the {side}" for side, count in (("head", event.head), ("base", event.base)) if count]
     return f"{why}: {' and '.join(sides)} more, side by side (round {event.look} of at most {event.looks})"

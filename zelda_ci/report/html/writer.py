@@ -24,11 +24,11 @@ from zelda_ci.files.atomic import write_whole
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.report.builders.anchors import PageAnchors, SessionCitations, anchors_of, base_runs
 from zelda_ci.report.builders.comparison import (
-    EFFECTS,
     NOT_THERE,
     SHOWN_ONCE,
     certainty,
     changed_files,
+    effect_tone,
     figure_table,
     measure_table,
     notes,
@@ -323,7 +323,7 @@ def _change(delta: MeasureDelta) -> Cell | None:
     size = f"{abs(delta.change_percent or 0.0):,.0f}%" if is_share else written(unit.brief, abs(change))
     if not change or not re.search("[1-9]", size):
         return None
-    return Cell(f"{'+' if change > 0 else minus}{size}", EFFECTS[delta.effect or "same"])
+    return Cell(f"{'+' if change > 0 else minus}{size}", effect_tone(delta))
 
 
 # --- two sides ---------------------------------------------------------------------------------------------------

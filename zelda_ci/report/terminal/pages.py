@@ -149,9 +149,10 @@ class Page:
         facts = []
         for column, cell in [*zip(table.columns, row.cells, strict=True)][table.leading + 1 :]:
             # A number says what it is; a word does so itself.
-            title, percent, _ = column.title.lower().partition(" %") if column.right else ("", "", "")
+            is_number = column.right or cell.text[:1].isdigit()
+            title, percent, _ = column.title.lower().partition("%") if is_number else ("", "", "")
             if cell.text not in {"", "-"}:
-                facts.append(Cell(f"{title} {cell.text}{percent}".lstrip(), cell.tone, cell.whole))
+                facts.append(Cell(f"{title.rstrip()} {cell.text}{percent}".lstrip(), cell.tone, cell.whole))
         self.beside(" " * (indent + STEP), facts)
         self.notes(row.notes, indent=indent + STEP)
 
