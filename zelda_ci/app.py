@@ -137,13 +137,13 @@ class Invocation(Prepared):
         # The gateway is today's, whatever a run was judged through.
         gateway = apply(self.loaded.suites[0].resolved, self.given).gateway_url
         run_ids = dict.fromkeys(run_id for name in names for run_id in references.find_runs(self.store, name))
-        runs, overrides = [self.store.run(run_id) for run_id in run_ids], self.order.overrides
+        overrides = self.order.overrides
         # Checks are decided without a key.
-        is_asked = any(metrics.ask_judge(apply(run.result().config, overrides)) for run in runs)
+        is_asked = any(metrics.ask_judge(apply(self.store.result(run_id).config, overrides)) for run_id in run_ids)
         upstream = self._of_judge(gateway) if is_asked else None
         judges = proxy.ModelProxy(upstream, Redactor(self.settings.secrets), rate_limits=_pauses(emit))
         check = check_judges if self._is_checked else None
-        return _in_event_loop(partial(evaluation.rejudge, runs, judges, overrides, emit, check=check))
+        return _in_event_loop(partial(evaluation.rejudge, self.store, run_ids, judges, emit, overrides, check))
 
     def check(self, emit: Emit, *, only_commands: bool = False) -> CheckReport:
         """Try everything that runs of what was ordered need, without a session; no models where commands are meant."""

@@ -180,6 +180,8 @@ def test_prune_removes_whole_old_batches_only_where_it_is_told_to(tmp_path: Path
         zelda(project, "prune", "--before", "2026-02-13", "--yes").stdout == "Removed 0 runs of 0 batches; 4 stored.\n"
     )
     assert kept() == ["new", "middle", "old", "old"]
+    unusable = zelda(project, "prune", "--keep", "2", "--yes", ZELDA_WORKSPACES=str(project.path))
+    assert (unusable.returncode, len(kept())) == (2, 4), unusable.stderr
     done = zelda(project, "prune", "--keep", "2", "--yes")
     assert (done.returncode, done.stdout) == (0, "Removed 2 runs of 1 batch; 2 stored.\n"), done.stderr
     assert kept() == ["new", "middle"]

@@ -1,14 +1,18 @@
 """The judge from the developer's chair: `zelda run` and `zelda rejudge`, the real command, a scripted API."""
 
 import json
+import os
+import signal
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
-from tests.support.command import KEY, zelda
+from tests.support.command import KEY, after, ended, started, zelda
 from tests.support.judging import answer, verdict
+from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
-from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, http_error, text, tool_call
+from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, hang, http_error, text, tool_call
 
 SUITE = """\
 prompt: Add a greeting.
@@ -188,3 +192,42 @@ def whoever_looks_is_told_that_it_is_incomplete(run: Judged, printed: str) -> No
     compared = zelda(run.project, "compare", run.name, run.name)
     assert compared.returncode == 2, compared.stdout + compared.stderr
     assert "It is kind." in compared.stdout
+
+
+def test_a_run_that_two_judge_at_once_keeps_the_last_verdict_and_what_both_have_cost(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    with ScriptedApi([*WORK, answer(*SHOWN)]) as api:
+        assert zelda(project, "run", api=api.url).returncode == 0
+    run = Judged(project, "greeting")
+    (once,) = run.result()["judge"]["models"].values()
+    is_over = threading.Event()
+
+    def slow_first(request: ApiRequest) -> Reply:
+        if request.index == 0:
+            assert is_over.wait(PATIENCE)
+        return answer(verdict(1, evidence=HELLO), verdict(2, "FAIL", [])) if request.index else answer(*SHOWN)
+
+    with ScriptedApi(slow_first) as api, started(project, "rejudge", run.name, api=api.url) as slow:
+        after(lambda: len(api.requests) == 1)
+        assert zelda(project, "rejudge", run.name, api=api.url).returncode == 1
+        assert run.verdicts() == ["PASS", "FAIL"]
+        is_over.set()
+        assert ended(slow)[0] == 0
+    assert run.verdicts() == ["PASS", "PASS"]
+    (thrice,) = run.result()["judge"]["models"].values()
+    assert (run.result()["judge"]["requests"], thrice["inputTokens"]) == (3, 3 * once["inputTokens"])
+
+
+def test_what_a_judge_has_cost_that_was_interrupted_is_not_forgotten(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    with ScriptedApi([*WORK, answer(*SHOWN)]) as api:
+        assert zelda(project, "run", api=api.url).returncode == 0
+    run = Judged(project, "greeting")
+    # The first answer is asked for again, and in the middle of that somebody has enough.
+    cited = answer(verdict(1, evidence=NOWHERE), verdict(2, evidence=NOWHERE))
+    with ScriptedApi([cited, hang()]) as api, started(project, "rejudge", run.name, api=api.url) as process:
+        after(lambda: len(api.requests) == 2)
+        os.kill(process.pid, signal.SIGINT)
+        assert ended(process)[0] == 130
+    assert run.verdicts() == ["PASS", "PASS"]
+    assert run.result()["judge"]["requests"] == 3

@@ -157,6 +157,9 @@ def test_the_remains_of_a_killed_run_are_made_a_result_by_the_next_start(
             transcript_of_it = project.results / "runs" / result["runId"] / "transcript.json"
             assert "I begin." in transcript_of_it.read_text()
             assert result["evaluations"]["efficiency"]["details"]["toolCalls"] == {"Bash": 1}
+            # What it has cost so far is known, too, and whether that is all.
+            (used,) = result["api"]["models"].values()
+            assert (used["outputTokens"] > 0, used["costKnown"]) == (True, phase != "session")
     assert not list(project.results.glob("runs/*/*.jsonl"))
     assert gone(project)
     assert set(project.fingerprint()) == names

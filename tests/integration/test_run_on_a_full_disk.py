@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command import COMMAND, environment
+from tests.support.command import COMMAND, environment, zelda
+from tests.support.judging import answer, verdict
 from tests.support.projects import Project, repository
 from tests.support.scripted_api import ScriptedApi, text, tool_call
 
@@ -131,6 +132,22 @@ def test_where_a_disk_is_full_while_two_commits_are_compared_nothing_is_green_th
         assert missing(project) == [], output
     else:
         assert "no space left" in output, output
+
+
+def test_what_a_judge_said_that_cannot_be_stored_is_shown(tmp_path: Path) -> None:
+    project = project_with(tmp_path)
+    project.write({"zelda/test-greeting.yaml": SUITE + "acceptanceCriteria: [It is kind.]\n"})
+    criteria = [answer(verdict(1, evidence=[{"where": "turn 1 call 1", "quote": "hello > greeting.txt"}]))]
+    with ScriptedApi([tool_call("Bash", {"command": "echo hello > greeting.txt"}), text("Done."), *criteria]) as api:
+        assert zelda(project, "run", api=api.url).returncode == 0
+    shutil.copytree(project.results, project.home / "copy")
+    filling = f"cp -r {project.home}/copy/. {project.results}; {filled(str(project.results), 0)}"
+    with ScriptedApi([answer(verdict(1, "FAIL", []))]) as api:
+        code, output = run_on(project, project.results, api, filling, ("rejudge", "latest"))
+    assert code == 2, output
+    assert "FAIL · It is kind." in output, output
+    assert FULL in output, output
+    assert "unexpectedly" not in output, output
 
 
 FULL, READ_ONLY = "There is no space left to write", "may not be written: Read-only file system"

@@ -202,11 +202,12 @@ def prune(*, project: Path, before: datetime, keep: int, yes: bool) -> None:
     if not yes:
         echo(f"{what} would be removed, of {len(runs)} stored.{' Remove them: add --yes.' if old else ''}")
         return
+    # First what may be refused: afterwards, an error would not say what is gone.
+    swept = anyio.run(Workspaces(find_root(project), results, os.environ, Redactor()).sweep)
     store = ResultStore(results)
     for run in old:
         store.remove(run.run_id)
     store.forget_comparisons({run.run_id for run in old}, {run.batch_id for run in old})
-    swept = anyio.run(Workspaces(find_root(project), results, os.environ, Redactor()).sweep)
     left = f", and what {format_count(len(swept), 'killed run')} left" if swept else ""
     echo(f"Removed {what}{left}; {len(runs) - len(old)} stored.")
 

@@ -1,7 +1,7 @@
 """Evaluating a run, and what that works with: first without a judge, then by the judges; also a stored run again."""
 
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ from zelda_ci import metrics
 from zelda_ci.domain.details import CommandResult, CorrectnessDetails, CriterionJudgement, FulfillmentDetails
 from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.numbers import some_of
-from zelda_ci.domain.run import BatchResult, EvalContext, JudgeUsage, RunResult
+from zelda_ci.domain.run import BatchResult, EvalContext, Failure, JudgeUsage, RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.workspace import Changes, SettingFinding, Workspace
@@ -35,7 +35,7 @@ from zelda_ci.pipeline.fingerprints import judged_again
 from zelda_ci.pipeline.invocation import Prepared
 from zelda_ci.redact import Redactor, SafeText
 from zelda_ci.selection.felt import with_felt
-from zelda_ci.storage.result_store import IMAGES, ResultStore, RunFolder, RunState, log_name
+from zelda_ci.storage.result_store import IMAGES, ResultStore, RunState, log_name
 from zelda_ci.workspace.clean_checkout import CheckedOut
 from zelda_ci.workspace.reports import Watch
 from zelda_ci.workspace.workspaces import Workspaces
@@ -297,14 +297,19 @@ def checks(run: RunResult, redact: Redactor) -> tuple[SafeText, ...]:
 
 
 async def rejudge(
-    runs: Sequence[RunFolder], proxy: ModelProxy, overrides: Overrides, emit: Emit, *, check: CheckJudges | None
+    store: ResultStore,
+    run_ids: Collection[str],
+    proxy: ModelProxy,
+    emit: Emit,
+    overrides: Overrides,
+    check: CheckJudges | None,
 ) -> BatchResult:
     """Judge stored runs again, if wanted once each judge has answered; failures that replaced nothing are returned."""
     started_at = datetime.now(UTC)
     async with proxy:
         if check:
-            await check([apply(run.result().config, overrides) for run in runs], proxy, emit)
-        results = [await _rejudge(run, proxy, emit, overrides) for run in runs]
+            await check([apply(store.result(run_id).config, overrides) for run_id in run_ids], proxy, emit)
+        results = [await _rejudge(store, run_id, proxy, emit, overrides) for run_id in run_ids]
     now = max(started_at, datetime.now(UTC))
     return BatchResult(batch_id=results[0].batch_id, started_at=started_at, finished_at=now, runs=tuple(results))
 
@@ -329,27 +334,39 @@ async def judge_idle(
     return found
 
 
-async def _rejudge(stored: RunFolder, proxy: ModelProxy, emit: Emit, overrides: Overrides) -> RunResult:
+async def _rejudge(store: ResultStore, run_id: str, proxy: ModelProxy, emit: Emit, overrides: Overrides) -> RunResult:
     """Judge a run by its configuration and the overrides; a verdict that could not be had again replaces none."""
-    before, redact = stored.result(), proxy.redact
-    run = before.replace(config=apply(before.config, overrides))
+    stored, redact = store.run(run_id), proxy.redact
+    run = before = stored.result()
+    config = apply(run.config, overrides)
     transcript, offered = stored.transcript(), stored.manifest()
     had = resolve_loaded(offered, transcript, redact) if offered else None
     changes = Changes(**dict(run.changes) | {"patch": stored.patch_file}) if run.changes else None
-    context = EvalContext(run.config, None, transcript, run.api, changes, images=stored.path / IMAGES, manifest=had)
+    context = EvalContext(config, None, transcript, run.api, changes, images=stored.path / IMAGES, manifest=had)
     earlier = run.details(FulfillmentDetails)
     # Nobody can run them again: the workspace is gone.
     commands = dict(enumerate((it for it in earlier.criteria if it.by == "check"), start=1)) if earlier else {}
-    judging = JudgeRun(proxy, run.run_id, replace(context, checks=checks(run, redact), commands=commands))
-    await judging.run()
+    judging = JudgeRun(proxy, run_id, replace(context, checks=checks(run, redact), commands=commands))
+    try:
+        await judging.run()
+    finally:
+        # Also what was cut short was paid for, and another Zelda may have judged the run meanwhile.
+        usage, facts = judging.usage, dict[str, object]()
+        try:
+            with store.locked():
+                before = stored.result()
+                judge = usage.after(before.judge) if usage else before.judge
+                fingerprint = before.fingerprint and judged_again(before.fingerprint, config)
+                facts = {"config": config, "judge": judge, "fingerprint": fingerprint}
+                kept = [it for it in judging.results if not it.failed or before.evaluations.get(it.metric, it).failed]
+                if kept:
+                    stored.rewrite(with_felt(with_results(before, kept, **facts), had, transcript, redact))
+                elif usage and usage.cost_usd:
+                    stored.rewrite(before.replace(judge=judge))
+        except ZeldaError as problem:
+            # What was paid for is shown all the same.
+            failure = Failure(code=problem.code, message=redact(f"Not stored: {problem.message}"))
+            facts |= {"status": SessionStatus.FAILED, "failure": failure}
     for notice in judging.notices:
-        emit(Warned(notice, run.run_id))
-    usage = judging.usage
-    judge = usage.after(run.judge) if usage else run.judge
-    facts = {"judge": judge, "fingerprint": run.fingerprint and judged_again(run.fingerprint, run.config)}
-    kept = [it for it in judging.results if not it.failed or run.evaluations.get(it.metric, it).failed]
-    if kept:
-        stored.rewrite(with_felt(with_results(run, kept, **facts), had, transcript, redact))
-    elif usage and usage.cost_usd:  # it was paid for all the same
-        stored.rewrite(before.replace(judge=judge))
-    return with_results(run, judging.results, **facts)
+        emit(Warned(notice, run_id))
+    return with_results(before, judging.results, **facts)

@@ -4,7 +4,7 @@ import math
 import platform
 import uuid
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -18,11 +18,11 @@ from zelda_ci import __version__
 from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.numbers import duration
 from zelda_ci.domain.run import EvalContext, Failure, RunResult, Versions
-from zelda_ci.domain.session import SessionRecord, SessionStatus
+from zelda_ci.domain.session import ApiUsage, SessionRecord, SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import Side
 from zelda_ci.domain.workspace import Changes, IsolationReport, SettingFinding, Workspace
-from zelda_ci.errors import ExecutionError, ZeldaError
+from zelda_ci.errors import ExecutionError, StorageError, ZeldaError
 from zelda_ci.events import Phase, PhaseStarted, RunFinished, RunStarted, SessionProgressed, Warned
 from zelda_ci.execution import claude_code
 from zelda_ci.execution.doctor import refusals
@@ -182,8 +182,21 @@ class SuiteRun:
             wait=RateLimitWait(min(MAX_WAIT_SECONDS, suite.execution.timeout_seconds)),
         ) as meter:
 
+            def keep_cost(api: ApiUsage) -> None:
+                """Note what was spent, so that a kill does not lose it; where there is no room, the session goes on."""
+                state.update(api=api, models=tuple(sorted(api.models)))
+                with suppress(StorageError):
+                    as_killed = {"status": SessionStatus.INTERRUPTED, "failure": self.interrupted}
+                    state.folder.announce(state.known.replace(**as_killed))
+
             def on_record(record: SessionRecord) -> None:
+                answers = len(state.responses)
                 state.record(record)
+                if len(state.responses) > answers:
+                    # The answer may not have come to its end, and Claude Code may have asked for others.
+                    api = meter.usage()
+                    least = {name: used.replace(cost_known=False) for name, used in api.models.items()}
+                    keep_cost(api.replace(models=least))
                 self.emit(SessionProgressed(self.run_id, record, len(state.responses), meter.cost_usd))
 
             meter.ends_at_call = suite.kind == "routing"
@@ -193,8 +206,7 @@ class SuiteRun:
             try:
                 self._end_session(await claude_code.run_session(request, on_record, redact), meter)
             finally:
-                api = meter.usage()
-                state.update(api=api, models=tuple(sorted(api.models)))
+                keep_cost(meter.usage())
         for sentence in (*map(self.redact, sorted(meter.remarks)), *meter.cassette.remarks):
             self.emit(Warned(sentence, self.run_id))
         if self.offered:
