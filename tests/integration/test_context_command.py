@@ -130,6 +130,7 @@ def test_a_limit_that_is_exceeded_is_exit_code_1_and_a_missing_commit_2(tmp_path
     for ref in ("nowhere", ""):
         done = zelda(project, "context", "--against", ref)
         assert (done.returncode, f"There is no commit '{ref}'" in done.stderr) == (2, True)
+        assert "`git fetch --unshallow`" in done.stderr
     done = zelda(project, "context", "--max-always-on", "many")
     assert (done.returncode, "must be a whole number" in done.stderr) == (2, True)
 

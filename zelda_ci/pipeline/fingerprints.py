@@ -41,6 +41,7 @@ from zelda_ci.selection.effects import ChangeSet, FileChange, FileText, ProjectF
 from zelda_ci.selection.reach import RECIPES, Graph, RepositoryFiles, described
 from zelda_ci.workspace.git import LINK, SUBMODULE, Git, TreeFile, for_status, prepare, read_commit, tree_files
 from zelda_ci.workspace.objects import Objects
+from zelda_ci.workspace.source import UNKNOWN_COMMIT_HINT
 from zelda_ci.workspace.store import TestedFiles
 from zelda_ci.workspace.workspaces import Workspaces
 
@@ -376,8 +377,7 @@ async def changed_since(ref: str, prepared: Prepared) -> tuple[SuiteChoice, ...]
             commit = await read_commit(loaded.root, environ, revision)
             if commit is None:
                 message = f"There is no commit {revision!a} in this repository."
-                hint = "Give a branch, a tag, a commit or HEAD~1; `git fetch` brings what only the server has."
-                raise ConfigError(message, hint=hint, code="UNKNOWN_COMMIT")
+                raise ConfigError(message, hint=UNKNOWN_COMMIT_HINT, code="UNKNOWN_COMMIT")
             ends.append(commit.sha)
         status, git = for_status(git, environ), git.within(Path(top))
         base = await git.attempt("merge-base", *ends)

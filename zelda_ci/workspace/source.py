@@ -278,6 +278,12 @@ class BaseOrder:
     """Fetches a commit that is not whole here into an empty bare repository, to which git is set; or raises why not."""
 
 
+UNKNOWN_COMMIT_HINT = (
+    "Give a branch, a tag, a commit or HEAD~1; `git fetch` brings what only the server has, and in a shallow clone "
+    "`git fetch --unshallow` older commits."
+)
+
+
 async def at_commit(project: Project, order: BaseOrder, folder: Path, internal_git: Git) -> Project:
     """The project as it is in another commit: found where it lies, or fetched into a repository in a new folder."""
     # A commit is named by its hash, so git checks what it is handed.
@@ -288,9 +294,8 @@ async def at_commit(project: Project, order: BaseOrder, folder: Path, internal_g
     if not COMMIT.fullmatch(commit):
         known = await git.read_commit(project.folder, internal_git.environment, commit)
         if known is None:
-            hint = "Give a branch, a tag, a commit or HEAD~1; `git fetch` brings what only the server has."
             message = f"There is no commit {here.redact(ascii(commit))} in this repository."
-            raise WorkspaceError(message, hint=hint, code=UNAVAILABLE)
+            raise WorkspaceError(message, hint=UNKNOWN_COMMIT_HINT, code=UNAVAILABLE)
         commit = known.sha
     source = project.source.replace(commit=commit, branch=None, dirty=False, changed=(), parent=None, left_out=())
     based = replace(project, source=source, commit=commit)

@@ -61,3 +61,11 @@ def test_a_pass_is_told_with_what_it_hides_in_line_summary_overview_and_table() 
     assert labels == [f"discount, passes, but {FOUND}", "2 suites pass"]
     page = overview_page(report, sessions_of(report, with_texts=False))
     assert [cell.text for cell, *_ in page["worst"]] == [f"discount: passes, but {FOUND}"]
+
+
+@pytest.mark.parametrize(("letters", "words"), [("??", "0 of 2, 2 not known"), ("?P", "1 of 2, 1 not known")])
+def test_criteria_that_nobody_judged_are_not_known_where_no_trial_was_compared(letters: str, words: str) -> None:
+    runs = trials([fulfillment(letters)], suite="discount")
+    report = CiReport(batch(runs), GateResult(), BaselineOrigin(state=BaselineState.OFF, sentence=""))
+    (row,) = moved_table(report, standings(report)).lines
+    assert row.cells[1].text == words

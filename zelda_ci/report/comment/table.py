@@ -129,7 +129,8 @@ def _criteria(each: SuiteStanding) -> Figure:
     now, before = ([side for delta in deltas if (side := getattr(delta, name))] for name in ("candidate", "baseline"))
     if not now:
         met = [sum(it.verdict is CriterionVerdict.PASS for it in criteria) for criteria in judged]
-        return Figure(fmean(met), of=asked) if met else Figure()
+        unknown = [sum(it.verdict is CriterionVerdict.NOT_JUDGED for it in criteria) for criteria in judged]
+        return Figure(fmean(met), of=asked, unknown=fmean(unknown)) if met else Figure()
     asked = max(float(len(now)), asked)
     met_now, met_before = (sum(side.mean for side in sides) / 100 for sides in (now, before))
     if asked > len(now) or not before or (each.compared and each.compared.reasons):
