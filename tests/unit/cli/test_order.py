@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from zelda_ci.cli.commands import zelda
 from zelda_ci.cli.run import run
 from zelda_ci.pipeline.invocation import RunOrder
 from zelda_ci.workspace.source import BaseOrder
@@ -25,5 +26,7 @@ USUAL = RunOrder(jobs=4, despite_failing=False, working_tree=True)
     ],
 )
 def test_an_option_enters_its_field_and_leaves_the_others(arguments: str, differs: dict[str, Any]) -> None:
-    order = run.make_context("run", arguments.split()).obj
+    # Below the main command, as ever: click keeps the help option of the first context that a command meets.
+    main = zelda.make_context("zelda", ["run", *arguments.split()])
+    order = run.make_context("run", arguments.split(), parent=main).obj
     assert vars(order) == {**vars(USUAL), **differs}
