@@ -189,10 +189,14 @@ class SuiteRun:
                     as_killed = {"status": SessionStatus.INTERRUPTED, "failure": self.interrupted}
                     state.folder.announce(state.known.replace(**as_killed))
 
+            noted = 0
+
             def on_record(record: SessionRecord) -> None:
-                answers = len(state.responses)
+                nonlocal noted
                 state.record(record)
-                if len(state.responses) > answers:
+                # More and more seldom, since each time all of them are added up.
+                if len(state.responses) > 1.1 * noted:
+                    noted = len(state.responses)
                     # The answer may not have come to its end, and Claude Code may have asked for others.
                     api = meter.usage()
                     least = {name: used.replace(cost_known=False) for name, used in api.models.items()}
