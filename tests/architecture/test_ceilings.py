@@ -27,7 +27,7 @@ CEILINGS = {
     "zelda_ci/judge": 1_283,
     "zelda_ci/metrics": 2_733,
     "zelda_ci/model_proxy": 2_443,
-    "zelda_ci/pipeline": 3_902,
+    "zelda_ci/pipeline": 3_906,
     "zelda_ci/process": 327,
     "zelda_ci/report": 5_929,
     "zelda_ci/sandbox": 1_897,
