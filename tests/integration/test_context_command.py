@@ -105,7 +105,7 @@ def test_without_a_key_it_is_estimated_and_a_change_has_its_sign(tmp_path: Path)
     done = zelda(project, "context", "--against", "HEAD")
     assert done.returncode == 0, done.stderr
     shown = re.sub(r"[ ]{2,}", "  ", done.stdout)
-    assert re.search(r"^Always in context: [\d,]+ → [\d,]+ tokens \(\+\d+, \+\d+ %, estimated\)$", shown, re.MULTILINE)
+    assert re.search(r"^Always in context: [\d,]+ → [\d,]+ tokens \(\+\d+, \+\d+%, estimated\)$", shown, re.MULTILINE)
     assert re.search(r"CLAUDE\.md  CLAUDE\.md file  \d+ → \d+", shown)
     tree = listed(project, "--against", "HEAD")
     assert tree == listed(project, "--against", "HEAD")

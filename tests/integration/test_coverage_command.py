@@ -64,7 +64,7 @@ def test_people_get_a_table_and_programs_json_by_its_schema(tmp_path: Path) -> N
     # What nobody touches comes first.
     assert [line[0] for line in lines[1:]] == ["idle", "CLAUDE.md", "deploy"]
     assert lines[3] == ["deploy", "skill", "used", "1,", "missed", "1", "loaded"]
-    for words in ("No suite touches 1 unit", "Suites that use nothing of it: b.", "Nothing is known of old"):
+    for words in ("No suite touches 1 unit", "Suites that use nothing of it: b.", "No stored session of old says"):
         assert words in done.stderr
     done = zelda(project, "coverage", "--json", "--suite", "a")
     assert done.returncode == 0, done.stderr

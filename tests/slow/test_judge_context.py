@@ -19,7 +19,7 @@ from zelda_ci.domain.manifest import ToolsManifest
 def test_no_question_is_larger_than_the_judges_context(tokens: int, sizes: list[int], count: int, letter: str) -> None:
     rules = [item(ItemKind.RULE, f"r{number}.md", text=safe(letter * 2000)) for number in range(count)]
     skills = [item(ItemKind.SKILL, f"s{number}", description=safe(letter * 300)) for number in range(count)]
-    judge = by_part(lambda _: [seen(1, "NOTHING_SEEN", letter * 20_000)] * 10, saying({}))
+    judge = by_part(lambda _: [seen(1, "NO_EVIDENCE", letter * 20_000)] * 10, saying({}))
     judge.context_tokens = tokens
     heard = session(*(f"Bash step -> {letter * size}." for size in sizes), "Read a")
     judged(judge, heard, ToolsManifest(items=(item(ItemKind.MEMORY, "CLAUDE.md"), *rules, *skills)))

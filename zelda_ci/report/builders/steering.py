@@ -195,7 +195,7 @@ def coverage_table(coverage: SteeringCoverage) -> Table:
     if idle := [it.suite for it in coverage.suites if not it.touches]:
         remarks.append(Cell(f"Suites that use nothing of it: {visible(', '.join(idle), 400)}.", Tone.WARN))
     if unknown := visible(", ".join(coverage.unknown), 400):
-        remarks.append(Cell(f"No stored session says what it used of {unknown}: run it once more.", Tone.WARN))
+        remarks.append(Cell(f"No stored session of {unknown} says what it used: run it once more.", Tone.WARN))
     if coverage.units:
         remarks.append(Cell(MEANING, Tone.DIM))
     elif not unknown:
