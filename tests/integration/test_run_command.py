@@ -92,7 +92,12 @@ ENDS: dict[str, tuple[Suite, int, str, str | None]] = {
         "budgetExceeded",
         None,
     ),
-    "time": (Suite("execution: {timeoutSeconds: 4}", [of_bash("tail -f /dev/null"), text("Cut off.")]), 1, "timedOut", None),
+    "time": (
+        Suite("execution: {timeoutSeconds: 4}", [of_bash("tail -f /dev/null"), text("Late.")]),
+        1,
+        "timedOut",
+        None,
+    ),
     "setup": (Suite("setupCommand: echo no network >&2; exit 4", []), 2, "failed", "SETUP_FAILED"),
     "refused": (Suite("", [http_error(400, REFUSED)] * 12), 2, "failed", "REQUEST_REFUSED"),
 }
