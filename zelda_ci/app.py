@@ -70,7 +70,8 @@ class Invocation(Prepared):
         """Which part of the change made a suite worse; no session runs where there is only one, or nobody pays."""
         change = anyio.run(attribution.felt_change, self, worse.suite, (*worse.bases, *worse.heads))
         search = attribution.Investigation(worse, change, self.suites[0], self.redact, emit=emit)
-        search.go_on(self.store.attributions(worse.batch_id))
+        if decided := search.go_on(self.store.attributions(worse.batch_id)):
+            return decided
         if pays and search.attribution.verdict in ("undecided", "between"):
             batch = self.run(emit, search)
             if search.attribution.rounds:

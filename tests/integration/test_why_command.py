@@ -108,8 +108,10 @@ def test_a_search_that_its_budget_cuts_goes_on_where_it_ended(tmp_path: Path) ->
     searched = [run for run in results(project) if "variant" in run]
     assert found["costUsd"] == pytest.approx(sum(map(cost_of, searched)))
     # What is known needs no session.
-    code, output, errors = command(project, "why", script=[])
+    before = results(project)
+    code, output, errors = command(project, "why")
     assert (code, f"{sessions} sessions" in output) == (0, True), output + errors
+    assert results(project) == before
 
 
 @pytest.mark.parametrize(

@@ -184,14 +184,17 @@ class Investigation:
         self._seen: list[tuple[Arm, float | None]] = []
         self._made, self._cost, self.budget = 0, 0.0, Budget()
 
-    def go_on(self, known: Iterable[Attribution]) -> None:
-        """Begin where a search with the same question ended."""
+    def go_on(self, known: Iterable[Attribution]) -> Attribution | None:
+        """Begin where a search with the same question ended; returns what that one found, where it is decided."""
         new = self.attribution
         for it in (it for it in known if (it.suite, it.subject, it.units) == (new.suite, new.subject, new.units)):
+            if it.verdict != "undecided":
+                return it
             self._rounds, self._cost = [*it.rounds], it.cost_usd
             arms = [frozenset(each.reverted) for each in it.rounds for _ in each.outcomes]
             self._search.observe(arms, [outcome for each in it.rounds for outcome in each.outcomes])
             self._search.confirmations = [*(it.confirmation.outcomes if it.confirmation else ())]
+        return None
 
     def next(self) -> Sequence[PlannedRun]:
         """The next round, as far as there is money for it, once the last one is over."""
