@@ -32,7 +32,7 @@ CEILINGS = {
     "zelda_ci/report": 5_929,
     "zelda_ci/sandbox": 1_897,
     "zelda_ci/selection": 1045,
-    "zelda_ci/storage": 879,
+    "zelda_ci/storage": 880,
     "zelda_ci/survey": 385,
     "zelda_ci/test_output": 1_981,
     "zelda_ci/workspace": 3_165,

@@ -318,7 +318,8 @@ class ResultStore:
     def attributions(self, batch_id: str) -> tuple[Attribution, ...]:
         """Read what searches have found about a batch, of each suite and subject the newest: it has the older ones'."""
         found = dict[tuple[str, str], Attribution]()
-        for path in sorted(self._attributions.glob("*.json")):
+        # Their names have the second only.
+        for path in sorted(self._attributions.glob("*.json"), key=lambda it: it.stat().st_mtime_ns):
             with suppress(StorageError):
                 each = codec.decode(Attribution, read_file(path, MAX_ATTRIBUTION_BYTES), str(path))
                 if each.batch_id == batch_id:
