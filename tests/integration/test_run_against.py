@@ -287,6 +287,25 @@ def test_after_a_kill_amid_a_look_the_same_question_goes_on_with_the_same_plan(t
     assert (again, batch["runs"], batch["baseRuns"]) == (code, [], []), output
 
 
+def test_a_comparison_that_needed_one_more_session_of_the_base_is_shown_whole(tmp_path: Path) -> None:
+    project = project_of(tmp_path, GREETS, SILENT)
+    code, _, whole = against(project, "--json", "--trials", FEW, "--jobs", "4")
+    counted = "4 sessions per suite here, 4 on the base, side by side"
+    assert (code, len(whole["baseRuns"])) == (1, 4)
+    shutil.rmtree(project.results / "runs" / whole["baseRuns"][0]["runId"])
+    code, _, batch = against(project, "--json", "--trials", FEW)
+    (run,) = batch["baseRuns"]
+    assert (code, batch["runs"]) == (1, [])
+    for command in (["compare"], ["show"], ["show", batch["batchId"]]):
+        shown = zelda(project, *command).stdout
+        assert ("greeting, worse" in shown, counted in " ".join(shown.split())) == (True, True), shown
+    assert json.loads(zelda(project, "show", "--json").stdout)["baseRuns"] == [run]
+    assert json.loads(zelda(project, "show", "--json", run["runId"]).stdout) == run
+    assert zelda(project, "report", batch["batchId"]).returncode == 0
+    assert "Changed files that steer Claude Code" in (project.results / "report.html").read_text()
+    assert "“It greets.”" in zelda(project, "why", batch["batchId"]).stdout
+
+
 def test_watch_runs_again_after_a_save_against_the_last_commit_until_it_is_interrupted(tmp_path: Path) -> None:
     other = SUITE.replace("Greet.", "Work.")
     project = repository(tmp_path, {"CLAUDE.md": SILENT, "zelda/test-greeting.yaml": SUITE})

@@ -89,7 +89,8 @@ def show(*, run: str | None, project: Path, as_json: bool, transcript: bool, pat
     results_dir = results_folder(project)
     history = ResultStore(results_dir)
     newest = (each.batch_id for each in history.overview().runs if not each.variant)
-    run_id, *others = run_ids = find_runs(history, run or next(newest, LATEST))
+    reference = run or next(newest, LATEST)
+    run_id, *others = run_ids = find_runs(history, reference)
     if others and (transcript or patch):
         message = f"A batch of {len(run_ids)} runs has no single transcript or patch."
         raise ConfigError(message, hint=f"Give one of its runs: {', '.join(run_ids)}.", code="USAGE")
@@ -105,14 +106,17 @@ def show(*, run: str | None, project: Path, as_json: bool, transcript: bool, pat
             print_lines(console, patch_lines(stored))
         else:
             sys.stdout.buffer.write(stored)
-    elif others:
-        batch = batch_of([history.result(each) for each in run_ids])
-        made = kept_comparison(results_dir, batch.batch_id)
-        reporting = Reporting(Detail.FULL, "json" if as_json else None)
-        RunReport(reporting, results_dir).print(made[1] if made else report_of(batch))
     else:
-        files = reporters.run_files(results_dir, run_id)
-        reporters.print_found(history.result(run_id), lambda _, run: print_run(console, run, files), as_json=as_json)
+        found = [history.result(each) for each in run_ids]
+        # One run may be all that a comparison needed beside stored ones.
+        is_batch = bool(others) or found[0].batch_id.startswith(reference)
+        made = kept_comparison(results_dir, found[0].batch_id) if is_batch else None
+        if made or others:
+            reporting = Reporting(Detail.FULL, "json" if as_json else None)
+            RunReport(reporting, results_dir).print(made[1] if made else report_of(batch_of(found)))
+        else:
+            files = reporters.run_files(results_dir, run_id)
+            reporters.print_found(found[0], lambda _, run: print_run(console, run, files), as_json=as_json)
 
 
 @click.command(
@@ -394,7 +398,8 @@ def _report_of(project: Path, history: ResultStore, sides: Sequence[SideReferenc
     if len(sides) == 2:
         return compare_stored(project, history, *sides, allow_mixed=allow_mixed)[1]
     batch = batch_of([run for side in sides for run in side.runs])
-    if len(sides) == 1 and len(batch.runs) > 1 and (made := kept_comparison(results_folder(project), batch.batch_id)):
+    is_batch = len(sides) == 1 and (len(batch.runs) > 1 or batch.batch_id.startswith(sides[0].name))
+    if is_batch and (made := kept_comparison(results_folder(project), batch.batch_id)):
         return made[1]
     if not batch.base_runs:
         return report_of(batch)

@@ -97,7 +97,7 @@ def asked_about(results_dir: Path, reference: str, criterion: int | None) -> Ask
     if made is None:
         alone: dict[str, Sides] = {name: ((), tuple(run for run in runs if run.suite == name)) for name in names}
         return Asked(tuple(_failing(batch_id, alone, criterion)), None, None)
-    (compared, report), is_whole = made, reference == LATEST
+    (compared, report), is_whole = made, reference == LATEST or batch_id.startswith(reference)
     batch, suites = report.batch, [it for it in compared.comparison.suites if is_whole or it.suite in names]
     sides = {suite.suite: _sides(suite, history.result) for suite in suites if criterion}
     worse = _failing(batch_id, sides, criterion) if criterion else regressions(batch_id, suites, history.result)

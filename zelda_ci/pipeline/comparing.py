@@ -15,7 +15,7 @@ from zelda_ci.domain.manifest import SteeringChange
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult, StoredComparison, StoredTrials, batch_of
 from zelda_ci.domain.suite import GateSettings
-from zelda_ci.domain.trials import PoolSettings
+from zelda_ci.domain.trials import PoolSettings, Side
 from zelda_ci.errors import StorageError
 from zelda_ci.report.ci_report import CiReport, PullRequestChanges
 from zelda_ci.selection.choice import line_changes
@@ -117,7 +117,7 @@ def kept_comparison(results_dir: Path, batch_id: str) -> tuple[Compared, CiRepor
     if (kept := store.comparison(batch_id)) is None:
         return None
     try:
-        whole = batch_of([store.result(run_id) for run_id in kept.runs])
+        runs = [store.result(run_id) for run_id in kept.runs]
         found = kept.each(lambda ids: tuple(map(store.result, ids)))
     except StorageError as problem:
         hint = "`zelda show RUN` shows each that is left; `zelda run --against REF` compares again."
@@ -125,7 +125,8 @@ def kept_comparison(results_dir: Path, batch_id: str) -> tuple[Compared, CiRepor
         raise StorageError(message, hint=hint, code="STORAGE_UNREADABLE") from problem
     suites = [arms.suite for arms in kept.batch.arms]
     counted = {name: found.each(lambda runs: tuple(r for r in runs if r.suite == name)) for name in suites}  # noqa: B023
-    batch = kept.batch.replace(runs=whole.runs, base_runs=whole.base_runs)
+    head, base = (tuple(run for run in runs if run.side is side) for side in (Side.HEAD, Side.BASE))
+    batch = kept.batch.replace(runs=head, base_runs=base)
     compared = compare_arms(batch, counted)
     return compared, replace(report_of(batch, compared), attributions=store.attributions(batch_id))
 
