@@ -125,9 +125,8 @@ class PrivateFolders:
 
     def is_private(self, path: Path) -> bool:
         """Whether it contains the project, the home or the workspaces, or lies in the project or the workspaces."""
-        real = _real(path)
-        inner = any(real.is_relative_to(place) for place in (self.project, self.base))
-        return inner or any(hidden.is_relative_to(real) for hidden in self.hidden)
+        real = os.path.realpath(path)
+        return _is_below(real, (self.project, self.base)) or any(_is_below(hidden, (real,)) for hidden in self.hidden)
 
     def is_secret(self, path: Path) -> bool:
         """Whether it is or lies in a home's place for credentials."""
@@ -138,8 +137,9 @@ def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _is_below(path: Path, places: Iterable[str | Path]) -> bool:
-    return any(path.is_relative_to(place) for place in places)
+def _is_below(path: str | Path, places: Iterable[str | Path]) -> bool:
+    # Each run asks thousands of times, and pathlib of Python 3.11 takes both apart for every answer.
+    return any(f"{path}/".startswith(f"{str(place).rstrip('/')}/") for place in places)
 
 
 def _is_system(path: Path) -> bool:
@@ -198,16 +198,23 @@ def readable(
         *(Path(environment[name]) for name in CERTIFICATES if name in environment),
         *map(Path, extra),
     ]
-    allowed = (path for path in found if not private.is_private(path))
+    needed = {*ours}
     outermost: list[Path] = []
-    for path in sorted({*allowed, *ours}):
+    # Folders that are readable and hold the path that is looked at, from the outermost, each with where it really is.
+    around: list[tuple[Path, str]] = []
+    for path in sorted({*found, *needed}):
         # Unlike pathlib's of Python 3.11, it bears with a PATH that leads into folders that are closed to the user.
         if not path.is_absolute() or not os.path.exists(path):  # noqa: PTH110
             continue
-        above = next((outer for outer in outermost if path.is_relative_to(outer)), None)
+        if path not in needed and private.is_private(path):
+            continue
+        real = os.path.realpath(path)
+        while around and not _is_below(path, around[-1][:1]):
+            around.pop()
         # Bubblewrap mounts a folder as it is: a link in it that leads elsewhere needs its target mounted as well.
-        if above is None or not _real(path).is_relative_to(_real(above)):
+        if not around or not _is_below(real, around[-1][1:]):
             outermost.append(path)
+            around.append((path, real))
     return outermost
 
 
@@ -215,7 +222,7 @@ def without(folder: Path, private: PrivateFolders) -> Iterator[Path]:
     """The folder, or where something private lies in it, all that lies beside that."""
     if not private.is_private(folder):
         yield folder
-    elif folder not in private.hidden and folder.is_dir() and any(it.is_relative_to(folder) for it in private.hidden):
+    elif folder not in private.hidden and folder.is_dir() and any(_is_below(it, (folder,)) for it in private.hidden):
         for entry in sorted(folder.iterdir()):
             yield from without(entry, private)
 
