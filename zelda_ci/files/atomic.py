@@ -22,7 +22,8 @@ TEMPORARY, _LEFT_SECONDS = ".*.tmp", 3600
 def write_whole(target: Path, chunks: Iterable[bytes], *, durable: bool = True) -> None:
     """Write a file and the folders above it, chunk by chunk; readers see the old one or the new one, in any case."""
     with storage_errors(target):
-        make_folder(target.parent)
+        if not target.parent.is_dir():
+            make_folder(target.parent)
         with replacing(target, durable=durable) as file:
             file.writelines(chunks)
 

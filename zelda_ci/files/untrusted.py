@@ -73,15 +73,16 @@ def refuse_links(folder: Path) -> None:
     path = Path(os.path.abspath(folder))  # noqa: PTH100 - resolve() would follow the links
     # The outermost: a link may lead into another repository.
     *_, top = path, *repositories(path)
-    for place in reversed((path, *path.parents)):
-        if top in place.parents and place.is_symlink():
+    places = [path, *path.parents]
+    for place in reversed(places[: places.index(top)]):
+        if place.is_symlink():
             message = f"{place} is a symbolic link, through which {folder} would be written."
             raise StorageError(message, hint="Remove the link: Zelda writes through none.", code="STORAGE_LINK")
 
 
 def repositories(folder: Path) -> Iterator[Path]:
     """Tops of the repositories that a folder is in, the innermost first."""
-    return (place for place in (folder, *folder.parents) if os.path.lexists(place / ".git"))
+    return (place for place in (folder, *folder.parents) if os.path.lexists(os.path.join(place, ".git")))  # noqa: PTH118 - fast
 
 
 def git_folders(top: Path) -> list[Path]:

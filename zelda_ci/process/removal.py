@@ -28,18 +28,24 @@ async def discard(path: Path, trash: Path) -> None:
         if untrusted.kind_of(trash) not in {None, "a folder"}:
             trash.unlink()  # noqa: ASYNC240 - a moment
         trash.mkdir(mode=0o700, exist_ok=True)  # noqa: ASYNC240 - as above
+        name = secrets.token_hex(8)
         with untrusted.entered(path.parent) as folder, untrusted.entered(trash) as top:
-            untrusted.move(path.name, folder, secrets.token_hex(8), top)
+            untrusted.move(path.name, folder, name, top)
     except FileNotFoundError:
         return
     except OSError as error:
         log.warning("%s cannot be removed: %s", path, error.strerror)
     else:
-        await empty(trash)
+        # What others have moved there they delete themselves, at this moment.
+        await empty(trash, name)
 
 
-async def empty(trash: Path) -> None:
-    """Delete all that lies in the trash, for a bounded time."""
+async def empty(trash: Path, only: str | None = None) -> None:
+    """Delete all that lies in the trash, or one entry of it, for a bounded time."""
+
+    def entries() -> list[str]:
+        return [name for name in sorted(os.listdir(trash)) if only in (None, name)]  # noqa: PTH208  # names only
+
     # `rm` and `find` follow no link and go to any depth, and no other thread of Python waits for each of many thousand
     # files. But they would enter a mount, so an entry with one stays.
     environment = {"PATH": os.defpath, "LC_ALL": "C"}
@@ -49,10 +55,10 @@ async def empty(trash: Path) -> None:
         mounted = _with_mounts(trash)
         with anyio.fail_after(DEADLINE_SECONDS):
             for program, *words in (("rm", "-rf", "--"), ("find", *OPEN), ("rm", "-rf", "--")):
-                if names := [f"./{name}" for name in os.listdir(trash) if name not in mounted]:  # noqa: PTH208
+                if names := [f"./{name}" for name in entries() if name not in mounted]:
                     argv = [program, *names, *words] if program == "find" else [program, *words, *names]
                     await process.capture(argv, trash, environment, DEADLINE_SECONDS)
-        if left := sorted(os.listdir(trash)):  # noqa: PTH208  # names only
+        if left := entries():
             log.warning("what finished runs left cannot be deleted: %s in %s", ", ".join(left[:MAX_NAMED]), trash)
     except TimeoutError:
         log.warning("deleting %s takes too long; the next start goes on with it", trash)
