@@ -137,7 +137,7 @@ class Invocation(Prepared):
         """Judge stored runs again, one by one, the judge tried first if that is ordered."""
         # The gateway is today's, whatever a run was judged through.
         gateway = apply(self.loaded.suites[0].resolved, self.given).gateway_url
-        run_ids = dict.fromkeys(run_id for name in names for run_id in references.find_runs(self.store, name))
+        run_ids = dict.fromkeys(run_id for name in names for run_id in references.find(self.store, name)[1])
         overrides = self.order.overrides
         # Checks are decided without a key.
         is_asked = any(metrics.ask_judge(apply(self.store.result(run_id).config, overrides)) for run_id in run_ids)

@@ -12,7 +12,7 @@ from tests.unit.compare.runs import efficiency, fulfillment
 from zelda_ci.domain.outcome import History
 from zelda_ci.errors import StorageError
 from zelda_ci.storage import codec
-from zelda_ci.storage.references import find_runs, read_side
+from zelda_ci.storage.references import find, read_side
 from zelda_ci.storage.result_store import FORMAT, YOUNG_NS, ResultStore
 
 
@@ -118,10 +118,10 @@ def test_a_run_is_found_by_its_id_a_beginning_or_as_the_latest(tmp_path: Path) -
     twin = store(tmp_path, "beta", 5)
     history = ResultStore(tmp_path)
     assert twin.run_id == f"{new.run_id}-2"
-    assert find_runs(history, old.run_id) == (old.run_id,)
-    assert find_runs(history, "al") == (old.run_id,)
-    assert find_runs(history, new.run_id) == (new.run_id,)
-    assert find_runs(history, "latest") == (twin.run_id,)
+    assert find(history, old.run_id)[1] == (old.run_id,)
+    assert find(history, "al")[1] == (old.run_id,)
+    assert find(history, new.run_id)[1] == (new.run_id,)
+    assert find(history, "latest")[1] == (twin.run_id,)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_what_is_not_one_run_is_refused_with_the_nearest(
     store(tmp_path, "other", batch="of-one")
     (tmp_path / "runs/begun-2026-02-13T14-30-00").mkdir()
     with pytest.raises(StorageError) as caught:
-        find_runs(ResultStore(tmp_path), reference)
+        find(ResultStore(tmp_path), reference)
     assert caught.value.code == code
     assert sentence in caught.value.message
 
@@ -153,7 +153,7 @@ def test_a_side_is_a_run_a_batch_or_a_file(tmp_path: Path) -> None:
     two = store(tmp_path, "beta", 1, batch="b1")
     store(tmp_path, "beta", 2, batch="b2")
     history = ResultStore(tmp_path)
-    assert read_side(history, "b1").runs == (two, one)
+    assert read_side(history, "b1").runs == (one, two)
     assert read_side(history, one.run_id).runs == (one,)
     assert read_side(history, "alpha").runs == (one,)
     assert read_side(history, str(tmp_path / "runs" / one.run_id / "result.json")).runs == (one,)

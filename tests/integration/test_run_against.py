@@ -304,6 +304,39 @@ def test_a_comparison_that_needed_one_more_session_of_the_base_is_shown_whole(tm
     assert zelda(project, "report", batch["batchId"]).returncode == 0
     assert "Changed files that steer Claude Code" in (project.results / "report.html").read_text()
     assert "“It greets.”" in zelda(project, "why", batch["batchId"]).stdout
+    # Its session is none of the head for anybody.
+    (tmp_path / "batch.json").write_text(json.dumps(batch))
+    sides = whole["batchId"], batch["batchId"]
+    for command in (
+        ["compare", *sides],
+        ["compare", whole["batchId"], "latest~1"],
+        ["report", f"{tmp_path}/batch.json"],
+    ):
+        assert re.search("holds no run of the head|There is no latest~1", zelda(project, *command).stderr)
+    assert re.search(rf"{run['runId']} +greeting +base 1 ", zelda(project, "list").stdout)
+    assert "trial 1 of the base" in zelda(project, "show", run["runId"]).stdout
+    with ScriptedApi(model) as api:
+        judged = json.loads(zelda(project, "rejudge", *sides, "--json", api=api.url).stdout)
+    assert [len(judged[side]) for side in ("runs", "baseRuns")] == [4, 4]
+    assert "Removed 0 runs" in zelda(project, "prune", "--before", "0m", "--yes").stdout
+
+
+def test_a_comparison_that_needed_no_session_is_the_newest_all_the_same(tmp_path: Path) -> None:
+    project = project_of(tmp_path, GREETS, SILENT)
+    first = against(project, "--json", "--trials", FEW, "--jobs", "4")[2]
+    project.write({"CLAUDE.md": GREETS})
+    with ScriptedApi(model) as api:
+        assert zelda(project, "run", api=api.url).returncode == 0
+    project.write({"CLAUDE.md": SILENT})
+    code, _, batch = against(project, "--json", "--trials", FEW)
+    assert (code, batch["runs"], batch["baseRuns"]) == (1, [], [])
+    for command in (["compare"], ["show"], ["show", batch["batchId"][:-1]], ["show", first["batchId"]]):
+        assert "greeting, worse" in zelda(project, *command).stdout
+    assert zelda(project, "report").returncode == 0
+    assert "Changed files that steer Claude Code" in (project.results / "report.html").read_text()
+    assert "“It greets.”" in zelda(project, "why").stdout
+    assert "has no single transcript" in zelda(project, "show", "--patch").stderr
+    assert zelda(project, "prune", "--before", "0m", "--yes").stdout.startswith("Removed 0 runs")
 
 
 def test_watch_runs_again_after_a_save_against_the_last_commit_until_it_is_interrupted(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ from zelda_ci.report.model import Detail
 from zelda_ci.report.terminal.pages import open_console, print_comparison, print_lines, print_run
 from zelda_ci.selection.felt import coverage as covered
 from zelda_ci.storage import codec
-from zelda_ci.storage.references import LATEST, SideReference, find_runs, read_results, read_side
+from zelda_ci.storage.references import LATEST, SideReference, find, newest_batch, read_results, read_side
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace.workspaces import Workspaces
 
@@ -88,13 +88,12 @@ def show(*, run: str | None, project: Path, as_json: bool, transcript: bool, pat
     options.exclusive(json=as_json, transcript=transcript, patch=patch)
     results_dir = results_folder(project)
     history = ResultStore(results_dir)
-    newest = (each.batch_id for each in history.overview().runs if not each.variant)
-    reference = run or next(newest, LATEST)
-    run_id, *others = run_ids = find_runs(history, reference)
-    if others and (transcript or patch):
+    batch_id, run_ids = find(history, run or newest_batch(history))
+    if len(run_ids) != 1 and (transcript or patch):
         message = f"A batch of {len(run_ids)} runs has no single transcript or patch."
-        raise ConfigError(message, hint=f"Give one of its runs: {', '.join(run_ids)}.", code="USAGE")
-    console = open_console(sys.stdout)
+        named = ", ".join(run_ids) or "`zelda list` shows all"
+        raise ConfigError(message, hint=f"Give one of its runs: {named}.", code="USAGE")
+    console, run_id = open_console(sys.stdout), run_ids[0] if run_ids else ""
     if transcript:
         print_lines(console, transcript_lines(history.run(run_id).transcript()))
     elif patch:
@@ -108,10 +107,8 @@ def show(*, run: str | None, project: Path, as_json: bool, transcript: bool, pat
             sys.stdout.buffer.write(stored)
     else:
         found = [history.result(each) for each in run_ids]
-        # One run may be all that a comparison needed beside stored ones.
-        is_batch = bool(others) or found[0].batch_id.startswith(reference)
-        made = kept_comparison(results_dir, found[0].batch_id) if is_batch else None
-        if made or others:
+        made = kept_comparison(results_dir, batch_id) if batch_id else None
+        if made or len(found) > 1:
             reporting = Reporting(Detail.FULL, "json" if as_json else None)
             RunReport(reporting, results_dir).print(made[1] if made else report_of(batch_of(found)))
         else:
@@ -141,7 +138,7 @@ def coverage(*, source: Path | None, project: Path, suites: tuple[str, ...], as_
         runs = [run for run in read_results(file) if not suites or run.suite in suites]
     else:
         history = ResultStore(results_folder(project))
-        all_runs = (run for run in history.overview().runs if not run.variant)
+        all_runs = (run for run in history.overview().runs if not run.variant and run.side is Side.HEAD)
         stored = [run for run in all_runs if not suites or run.suite in suites]
         runs = [history.result(run.run_id) for run in stored[:MAX_RUNS]]
     found = covered(runs)
@@ -171,7 +168,7 @@ def rejudge(order: RunOrder, *, runs: tuple[str, ...], project: Path, as_json: b
     # Others may be broken by now. Whatever is wrong is told where the runs are read.
     with suppress(ZeldaError):
         history = ResultStore(results_folder(project))
-        suites = [history.result(run_id).suite for name in runs for run_id in find_runs(history, name)]
+        suites = [history.result(run_id).suite for name in runs for run_id in find(history, name)[1]]
     loaded = app.load(project, suites)
     report = RunReport(Reporting(Detail.FULL, "json" if as_json else None), loaded.results_dir)
     with report.progress() as emit:
@@ -193,14 +190,17 @@ def rejudge(order: RunOrder, *, runs: tuple[str, ...], project: Path, as_json: b
 def prune(*, project: Path, before: datetime, keep: int, yes: bool) -> None:
     """Remove old runs, with transcripts and patches, and workspaces that killed runs left.
 
-    Whole batches go, so that no comparison loses a part of its side. Runs that are under way are not touched. A removed
+    Whole batches go, but none that a comparison counts which stays. Runs that are under way are not touched. A removed
     run is gone: it can be neither shown nor judged again, and says nothing about prices and prior trials any more.
     """
     results = results_folder(project)
-    runs = ResultStore(results).overview().runs
+    store = ResultStore(results)
+    runs = store.overview().runs
     # Newest first; whole batches go, but for the newest and those of which a run is young.
-    batches = [*dict.fromkeys(run.batch_id for run in runs)]
+    batches = [*dict.fromkeys([newest_batch(store), *(run.batch_id for run in runs)])]
     staying = {run.batch_id for run in runs if run.finished_at >= before} | set(batches[:keep])
+    counted = {run_id for kept in map(store.comparison, staying) if kept for run_id in kept.all}
+    staying |= {run.batch_id for run in runs if run.run_id in counted}
     old = [run for run in runs if run.batch_id not in staying]
     what = f"{format_count(len(old), 'run')} of {format_count(len({run.batch_id for run in old}), 'batch', 'batches')}"
     if not yes:
@@ -208,7 +208,6 @@ def prune(*, project: Path, before: datetime, keep: int, yes: bool) -> None:
         return
     # First what may be refused: afterwards, an error would not say what is gone.
     swept = anyio.run(Workspaces(find_root(project), results, os.environ, Redactor()).sweep)
-    store = ResultStore(results)
     for run in old:
         store.remove(run.run_id)
     store.forget_comparisons({run.run_id for run in old}, {run.batch_id for run in old})
@@ -305,8 +304,7 @@ def compare(*, base: str | None, head: str, project: Path, allow_mixed: bool, as
     options.exclusive(json=as_json, markdown=markdown)
     results_dir = results_folder(project)
     history = ResultStore(results_dir)
-    newest = [run for run in history.overview().runs if not run.variant][:1] if base is None else ()
-    made = kept_comparison(results_dir, newest[0].batch_id) if newest else None
+    made = kept_comparison(results_dir, newest_batch(history)) if base is None else None
     if made:
         compared, report = made
         view = reporters.sides_view(report)
@@ -383,7 +381,7 @@ def report(
     options.exclusive(no_transcripts=no_transcripts, all_transcripts=all_transcripts)
     results_dir = results_folder(project)
     history = ResultStore(results_dir)
-    sides = [read_side(history, name, whole=len(runs) != 2) for name in runs or (LATEST,)]
+    sides = [read_side(history, name, whole=len(runs) != 2) for name in runs or (newest_batch(history),)]
     made = replace(_report_of(project, history, sides, allow_mixed=allow_mixed), subject=find_root(project).name)
     target = output or results_dir / "report.html"
     options.check_folder(target)
@@ -397,10 +395,10 @@ def _report_of(project: Path, history: ResultStore, sides: Sequence[SideReferenc
     """Two sides against each other; one, or many, as they are."""
     if len(sides) == 2:
         return compare_stored(project, history, *sides, allow_mixed=allow_mixed)[1]
-    batch = batch_of([run for side in sides for run in side.runs])
-    is_batch = len(sides) == 1 and (len(batch.runs) > 1 or batch.batch_id.startswith(sides[0].name))
-    if is_batch and (made := kept_comparison(results_folder(project), batch.batch_id)):
+    whole = sides[0].batch_id if len(sides) == 1 else None
+    if whole and (made := kept_comparison(results_folder(project), whole)):
         return made[1]
+    batch = batch_of([run for side in sides for run in side.runs])
     if not batch.base_runs:
         return report_of(batch)
     base, head = SideReference(Side.BASE.value, batch.base_runs), SideReference(Side.HEAD.value, batch.runs)

@@ -17,7 +17,7 @@ from zelda_ci.domain.comparison import Comparison, Delta, SuiteComparison, Trial
 from zelda_ci.domain.measures import Measure
 from zelda_ci.domain.run import RunResult, StoredTrials
 from zelda_ci.domain.suite import ResolvedSuite
-from zelda_ci.domain.trials import TrialPlan, plan_of
+from zelda_ci.domain.trials import Side, TrialPlan, plan_of
 from zelda_ci.errors import ConfigError, StorageError
 from zelda_ci.events import Emit
 from zelda_ci.files import temporary
@@ -28,7 +28,7 @@ from zelda_ci.pipeline.invocation import Prepared, RunOrder
 from zelda_ci.pipeline.planning import Budget, PlannedRun, label_of
 from zelda_ci.redact import Redactor
 from zelda_ci.selection.choice import choose
-from zelda_ci.storage.references import LATEST, find_runs
+from zelda_ci.storage.references import LATEST, find, newest_batch
 from zelda_ci.storage.result_store import ResultStore
 from zelda_ci.workspace import units
 from zelda_ci.workspace.git import Git
@@ -91,14 +91,16 @@ class Asked:
 def asked_about(results_dir: Path, reference: str, criterion: int | None) -> Asked:
     """What got worse in a stored comparison, or the criterion with a number in it, if it ever failed."""
     history = ResultStore(results_dir)
-    runs = [history.result(run_id) for run_id in find_runs(history, reference)]
-    names, batch_id = {run.suite for run in runs}, runs[0].batch_id
+    whole, run_ids = find(history, newest_batch(history) if reference == LATEST else reference)
+    runs = [history.result(run_id) for run_id in run_ids]
+    names, batch_id = {run.suite for run in runs}, whole or runs[0].batch_id
     made = kept_comparison(results_dir, batch_id)
     if made is None:
-        alone: dict[str, Sides] = {name: ((), tuple(run for run in runs if run.suite == name)) for name in names}
+        heads = [run for run in runs if run.side is Side.HEAD]
+        alone: dict[str, Sides] = {name: ((), tuple(run for run in heads if run.suite == name)) for name in names}
         return Asked(tuple(_failing(batch_id, alone, criterion)), None, None)
-    (compared, report), is_whole = made, reference == LATEST or batch_id.startswith(reference)
-    batch, suites = report.batch, [it for it in compared.comparison.suites if is_whole or it.suite in names]
+    compared, report = made
+    batch, suites = report.batch, [it for it in compared.comparison.suites if whole or it.suite in names]
     sides = {suite.suite: _sides(suite, history.result) for suite in suites if criterion}
     worse = _failing(batch_id, sides, criterion) if criterion else regressions(batch_id, suites, history.result)
     left = None if batch.budget_usd is None else batch.budget_usd - batch.cost_usd

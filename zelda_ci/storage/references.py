@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -11,6 +11,7 @@ from pathlib import Path
 import orjson
 
 from zelda_ci.domain.numbers import format_count, some_of
+from zelda_ci.domain.outcome import StoredRun
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.trials import Side
 from zelda_ci.errors import NotStoredError
@@ -23,6 +24,8 @@ LATEST = "latest"
 LATEST_PATTERN = re.compile(r"latest(?::(?P<suite>[^~]+))?(?:~(?P<back>[0-9]{1,9}))?")
 MAX_NAMED = 5
 MAX_RESULTS_BYTES = 1_000_000_000
+# The batch, where it is meant as a whole, and ids of runs: none where its comparison needed none beside stored ones.
+Found = tuple[str | None, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -31,44 +34,58 @@ class SideReference:
 
     name: str
     runs: tuple[RunResult, ...]
+    batch_id: str | None = None
+    """Batch that is meant with all that it compared; absent of a run, and of a file."""
 
 
-def find_runs(history: ResultStore, reference: str) -> tuple[str, ...]:
-    """The ids of the runs that are meant: all of a batch, as they began, or one; else raises `NotStoredError`."""
-    if match := LATEST_PATTERN.fullmatch(reference):
-        return _latest(history, match, "run_id", ("run", "runs"))
-    return _find(history, reference)[::-1]
+def find(history: ResultStore, reference: str) -> Found:
+    """A batch and its runs, as they began, or a single run; else raises `NotStoredError`."""
+    match = LATEST_PATTERN.fullmatch(reference)
+    return _latest(history, match, "run") if match else _find(history, reference)
+
+
+def newest_batch(history: ResultStore) -> str:
+    """The batch that began last, also a comparison that needed no run; `latest` where there is none."""
+    stored = history.overview().runs
+    newest = [run.batch_id for run in _as_they_are(stored)[:1]]
+    # Ids of batches begin with the time.
+    return max([*newest, *history.compared_without(stored)], default=LATEST)
 
 
 def read_side(history: ResultStore, reference: str, *, whole: bool = False) -> SideReference:
     """The runs of a results file, a run or a batch, as a `whole` with those of the base; `latest` is the newest."""
     if os.sep in reference or reference.endswith(".json"):
-        return SideReference(Path(reference).name, read_results(Path(reference)))
-    match = LATEST_PATTERN.fullmatch(reference)
-    run_ids = _latest(history, match, "batch_id", ("batch", "batches")) if match else _find(history, reference)
-    runs = tuple(map(history.result, run_ids))
-    name = run_ids[0] if run_ids[0].startswith(reference) else reference
-    if match:
-        name = ", ".join([runs[0].batch_id, *([f"{match['suite']} only"] if match["suite"] else [])])
-    if not whole:
-        # What ran beside them is no part of what an invocation tested.
-        runs = tuple(run for run in runs if run.side is Side.HEAD) or runs
-    return SideReference(name, runs)
+        batch_id, name, runs = None, Path(reference).name, read_results(Path(reference))
+    else:
+        match = LATEST_PATTERN.fullmatch(reference)
+        found = _latest(history, match, "batch", whole=whole) if match else _find(history, reference)
+        batch_id, runs = found[0], tuple(map(history.result, found[1]))
+        name = (batch_id or found[1][0]) + (f", {match['suite']} only" if match and match["suite"] else "")
+        if batch_id and not whole:
+            # What ran beside them is no part of what an invocation tested.
+            runs = tuple(run for run in runs if run.side is Side.HEAD)
+    if not runs and not (batch_id and whole):
+        hint = "Give a run, a batch or a file of results; `zelda show` has a comparison of stored runs."
+        raise NotStoredError(f"{name} holds no run of the head.", hint=hint, code="NO_RUNS")
+    return SideReference(name, runs, batch_id)
 
 
-def _latest(history: ResultStore, match: re.Match[str], key: str, nouns: tuple[str, str]) -> tuple[str, ...]:
+def _as_they_are(stored: Sequence[StoredRun]) -> list[StoredRun]:
+    """Those of batches without runs of variants, which say nothing of the files as they are."""
+    apart = {run.batch_id for run in stored if run.variant}
+    return [run for run in stored if run.batch_id not in apart]
+
+
+def _latest(history: ResultStore, match: re.Match[str], noun: str, *, whole: bool = True) -> Found:
     """The runs, newest first, of the run or batch that `latest~2` counts back to; of one suite as `latest:SUITE`."""
     suite, back = match["suite"], int(match["back"] or 0)
-    # Runs of variants say nothing of the files as they are.
-    stored = history.overview().runs
-    apart = {run.batch_id for run in stored if run.variant}
-    runs = [run for run in stored if run.batch_id not in apart]
+    runs = [run for run in _as_they_are(history.overview().runs) if whole or run.side is Side.HEAD]
     if not runs:
         raise NotStoredError("There is no stored run yet.", hint="Make one with `zelda run`.", code="NO_RUNS")
     found: dict[str, list[str]] = {}
     for run in runs:
         if suite in (None, run.suite):
-            found.setdefault(getattr(run, key), []).append(run.run_id)
+            found.setdefault(getattr(run, f"{noun}_id"), []).append(run.run_id)
     if not found:
         suites = sorted({run.suite for run in runs})
         near = get_close_matches(suite, suites, n=1)
@@ -76,22 +93,24 @@ def _latest(history: ResultStore, match: re.Match[str], key: str, nouns: tuple[s
         hint = "`zelda list` shows all stored runs."
         raise NotStoredError(f"There is no stored run of the suite {suite!r}. {guess}", hint=hint, code="RUN_UNKNOWN")
     if back >= len(found):
-        of = f" of the suite {suite}" if suite else ""
+        of, several = f" of the suite {suite}" if suite else "", "batches" if noun == "batch" else None
         hint = "`latest` is the newest, `latest~1` the one before. `zelda list` shows all."
-        message = f"There is no {match[0]}: {format_count(len(found), *nouns)} stored{of}."
+        message = f"There is no {match[0]}: {format_count(len(found), noun, several)} stored{of}."
         raise NotStoredError(message, hint=f"Make another with `zelda run`; {hint}", code="RUN_UNKNOWN")
-    return tuple(list(found.values())[back])
+    name, run_ids = list(found.items())[back]
+    return (name if noun == "batch" else None), tuple(run_ids)
 
 
-def _find(history: ResultStore, reference: str) -> tuple[str, ...]:
-    """The run whose id is given or begins so, or the runs of a batch, newest first."""
+def _find(history: ResultStore, reference: str) -> Found:
+    """The run whose id is given or begins so, or a batch and its runs, as they began."""
     stored = history.overview()
     names = [run.run_id for run in stored.runs] + [each.name for each in stored.skipped if is_run_id(each.name)]
-    runs, batches = _beginning(reference, names), _beginning(reference, {run.batch_id for run in stored.runs})
+    batch_ids = {run.batch_id for run in stored.runs} | history.compared_without(stored.runs)
+    runs, batches = _beginning(reference, names), _beginning(reference, batch_ids)
     if len(batches) == 1 and (not runs or batches == [reference]):
-        return tuple(run.run_id for run in stored.runs if run.batch_id in batches)
+        return batches[0], tuple(run.run_id for run in stored.runs[::-1] if run.batch_id in batches)
     if len(runs) == 1 and (not batches or runs == [reference]):
-        return tuple(runs)
+        return None, tuple(runs)
     if runs or batches:
         counted = [("run", "runs", runs), ("batch", "batches", batches)]
         kinds = " and ".join(format_count(len(names), *words) for *words, names in counted if names)

@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -333,6 +333,10 @@ class ResultStore:
         if Path(batch_id).name != batch_id or not os.path.lexists(path):
             return None
         return codec.decode(StoredComparison, read_file(path, MAX_RESULT_BYTES), str(path))
+
+    def compared_without(self, runs: Iterable[StoredRun]) -> set[str]:
+        """Batches with a stored comparison and none of these runs: it counted earlier ones only."""
+        return {path.stem for path in self._comparisons.glob("*.json")} - {run.batch_id for run in runs}
 
     def forget_comparisons(self, run_ids: Collection[str], batch_ids: Collection[str]) -> None:
         """Remove comparisons that rest on runs or batches that are gone."""

@@ -7,6 +7,7 @@ from zelda_ci.domain.measures import LISTED, SCORES
 from zelda_ci.domain.nights import MIN_NIGHTS, SETTLING, Drift, Night, NightlyHistory, Passes, nights_of, split_nights
 from zelda_ci.domain.numbers import brief_money, format_count, format_score, money, whole
 from zelda_ci.domain.outcome import History, StoredRun
+from zelda_ci.domain.trials import Side
 from zelda_ci.errors import GitHubError
 from zelda_ci.report.builders.comparison import amount
 from zelda_ci.report.model import ENDINGS, OUTCOMES, Cell, Column, Table, TableRow, Tone
@@ -34,7 +35,7 @@ def _cells(run: StoredRun) -> Iterator[Cell]:
     yield OUTCOMES[run.outcome].verdict
     yield Cell(run.run_id, whole=True)
     yield Cell(visible(f"{run.suite}, {run.variant}" if run.variant else run.suite))
-    yield Cell(whole(run.trial))
+    yield Cell(f"base {run.trial}" if run.side is Side.BASE else whole(run.trial))
     yield Cell(run.batch_id, Tone.DIM, whole=True)
     yield Cell(run.commit[:7]) if run.commit else Cell("-", Tone.DIM)
     yield Cell(ENDINGS[run.status], Tone.DIM)

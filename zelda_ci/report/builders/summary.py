@@ -12,7 +12,7 @@ from zelda_ci.domain.numbers import average, brief_money, duration, format_count
 from zelda_ci.domain.outcome import Outcome, batch_outcome, run_outcome
 from zelda_ci.domain.run import BatchResult, RunResult
 from zelda_ci.domain.session import Usage
-from zelda_ci.domain.trials import DoneReason, Forecast, MoreTrials, SuiteArms
+from zelda_ci.domain.trials import DoneReason, Forecast, MoreTrials, Side, SuiteArms
 from zelda_ci.domain.workspace import TestedSource
 from zelda_ci.report.builders.comparison import gate_sentence
 from zelda_ci.report.builders.phrases import measured_words
@@ -280,7 +280,8 @@ def _not_started(batch: BatchResult, why: str = "") -> Iterator[Cell]:
 
 def about_run(run: RunResult) -> Section:
     """Of one stored run: which it is, what it tested and what made it."""
-    which = (Cell(run.run_id, whole=True), Cell(f"trial {run.trial}", Tone.DIM))
+    of = " of the base" * (run.side is Side.BASE)
+    which = (Cell(run.run_id, whole=True), Cell(f"trial {run.trial}{of}", Tone.DIM))
     began = Cell(f"{run.started_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC")
     rows = (Row("Run", which), Row("Batch", (Cell(run.batch_id),)), Row("Began", (began,)))
     return Section("About", (*rows, *_tested(run), _versions([run])))
