@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from tests.support.command import KEY, after, ended, started, zelda
+from tests.support.command import KEY, after, ended, results, started, zelda
 from tests.support.judging import answer, verdict
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, repository
@@ -103,6 +103,28 @@ def test_a_judge_that_fails_costs_its_metric_only_and_is_asked_again_about_the_s
     assert run.result() == mended
     absent = zelda(project, "rejudge", "../x", api="http://127.0.0.1:1")
     assert (absent.returncode, absent.stderr.startswith("error: There is no ")) == (2, True)
+
+
+def test_what_a_judge_has_cost_before_a_kill_is_known(tmp_path: Path) -> None:
+    project, asked = project_with(tmp_path), list[ApiRequest]()
+
+    def model(request: ApiRequest) -> Reply:
+        if not is_judge(request):
+            return works(request)
+        asked.append(request)
+        # What cites nothing that exists is asked for again.
+        return hang() if asked[1:] else answer(verdict(1, evidence=NOWHERE), verdict(2, evidence=NOWHERE))
+
+    with ScriptedApi(model) as api, started(project, "run", api=api.url) as zelda_:
+        after(lambda: len(asked) == 2)
+        os.kill(zelda_.pid, signal.SIGKILL)
+        ended(zelda_)
+    with ScriptedApi(lambda _: http_error(401)) as api:
+        zelda(project, "run", api=api.url)
+    killed = results(project)[0]
+    (used,) = killed["judge"]["models"].values()
+    assert (killed["status"], killed["judge"]["requests"], used["costUsd"] > 0) == ("interrupted", 1, True)
+    assert "efficiency" in killed["evaluations"]
 
 
 def a_gateway_gets_its_own_key_and_routing_and_never_that_of_sessions(

@@ -12,7 +12,7 @@ import pytest
 from tests.support.command import COMMAND, environment, zelda
 from tests.support.judging import answer, verdict
 from tests.support.projects import Project, repository
-from tests.support.scripted_api import ScriptedApi, text, tool_call
+from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, text, tool_call
 
 SUITE = """\
 prompt: Add a greeting.
@@ -134,7 +134,7 @@ def test_where_a_disk_is_full_while_two_commits_are_compared_nothing_is_green_th
         assert "no space left" in output, output
 
 
-def test_what_a_judge_said_that_cannot_be_stored_is_shown(tmp_path: Path) -> None:
+def test_no_judge_is_paid_where_nothing_can_be_stored_and_what_one_said_is_shown(tmp_path: Path) -> None:
     project = project_with(tmp_path)
     project.write({"zelda/test-greeting.yaml": SUITE + "acceptanceCriteria: [It is kind.]\n"})
     criteria = [answer(verdict(1, evidence=[{"where": "turn 1 call 1", "quote": "hello > greeting.txt"}]))]
@@ -142,12 +142,20 @@ def test_what_a_judge_said_that_cannot_be_stored_is_shown(tmp_path: Path) -> Non
         assert zelda(project, "run", api=api.url).returncode == 0
     shutil.copytree(project.results, project.home / "copy")
     filling = f"cp -r {project.home}/copy/. {project.results}; {filled(str(project.results), 0)}"
-    with ScriptedApi([answer(verdict(1, "FAIL", []))]) as api:
+    with ScriptedApi([]) as api:
         code, output = run_on(project, project.results, api, filling, ("rejudge", "latest"))
-    assert code == 2, output
-    assert "FAIL · It is kind." in output, output
-    assert FULL in output, output
-    assert "unexpectedly" not in output, output
+    assert (code, FULL in output, "unexpectedly" in output) == (2, True, False), output
+
+    def gone_meanwhile(_: ApiRequest) -> Reply:
+        shutil.rmtree(project.results / "runs")
+        return answer(verdict(1, "FAIL", []))
+
+    with ScriptedApi(gone_meanwhile) as api:
+        done = zelda(project, "rejudge", "latest", api=api.url)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "FAIL · It is kind." in done.stdout
+    assert "Not stored:" in done.stdout
+    assert "unexpectedly" not in done.stderr
 
 
 FULL, READ_ONLY = "There is no space left to write", "may not be written: Read-only file system"

@@ -4,7 +4,7 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -97,6 +97,8 @@ class Meter:
     context: LoadedContext = field(default_factory=LoadedContext)
     outage: str | None = None
     remarks: set[str] = field(default_factory=set)
+    on_end: Callable[[], None] = lambda: None
+    """Called after each answer."""
     _exchanges: "list[MeteredExchange]" = field(default_factory=list)
     _failed: set[Place] = field(default_factory=set)
 
@@ -170,6 +172,7 @@ class Meter:
             self._failed.add(exchange.place)
         if self.is_spent:
             self.exhausted.set()
+        self.on_end()
 
 
 class MeteredExchange:

@@ -14,9 +14,11 @@ from zelda_ci import metrics
 from zelda_ci.domain.details import CommandResult, CorrectnessDetails, CriterionJudgement, FulfillmentDetails
 from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.numbers import some_of
-from zelda_ci.domain.run import BatchResult, EvalContext, Failure, JudgeUsage, RunResult
+from zelda_ci.domain.outcome import Outcome, run_outcome
+from zelda_ci.domain.run import BatchResult, EvalContext, Failure, JudgeUsage, RunResult, batch_of
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
+from zelda_ci.domain.trials import Side
 from zelda_ci.domain.workspace import Changes, SettingFinding, Workspace
 from zelda_ci.errors import JudgeError, ProxyError, ZeldaError
 from zelda_ci.events import Emit, Phase, PhaseStarted, Warned
@@ -130,6 +132,7 @@ class JudgeRun:
     proxy: ModelProxy
     label: str
     context: EvalContext
+    on_cost: Callable[[], None] = lambda: None
     results: list[EvalResult] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     _meter: Meter | None = None
@@ -167,6 +170,7 @@ class JudgeRun:
             try:
                 if metrics.ask_judge(suite):
                     self._meter = await stack.enter_async_context(session)
+                    self._meter.on_end = self.on_cost
             except ProxyError as problem:
                 # A replay without a recorded judge matters only to those who ask it.
                 refusal = JudgeError(problem.message, hint=problem.hint, code=problem.code)
@@ -194,7 +198,7 @@ async def evaluate(label: str, context: EvalContext, tools: Tools, state: RunSta
         return
     # The judges read what the session left, not what was tested.
     context = replace(context, checks=checks(state.known, tools.redact), commands=commands)
-    judging = JudgeRun(tools.judge_proxy, label, context)
+    judging = JudgeRun(tools.judge_proxy, label, context, lambda: state.keep_cost(judge=judging.usage))
     try:
         await judging.run()
     finally:
@@ -310,8 +314,11 @@ async def rejudge(
         if check:
             await check([apply(store.result(run_id).config, overrides) for run_id in run_ids], proxy, emit)
         results = [await _rejudge(store, run_id, proxy, emit, overrides) for run_id in run_ids]
-    now = max(started_at, datetime.now(UTC))
-    return BatchResult(batch_id=results[0].batch_id, started_at=started_at, finished_at=now, runs=tuple(results))
+    # The report is about the head, and names every run that could not be judged.
+    heads = tuple(it for it in results if it.side is Side.HEAD or run_outcome(it) >= Outcome.INCOMPLETE)
+    beside = tuple(it for it in results if heads and it not in heads)
+    known = {"started_at": started_at, "finished_at": max(started_at, datetime.now(UTC))}
+    return batch_of(results).replace(runs=heads or tuple(results), base_runs=beside, interrupted=False, **known)
 
 
 async def judge_idle(
@@ -337,7 +344,10 @@ async def judge_idle(
 async def _rejudge(store: ResultStore, run_id: str, proxy: ModelProxy, emit: Emit, overrides: Overrides) -> RunResult:
     """Judge a run by its configuration and the overrides; a verdict that could not be had again replaces none."""
     stored, redact = store.run(run_id), proxy.redact
-    run = before = stored.result()
+    with store.locked():
+        run = before = stored.result()
+        # Where nothing can be stored, nothing is paid for.
+        stored.rewrite(run)
     config = apply(run.config, overrides)
     transcript, offered = stored.transcript(), stored.manifest()
     had = resolve_loaded(offered, transcript, redact) if offered else None

@@ -4,7 +4,7 @@ import math
 import platform
 import uuid
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager, suppress
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -22,7 +22,7 @@ from zelda_ci.domain.session import ApiUsage, SessionRecord, SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import Side
 from zelda_ci.domain.workspace import Changes, IsolationReport, SettingFinding, Workspace
-from zelda_ci.errors import ExecutionError, StorageError, ZeldaError
+from zelda_ci.errors import ExecutionError, ZeldaError
 from zelda_ci.events import Phase, PhaseStarted, RunFinished, RunStarted, SessionProgressed, Warned
 from zelda_ci.execution import claude_code
 from zelda_ci.execution.doctor import refusals
@@ -121,7 +121,7 @@ class SuiteRun:
             replayed=prepared.replayed,
         )
         folder.announce(provisional)
-        return RunState(folder, provisional, self.redact)
+        return RunState(folder, provisional, self.redact, self.interrupted)
 
     async def _look(self, workspace: Workspace) -> None:
         """Note how the session is isolated and what it finds, before anything has run there."""
@@ -183,11 +183,7 @@ class SuiteRun:
         ) as meter:
 
             def keep_cost(api: ApiUsage) -> None:
-                """Note what was spent, so that a kill does not lose it; where there is no room, the session goes on."""
-                state.update(api=api, models=tuple(sorted(api.models)))
-                with suppress(StorageError):
-                    as_killed = {"status": SessionStatus.INTERRUPTED, "failure": self.interrupted}
-                    state.folder.announce(state.known.replace(**as_killed))
+                state.keep_cost(api=api, models=tuple(sorted(api.models)))
 
             noted = 0
 

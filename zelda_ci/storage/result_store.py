@@ -490,6 +490,8 @@ class RunState:
     folder: RunFolder
     known: RunResult
     redact: Redactor
+    interrupted: Failure
+    """Why it has no other end, if it is killed."""
     records: list[session.SessionRecord] = field(default_factory=list)
     responses: set[str] = field(default_factory=set)
     """Of the model in the main thread, by id."""
@@ -499,6 +501,13 @@ class RunState:
 
     def update(self, **facts: object) -> None:
         self.known = self.known.replace(**facts)
+
+    def keep_cost(self, **costs: object) -> None:
+        """Note what was spent, so that a kill does not lose it; where there is no room, the run goes on."""
+        self.update(**costs)
+        with suppress(StorageError):
+            as_killed = {"status": session.SessionStatus.INTERRUPTED, "failure": self.interrupted, "evaluations": {}}
+            self.folder.announce(self.known.replace(**as_killed))
 
     def record(self, record: session.SessionRecord) -> None:
         # First to disk: what was shown to somebody must still be there after a kill.
