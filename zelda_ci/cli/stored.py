@@ -194,8 +194,7 @@ def prune(*, project: Path, before: datetime, keep: int, yes: bool) -> None:
     run is gone: it can be neither shown nor judged again, and says nothing about prices and prior trials any more.
     """
     results = results_folder(project)
-    store = ResultStore(results)
-    runs = store.overview().runs
+    runs = (store := ResultStore(results)).overview().runs
     # Newest first; whole batches go, but for the newest and those of which a run is young.
     batches = [*dict.fromkeys([newest_batch(store), *(run.batch_id for run in runs)])]
     staying = {run.batch_id for run in runs if run.finished_at >= before} | set(batches[:keep])

@@ -190,7 +190,7 @@ class Investigation:
         """Begin where a search with the same question ended; returns what that one found, where it is decided."""
         new = self.attribution
         for it in (it for it in known if (it.suite, it.subject, it.units) == (new.suite, new.subject, new.units)):
-            if it.verdict != "undecided":
+            if it.verdict not in ("undecided", "between"):
                 return it
             self._rounds, self._cost = [*it.rounds], it.cost_usd
             arms = [frozenset(each.reverted) for each in it.rounds for _ in each.outcomes]

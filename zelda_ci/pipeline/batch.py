@@ -220,6 +220,9 @@ class Batch:
         if self._is_stopped:
             return
         planned, prepared = self._rounds.next(), self._prepared
+        if self._search and self._search.attribution.rounds:
+            # A kill loses no round that is over.
+            prepared.store.keep_attribution(self._id, self._search.attribution)
         expected = {each.label: prepared.expected_seconds.get(each.suite.name) for each in planned}
         if not self._runs:
             confined = f"isolation: {', '.join(sorted({prepared.isolation.of(suite) for suite in self._suites}))}"

@@ -18,7 +18,7 @@ from zelda_ci import __version__
 from zelda_ci.domain.manifest import ToolsManifest
 from zelda_ci.domain.numbers import duration
 from zelda_ci.domain.run import EvalContext, Failure, RunResult, Versions
-from zelda_ci.domain.session import ApiUsage, SessionRecord, SessionStatus
+from zelda_ci.domain.session import SessionRecord, SessionStatus
 from zelda_ci.domain.suite import ResolvedSuite
 from zelda_ci.domain.trials import Side
 from zelda_ci.domain.workspace import Changes, IsolationReport, SettingFinding, Workspace
@@ -181,10 +181,6 @@ class SuiteRun:
             # A session lasts at most twice as long as it may.
             wait=RateLimitWait(min(MAX_WAIT_SECONDS, suite.execution.timeout_seconds)),
         ) as meter:
-
-            def keep_cost(api: ApiUsage) -> None:
-                state.keep_cost(api=api, models=tuple(sorted(api.models)))
-
             noted = 0
 
             def on_record(record: SessionRecord) -> None:
@@ -196,7 +192,7 @@ class SuiteRun:
                     # The answer may not have come to its end, and Claude Code may have asked for others.
                     api = meter.usage()
                     least = {name: used.replace(cost_known=False) for name, used in api.models.items()}
-                    keep_cost(api.replace(models=least))
+                    state.keep_cost(api=api.replace(models=least))
                 self.emit(SessionProgressed(self.run_id, record, len(state.responses), meter.cost_usd))
 
             meter.ends_at_call = suite.kind == "routing"
@@ -206,7 +202,7 @@ class SuiteRun:
             try:
                 self._end_session(await claude_code.run_session(request, on_record, redact), meter)
             finally:
-                keep_cost(meter.usage())
+                state.keep_cost(api=meter.usage())
         for sentence in (*map(self.redact, sorted(meter.remarks)), *meter.cassette.remarks):
             self.emit(Warned(sentence, self.run_id))
         if self.offered:

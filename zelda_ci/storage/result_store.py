@@ -505,6 +505,7 @@ class RunState:
     def keep_cost(self, **costs: object) -> None:
         """Note what was spent, so that a kill does not lose it; where there is no room, the run goes on."""
         self.update(**costs)
+        self.update(models=tuple(sorted(self.known.api.models)))
         with suppress(StorageError):
             as_killed = {"status": session.SessionStatus.INTERRUPTED, "failure": self.interrupted, "evaluations": {}}
             self.folder.announce(self.known.replace(**as_killed))
