@@ -17,9 +17,9 @@ from tests.unit.compare.runs import (
     trials,
     unscored,
 )
-from zelda_ci.compare.comparison import ONE_TRIAL_PROVES_NOTHING, SINGLE_TRIAL, TOO_FEW, TOO_NOISY, compare
+from zelda_ci.compare.comparison import TOO_FEW, TOO_NOISY, compare
 from zelda_ci.compare.questions import TOLERATED
-from zelda_ci.domain.comparison import Verdict
+from zelda_ci.domain.comparison import ONE_TRIAL_PROVES_NOTHING, SINGLE_TRIAL, Verdict
 from zelda_ci.domain.details import CorrectnessDetails, RunnerCounts, TestSummary
 from zelda_ci.domain.measures import EvalResult, Measure, Metric
 from zelda_ci.domain.run import RunResult
