@@ -192,6 +192,12 @@ def test_a_change_within_the_noise_is_inconclusive_and_one_below_the_threshold_i
     assert (found.verdict, found.reasons) == (verdict, reasons)
 
 
+@pytest.mark.parametrize(("suites", "method"), [(6, "threshold"), (7, "permutation")])
+def test_single_trials_are_tested_over_all_suites_from_as_many_on_as_could_prove_something(suites, method):
+    old, new = ([run for n in range(suites) for run in judged(it, suite=f"s{n}", label=it.lower())] for it in "PF")
+    assert compare(old, new).overall[0].method == method
+
+
 def test_numbers_are_compared_by_permutation_and_small_changes_do_not_count_though_significant():
     chance = random.Random(1)
     old = with_efficiency(*({"cost": 0.20 + chance.random() / 1000} for _ in range(10)))
