@@ -18,21 +18,9 @@ from zelda_ci.domain.comparison import (
 from zelda_ci.domain.manifest import SteeringChange
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.numbers import format_count, whole
+from zelda_ci.report import model
 from zelda_ci.report.builders.phrases import change_words, interval_words, line, passed, points, quoted
-from zelda_ci.report.model import (
-    ENDINGS,
-    Cell,
-    Column,
-    ComparisonView,
-    Line,
-    Row,
-    Section,
-    SuiteView,
-    Table,
-    TableRow,
-    Tone,
-    plain,
-)
+from zelda_ci.report.model import Cell, Column, Line, Row, Section, Table, TableRow, Tone, plain
 from zelda_ci.report.text import sentence, visible, written
 
 TESTS = {"fisherExact": "Fisher's exact test", "permutation": "permutation test"}
@@ -97,7 +85,7 @@ def finding(reason: GateReason) -> Line:
             return line(f"{{}} {after}, and {more}", reason.why)
         case findings.EndedAtLimit():
             which = "the session" if reason.of == 1 else f"{reason.trials} of {reason.of} sessions"
-            return line(f"{which} {ENDINGS[reason.status]}")
+            return line(f"{which} {model.ENDINGS[reason.status]}")
         case findings.BelowMinimum(mean=mean):
             spec = MEASURES[reason.measure]
             minimum, why = f"at least {written(spec.unit.write, reason.minimum)} is required", reason.reason
@@ -255,7 +243,7 @@ def changed_row(changes: Sequence[SteeringChange]) -> Iterator[Row]:
 
 def comparison_view(
     comparison: Comparison, gate: GateResult, *, baseline: str, candidate: str, changes: Sequence[SteeringChange] = ()
-) -> ComparisonView:
+) -> model.ComparisonView:
     """The view of a comparison; the sides are called as the user called them, and `changes` steer the head."""
     names = (("Base", baseline), ("Head", candidate))
     sides = (Row(side, (Cell(visible(name, len(name)), whole=True),)) for side, name in names)
@@ -268,7 +256,7 @@ def comparison_view(
     against = [Row(KINDS[it.kind].capitalize(), (Cell(gate_sentence(it), Tone.BAD),)) for it in gate.reasons]
     against = against or [Row("Passed", (Cell("no reason to fail the check", Tone.GOOD),))]
     against += [Row("Not counted", (Cell(text, Tone.WARN),)) for text in uncounted_sentences(gate)]
-    return ComparisonView(
+    return model.ComparisonView(
         verdict(comparison.verdict),
         (*sides, *changed_row(changes)),
         measure_table(comparison.overall if several else (), SHOWN_ONCE),
@@ -278,13 +266,13 @@ def comparison_view(
     )
 
 
-def _suite(suite: SuiteComparison) -> SuiteView:
+def _suite(suite: SuiteComparison) -> model.SuiteView:
     rows = (*suite.measures, *suite.criteria) if suite.reasons else ()
     shown_reasons = frozenset({*SHOWN_ONCE, *suite.reasons, *(reason for row in rows for reason in row.reasons)})
     facts = []
     for side, trials in (("base", suite.baseline), ("head", suite.candidate)):
         statuses = sorted(trials.statuses.items()) if trials else ()
-        counts = [f"{whole(n)} {ENDINGS[it]}{' (left out)' * (not it.is_valid)}" for it, n in statuses]
+        counts = [f"{whole(n)} {model.ENDINGS[it]}{' (left out)' * (not it.is_valid)}" for it, n in statuses]
         facts.append(Cell(f"{side} {', '.join(counts)}" if trials else f"not in the {side}", Tone.DIM))
         if trials and trials.incomplete:
             facts.append(Cell(f"{whole(trials.incomplete)} of them INCOMPLETE", Tone.BAD))
@@ -299,7 +287,7 @@ def _suite(suite: SuiteComparison) -> SuiteView:
         counted = ((it.tool, format_count(it.baseline_trials or it.candidate_trials, "trial")) for it in changes)
         if cells := tuple(Cell(f"{visible(tool, 80)} (in {trials})", tone) for tool, trials in counted):
             tools.append(Row(label, cells))
-    return SuiteView(
+    return model.SuiteView(
         visible(suite.suite),
         verdict(suite.verdict),
         tuple(facts),
