@@ -37,7 +37,7 @@ def test_every_status_has_words_and_without_criteria_a_completed_one_is_measured
 
 def test_what_a_key_of_zeldas_own_lets_in_is_not_among_what_did_not_take_effect() -> None:
     found = {"isolation.mods": "It runs.", "apiKeyHelper": "It did not take effect."}
-    findings = [SettingFinding(file=safe("f"), setting=safe(it), effect=safe(why)) for it, why in found.items()]
+    findings = tuple(SettingFinding(file=safe("f"), setting=safe(it), effect=safe(why)) for it, why in found.items())
     shown = run(isolation=IsolationReport(level="full", findings=findings))
     assert [cell.text for cell in row(shown, "Let in").cells] == ["It runs."]
     assert [cell.text for cell in row(shown, "Overruled").lines] == ["apiKeyHelper (f)"]
