@@ -28,8 +28,8 @@ def case_of(github: GitHubServer, own: Run, *, attempt: int = 2, pull_request: i
     context = SimpleNamespace(run_id=own.id, run_attempt=attempt, repository_id=github.repository.id)
     event = SimpleNamespace(pull_request=SimpleNamespace(number=pull_request), comment=None)
     settings, identity = SimpleNamespace(context=context, event=event), JobIdentity(NAME, "zelda", ".")
-    api, more = api_of(github), {"pinned": None, "identity": identity, "now": lambda: NOW}
-    return SimpleNamespace(api=api, github=api, settings=settings, run_id=own.id, **more)
+    api, log, more = api_of(github), SimpleNamespace(say=print), {"pinned": None, "identity": identity}
+    return SimpleNamespace(api=api, github=api, log=log, settings=settings, run_id=own.id, now=lambda: NOW, **more)
 
 
 class Found(NamedTuple):
