@@ -105,7 +105,7 @@ def test_a_comment_on_an_older_commit_says_that_the_newer_was_cancelled(tmp_path
         run = stage.run_of(pull)
         cancelled(stage, pull, good, run=run)
         (body,) = stage.bodies()
-        assert "cancelled before 1 of 1 suite" in body
+        assert "cancelled before 1 of 1 suite was done" in body
         run.attempt = 2
         stage.pull_request(pull, good, run=run)
         (body,) = stage.bodies()
