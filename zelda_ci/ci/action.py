@@ -108,10 +108,12 @@ def _told(case: CiContext) -> Iterator[None]:
     """Have an earlier comment, which may tell of another commit, say what hinders this one."""
     try:
         yield
-    except ZeldaError as problem:
+    except (ZeldaError, KeyboardInterrupt) as problem:
+        why = problem.user_message if isinstance(problem, ZeldaError) else publish.CANCELLED
         # Of a shard, the job that merges tells.
         if case.settings.shard is None:
-            publish.replace_comment(case, publish.problem_text(publish.BROKEN, problem.user_message))
+            text = publish.problem_text(publish.BROKEN, why)
+            publish.replace_comment(case, text, is_cancelled=why is publish.CANCELLED)
         raise
 
 
@@ -193,11 +195,10 @@ def _without_session(case: CiContext, text: str) -> int:
         text = f"{markdown.render('context.md.j2', line=context_line(size), details=context_details(size))}\n{text}"
     text = f"{markdown.render_refused(title, map(gate_sentence, refused))}{text}"
     case.log.record(text, outputs)
-    if case.decision.activity == "run" or case.decision.explain_forks:
-        # A fork's token may write none.
+    runs = case.decision.activity == "run"
+    if runs or case.decision.explain_forks:
         wanted = {"always": True, "changes": size is not None}.get(case.settings.comment, bool(refused))
-        is_due = wanted and bool(size or refused) and not case.decision.explain_forks
-        publish.replace_comment(case, text, is_due=is_due)
+        publish.replace_comment(case, text, is_due=runs and wanted and bool(size or refused))
     return 1 if refused else 0
 
 

@@ -87,10 +87,10 @@ def resolve_baseline(case: CiContext) -> Evidence:
         try:
             commit = compare_commits(api, target.branch, target.head).merge_base
         except GitHubError as problem:
+            case.log.say(f"The commit on which this one is based is not known: {problem.message}")
             if problem.code not in {"GITHUB_NOT_FOUND", "GITHUB_REFUSED"}:
                 return Evidence(origin=missing(branch, None, problem))
             # A commit that GitHub does not know may be made up. The newest of the branch is the next best.
-            case.log.say(f"The commit on which this one is based is not known: {problem.message}")
     found = find_baseline(case, branch, commit)
     # A stacked pull request has another one's branch as its base. A branch that the workflow names is the one wanted.
     if found.origin.state in NOTHING_USABLE and branch != default and not settings.baseline_branch:

@@ -57,6 +57,7 @@ ONE_COMMENT = (
     "Another job of this run with the same id has written the comment, and it is not overwritten. Give each job of a "
     "matrix, each call of a reusable workflow and each step a `comment-id` of its own."
 )
+CANCELLED = "The run was cancelled before there were results."
 NO_PERMISSION = "The runner has a token of its own for artifacts: no permission of the job, and no input, changes this."
 SECOND_WORKFLOW = "For forks, a second workflow with mode: comment does it; else give the job `pull-requests: write`."
 
