@@ -28,6 +28,25 @@ def by_suite(of: Project) -> dict[str, dict[str, Any]]:
     return {result["suite"]: result for result in results(of)}
 
 
+def failed(tmp_path: Path, reply: Reply) -> tuple[str, str, str]:
+    """Address of an API that answers like this alone, and code and message of the run's failure."""
+    tested = project(tmp_path, "one")
+    with ScriptedApi([reply]) as api:
+        assert zelda(tested, "run", api=api.url).returncode == 2
+    failure = by_suite(tested)["one"]["failure"]
+    return api.url, failure["code"], failure["message"]
+
+
+def judged_once(tmp_path: Path, refusal: Reply) -> tuple[Project, str]:
+    """A project of two suites, of which the second did not begin once the judge refused, and what was printed."""
+    tested = repository(tmp_path, {"zelda/test-one.yaml": JUDGED, "zelda/test-two.yaml": JUDGED})
+    with ScriptedApi(lambda request: refusal if is_judge(request) else text("Hello.")) as api:
+        done = zelda(tested, "run", api=api.url)
+    assert (done.returncode, [is_judge(each) for each in api.requests]) == (2, [False, True])
+    assert "judge" in done.stdout.partition("Not run")[2]
+    return tested, " ".join(done.stdout.split())
+
+
 def test_a_session_whose_time_ends_while_the_api_fails_is_broken_and_no_failure_of_its_suite(tmp_path: Path) -> None:
     def script(request: ApiRequest) -> Reply:
         said = request.messages[0]["content"]
@@ -76,11 +95,7 @@ def test_no_other_session_begins_where_the_api_would_refuse_each(tmp_path: Path,
 
 @pytest.mark.parametrize("status", [401, 402, 403, 404])
 def test_no_other_session_is_paid_where_no_judge_would_judge_it(tmp_path: Path, status: int) -> None:
-    tested = repository(tmp_path, {"zelda/test-one.yaml": JUDGED, "zelda/test-two.yaml": JUDGED})
-    with ScriptedApi(lambda request: http_error(status, "no") if is_judge(request) else text("Hello.")) as api:
-        done = zelda(tested, "run", api=api.url)
-    assert (done.returncode, [is_judge(each) for each in api.requests]) == (2, [False, True])
-    assert "judge" in done.stdout.partition("Not run")[2]
+    judged_once(tmp_path, http_error(status, "no"))
 
 
 @pytest.mark.parametrize("who", ["session", "judge"])
@@ -105,15 +120,11 @@ def test_a_batch_ends_once_the_api_has_failed_three_runs_in_a_row_and_keeps_what
 
 @pytest.mark.parametrize("kind", ["authentication_error", "billing_error", "permission_error", "not_found_error"])
 def test_a_judge_that_is_refused_in_the_middle_of_its_answer_is_asked_once(tmp_path: Path, kind: str) -> None:
-    tested = repository(tmp_path, {"zelda/test-one.yaml": JUDGED, "zelda/test-two.yaml": JUDGED})
-    with ScriptedApi(lambda request: Interrupted(kind) if is_judge(request) else text("Hello.")) as api:
-        done = zelda(tested, "run", api=api.url)
-    assert (done.returncode, [is_judge(each) for each in api.requests]) == (2, [False, True])
-    assert "judge" in done.stdout.partition("Not run")[2]
+    tested, said = judged_once(tmp_path, Interrupted(kind))
     (judged,) = results(tested)
     (used,) = judged["judge"]["models"].values()
     assert used["inputTokens"] == Tokens().input
-    assert f"zelda rejudge {judged['runId']}" in " ".join(done.stdout.split())
+    assert f"zelda rejudge {judged['runId']}" in said
 
 
 @pytest.mark.parametrize(
@@ -149,13 +160,10 @@ class Interrupted:
 
 
 def test_a_refusal_for_a_day_names_the_day(tmp_path: Path) -> None:
-    tested = project(tmp_path, "one")
-    with ScriptedApi([http_error(429, "slow", headers={"retry-after": "86400"})]) as api:
-        assert zelda(tested, "run", api=api.url).returncode == 2
-    failure = by_suite(tested)["one"]["failure"]
-    assert failure["code"] == "RATE_LIMITED"
-    assert failure["message"].startswith("The API refused requests for their rate (429). ")
-    assert failure["message"].endswith(" slow. The API asks to wait for 24h 00m.")
+    _, code, message = failed(tmp_path, http_error(429, "slow", headers={"retry-after": "86400"}))
+    assert code == "RATE_LIMITED"
+    assert message.startswith("The API refused requests for their rate (429). ")
+    assert message.endswith(" slow. The API asks to wait for 24h 00m.")
 
 
 def test_an_address_that_ends_in_v1_is_named_as_the_cause_and_the_model_is_not(tmp_path: Path) -> None:
@@ -241,19 +249,13 @@ def test_a_negative_usage_neither_pays_back_nor_keeps_the_session_from_its_end(t
 
 
 def test_an_answer_in_an_encoding_that_zelda_cannot_read_is_refused_and_not_called_forged(tmp_path: Path) -> None:
-    tested = project(tmp_path, "one")
     encoded = raw(b"\x1b\x00", headers={"content-type": "text/event-stream", "content-encoding": "br"})
-    with ScriptedApi([encoded]) as api:
-        assert zelda(tested, "run", api=api.url).returncode == 2
-    failure = by_suite(tested)["one"]["failure"]
-    assert failure["code"] == "API_UNREACHABLE"
-    assert failure["message"] == f"{api.url} answers (200) in the encoding br, which Zelda cannot read."
+    url, code, message = failed(tmp_path, encoded)
+    assert code == "API_UNREACHABLE"
+    assert message == f"{url} answers (200) in the encoding br, which Zelda cannot read."
 
 
 def test_an_api_that_fails_is_named_as_it_was_configured(tmp_path: Path) -> None:
-    tested = project(tmp_path, "one")
-    with ScriptedApi([http_error(500, "busy", headers={"x-should-retry": "false"})]) as api:
-        assert zelda(tested, "run", api=api.url).returncode == 2
-    failure = by_suite(tested)["one"]["failure"]
-    assert failure["code"] == "API_FAILED"
-    assert api.url.partition("//")[2] in failure["message"]
+    url, code, message = failed(tmp_path, http_error(500, "busy", headers={"x-should-retry": "false"}))
+    assert code == "API_FAILED"
+    assert url.partition("//")[2] in message

@@ -22,7 +22,7 @@ from zelda_ci.domain.trials import Side
 from zelda_ci.errors import ArtifactError, ConfigError, GitHubError, StorageError, ZeldaError
 from zelda_ci.github.api import Api
 from zelda_ci.github.repository import WorkflowRun, ancestors, compare_commits, read_run
-from zelda_ci.report.builders.phrases import age_words
+from zelda_ci.report.builders.phrases import age_words, commit_name
 from zelda_ci.storage.references import read_results
 
 # What runs on commits that are already on a branch of this repository; pull requests are not.
@@ -286,7 +286,7 @@ def has_lost_attempts(case: CiContext) -> bool:
 
 def with_sentence(origin: BaselineOrigin, now: datetime) -> BaselineOrigin:
     """A baseline that GitHub stores, with its sentence; of a stacked pull request, that below its base."""
-    name = _commit_name(origin.branch, origin.commit)
+    name = commit_name(origin.branch, origin.commit)
     first, where = f"baseline {name}", f"{format_count(origin.behind, 'commit')} behind" if origin.behind else ""
     if origin.stands_for:
         first = f"no results of {origin.stands_for}; compared with {name}"
@@ -294,10 +294,6 @@ def with_sentence(origin: BaselineOrigin, now: datetime) -> BaselineOrigin:
     age = age_words(now - origin.created_at) if origin.created_at else ""
     by = f"stored by the workflow {origin.workflow.rpartition('/')[2]}" if origin.workflow else ""
     return origin.replace(sentence=", ".join(filter(None, (first, where, age, by))))
-
-
-def _commit_name(branch: str | None, commit: str | None) -> str:
-    return f"{branch}@{(commit or '')[:7]}"
 
 
 def missing(branch: str, wanted: str | None, error: ZeldaError | None = None, commit: str = "") -> BaselineOrigin:
@@ -311,14 +307,14 @@ def missing(branch: str, wanted: str | None, error: ZeldaError | None = None, co
     first, _, rest = message.rstrip(".").partition(" ")
     # A name such as GitHub keeps its letters.
     reason = f"{first.lower() if first.istitle() else first} {rest}"
-    short, results = (wanted or "")[:7], _commit_name(branch, commit)
+    short, results = (wanted or "")[:7], commit_name(branch, commit)
     sentence = sentence.format(branch=branch, wanted=short, results=results, reason=reason)
     return BaselineOrigin(state=state, sentence=sentence, branch=branch, wanted=wanted)
 
 
 def side_by_side(branch: str, commit: str, head: int, base: int) -> BaselineOrigin:
     """The base ran in the same job, as far as it was needed."""
-    here, name = format_count(head, "trial"), _commit_name(branch, commit)
+    here, name = format_count(head, "trial"), commit_name(branch, commit)
     sentence = f"{here} of the head in this job; none of {name} was needed"
     if base:
         sentence = f"compared with {name} in this job: {here} of the head, {base} of the base, side by side"

@@ -128,14 +128,14 @@ class Search:
         self.confirmations: list[float] = []
         self._weigh()
 
-    def next_arms(self, sessions: int = SIDE_BY_SIDE) -> tuple[Arm, ...]:
+    def next_arms(self) -> tuple[Arm, ...]:
         """What to take back in the next sessions, which may run side by side; nothing where the search is over."""
         if self.verdict not in ("between", "undecided") or len(self._sessions) >= MAX_SESSIONS:
             return ()
         tried = len(self.confirmations)
         if self.confirming is not None and (tried < CONFIRMING or self.suspicions()[0].probability >= CONFIRMED):
             return (frozenset({self.confirming}),) * (CONFIRMING - tried % CONFIRMING)
-        return tuple(self._plan(sessions))
+        return tuple(self._plan())
 
     def observe(self, arms: Sequence[Arm], outcomes: Sequence[float | None]) -> None:
         """Learn from sessions; one without an outcome says nothing."""
@@ -196,7 +196,7 @@ class Search:
             for it, units, fit, weight in zip(self._hypotheses, blamed, fits, weights, strict=True)
         ]
 
-    def _plan(self, sessions: int) -> Iterator[Arm]:
+    def _plan(self) -> Iterator[Arm]:
         """Choose arms one after the other, each so that all of them together leave the least uncertainty."""
         counted = (it for it in self._weighed if it.probability * self.units >= NEGLIGIBLE)
         likely = sorted(counted, key=attrgetter("answer"))
@@ -210,7 +210,7 @@ class Search:
             both = good, [1 - it for it in good]
             return [[*map(mul, weights, chances)] for weights in outlook for chances in both]
 
-        for _ in range(sessions):
+        for _ in range(SIDE_BY_SIDE):
             arm, doubt = frozenset[int](), inf
             for more in (frozenset[int](), *(frozenset({it}) for it in ordered)):
                 if (less := _doubt(after(arm | more), ends)) < doubt - 1e-9:

@@ -14,19 +14,8 @@ from zelda_ci.compare.inference import ALPHA, Interval, of_means, of_pairs, of_p
 from zelda_ci.compare.questions import NOTEWORTHY, OVERALL_ALPHA, REPLAYED, Pair, Question, QuestionKey, differences
 from zelda_ci.compare.schedule import AdjustedAnswer, Answers, SuiteTrials
 from zelda_ci.compare.sides import RunMetrics, SuiteSide, mean, sides, summarize
-from zelda_ci.domain.comparison import (
-    Comparison,
-    CriterionDelta,
-    Delta,
-    FamilySize,
-    FigureDelta,
-    MeasureDelta,
-    SuiteComparison,
-    ToolChange,
-    ToolDelta,
-    TrialSources,
-    Verdict,
-)
+from zelda_ci.domain import comparison as findings
+from zelda_ci.domain.comparison import Comparison, CriterionDelta, Delta, MeasureDelta, SuiteComparison, Verdict
 from zelda_ci.domain.details import CorrectnessDetails, CriterionJudgement, EfficiencyDetails, ToolUsageDetails
 from zelda_ci.domain.measures import MAX_PLAUSIBLE, MEASURES, PASS_RATE, Measure
 from zelda_ci.domain.run import RunResult
@@ -34,8 +23,6 @@ from zelda_ci.domain.session import Usage
 from zelda_ci.domain.trials import DoneReason
 
 GRAVITY = (Verdict.REGRESSED, Verdict.CHANGED, Verdict.IMPROVED, Verdict.INCONCLUSIVE)
-SINGLE_TRIAL = "1 trial: differences may be noise"
-ONE_TRIAL_PROVES_NOTHING = "one trial on a side proves no change: set `trials: adaptive`, or more trials"
 TOO_NOISY = "the change may be noise: it is not significant with these trials"
 TOO_FEW = "the change may be noise: no change could be significant with so few trials"
 EXPECTED = "as expected: no worse than the base but for one trial, so no more were made"
@@ -107,7 +94,7 @@ def _comparison(
         counts={verdict: counts[verdict] for verdict in Verdict},
         single_trial=any(question.method == "threshold" for question in asked),
         mixed=any(question.mixed and bool(question.obstacles or question.doubts) for question in asked),
-        family=FamilySize(hypotheses=len(answers), alpha=ALPHA),
+        family=findings.FamilySize(hypotheses=len(answers), alpha=ALPHA),
         overall=tuple(sorted(rows, key=lambda row: list(Measure).index(row.measure))),
         suites=compared,
     )
@@ -127,7 +114,7 @@ def _compared(pair: Pair, answers: Answers, trials: SuiteTrials | None) -> Suite
     shortage = (NOT_RUN,) if trials and not new.readings else (MORE_WANTED,) if wants_more else ()
     is_replayed = bool(pair.readings) and all(reading.run.replayed for reading in pair.readings)
     head, base, stored = trials.valid if trials else (0, 0, 0)
-    sources = TrialSources(head=head, base=base, stored=stored, ended=trials.done) if trials else None
+    sources = findings.TrialSources(head=head, base=base, stored=stored, ended=trials.done) if trials else None
     are_both, comparable = old.readings and new.readings, pair.mixed or not pair.obstacles
     return SuiteComparison(
         suite=pair.suite,
@@ -140,7 +127,7 @@ def _compared(pair: Pair, answers: Answers, trials: SuiteTrials | None) -> Suite
         measures=tuple(row for row in rows if isinstance(row, MeasureDelta)),
         criteria=tuple(row for row in rows if isinstance(row, CriterionDelta)),
         figures=figure_deltas(old.readings, new.readings, comparable=comparable) if are_both else (),
-        tools=_tools(old, new) if are_both else ToolDelta(),
+        tools=_tools(old, new) if are_both else findings.ToolDelta(),
         sources=sources,
     )
 
@@ -230,11 +217,11 @@ def _significance(question: Question, answer: AdjustedAnswer) -> Finding:
     if question.method == "threshold":
         # Whatever may come out otherwise in the next trial is seen, and not proven.
         if not question.matters:
-            return Verdict.UNCHANGED, (SINGLE_TRIAL,)
+            return Verdict.UNCHANGED, (findings.SINGLE_TRIAL,)
         if question.scale.varies:
-            return Verdict.INCONCLUSIVE, (SINGLE_TRIAL,)
+            return Verdict.INCONCLUSIVE, (findings.SINGLE_TRIAL,)
         if not question.is_fact:
-            return Verdict.CHANGED, (ONE_TRIAL_PROVES_NOTHING,)
+            return Verdict.CHANGED, (findings.ONE_TRIAL_PROVES_NOTHING,)
         return Verdict.REGRESSED if question.is_worse else Verdict.IMPROVED, ()
     if answer.regressed:
         return Verdict.REGRESSED, ()
@@ -269,16 +256,16 @@ def _typical(side: SuiteSide, criterion: str) -> CriterionJudgement | None:
     return next((reading.judgements[criterion] for reading in (*typical, *judged)), None)
 
 
-def _tools(old: SuiteSide, new: SuiteSide) -> ToolDelta:
+def _tools(old: SuiteSide, new: SuiteSide) -> findings.ToolDelta:
     """Tools that were called, or missed, in trials of one side only."""
     changes = {}
     for what in ("used", "missed"):
         before, now = (Counter(tool for it in side.readings for tool in _tools_of(it.run)[what]) for side in (old, new))
         tools = sorted(before.keys() ^ now.keys())
-        only = [ToolChange(tool=it, baseline_trials=before[it], candidate_trials=now[it]) for it in tools]
+        only = [findings.ToolChange(tool=it, baseline_trials=before[it], candidate_trials=now[it]) for it in tools]
         changes[f"newly_{what}"] = tuple(each for each in only if each.candidate_trials)
         changes[f"no_longer_{what}"] = tuple(each for each in only if each.baseline_trials)
-    return ToolDelta(**changes)
+    return findings.ToolDelta(**changes)
 
 
 def _tools_of(run: RunResult) -> dict[str, set[str]]:
@@ -290,7 +277,7 @@ def _tools_of(run: RunResult) -> dict[str, set[str]]:
 
 def figure_deltas(
     baseline: Sequence[RunMetrics], candidate: Sequence[RunMetrics], *, comparable: bool
-) -> tuple[FigureDelta, ...]:
+) -> tuple[findings.FigureDelta, ...]:
     """Numbers on which no verdict hangs: means of both sides, and differences where the sides are comparable."""
     both = [[_figures(trial) for trial in side] for side in (baseline, candidate)]
     names = dict.fromkeys(name for side in reversed(both) for trial in side for name in trial)
@@ -305,7 +292,7 @@ def figure_deltas(
         values = [[trial.get(name, 0.0) for trial in side if known in trial] for side in both]
         before, after = (mean(each) if each else None for each in values)
         change = after - before if comparable and before is not None and after is not None else None
-        found.append(FigureDelta(name=name, baseline=before, candidate=after, change=change))
+        found.append(findings.FigureDelta(name=name, baseline=before, candidate=after, change=change))
     return tuple(found)
 
 

@@ -6,7 +6,7 @@ from functools import partial
 from zelda_ci.compare.inference import ALPHA, of_pass_rates, pass_rate_test, significant
 from zelda_ci.compare.sides import LIMITS, RunMetrics, SuiteSide, mean, mostly, sides, summarize
 from zelda_ci.domain import comparison as findings
-from zelda_ci.domain.comparison import Acceptance, Comparison, GateReason, GateResult
+from zelda_ci.domain.comparison import Acceptance, Comparison, GateReason, GateResult, criterion_of
 from zelda_ci.domain.details import CorrectnessDetails
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
@@ -68,12 +68,6 @@ def missed_minimums(runs: Iterable[RunResult]) -> GateResult:
 def recorded_settings(runs: Iterable[RunResult]) -> dict[str, GateSettings]:
     """The gate of each suite as its newest run was configured."""
     return {suite: side.newest.config.gate for suite, side in sides(runs).items()}
-
-
-def criterion_of(reason: GateReason) -> str | None:
-    """The criterion that a finding is about; absent where it is about something else."""
-    found = reason.delta if isinstance(reason, findings.Regression) else reason
-    return found.criterion if isinstance(found, findings.CriterionFailed | findings.CriterionDelta) else None
 
 
 def _regressions(comparison: Comparison, settings: Mapping[str, GateSettings]) -> Iterator[findings.Regression]:

@@ -206,7 +206,7 @@ def significant(p: float, alpha: float = ALPHA) -> bool:
     return p <= alpha * _ROUNDING
 
 
-def adjust(hypotheses: Sequence[Hypothesis], alpha: float = ALPHA) -> list[float]:
+def adjust(hypotheses: Sequence[Hypothesis], alpha: float) -> list[float]:
     """Adjusted p-values in the order given; 1 for hypotheses that no data could have rejected.
 
     Holm, A Simple Sequentially Rejective Multiple Test Procedure (1979), with the weights of its section 4: ordered by

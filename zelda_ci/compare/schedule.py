@@ -340,6 +340,6 @@ def trials_to_come(suites: Sequence[SuiteTrials]) -> dict[str, tuple[int, int]]:
 
 
 def to_decide(suite: SuiteTrials) -> int:
-    """Trials of both sides by which most suites are decided that look worse: those of the last look but one."""
-    look = suite.looks[max(0, len(suite.looks) - 2)]
+    """Trials of both sides by which most suites are decided that look worse: those of the last look but one, if any."""
+    look = suite.looks[-2:][0]
     return look.head + look.base if suite.has_base else 0

@@ -54,7 +54,7 @@ def longest_suite(plan: ShardPlan) -> PlannedSuite | None:
     """The suite that alone takes longer than an equal share of the whole, so that more shards do not help."""
     share = sum(suite.seconds for suite in plan.suites) / plan.shards
     longest = max(plan.suites, key=lambda suite: suite.seconds, default=None)
-    return longest if longest and plan.shards > 1 and longest.seconds > share else None
+    return longest if longest and longest.seconds > share else None
 
 
 def budget_of(plan: ShardPlan, shard: int) -> float | None:

@@ -180,6 +180,8 @@ class FamilySize(Record):
 
 
 SAME_FILES = "both sides tested the same files with the same settings: what differs is noise"
+SINGLE_TRIAL = "1 trial: differences may be noise"
+ONE_TRIAL_PROVES_NOTHING = "one trial on a side proves no change: set `trials: adaptive`, or more trials"
 
 
 class Comparison(Document):
@@ -319,6 +321,12 @@ class AcceptedReason(Record):
 
     reason: GateReason
     acceptance: Acceptance
+
+
+def criterion_of(reason: GateReason) -> str | None:
+    """Criterion that a finding is about; None where it is about something else."""
+    found = reason.delta if isinstance(reason, Regression) else reason
+    return found.criterion if isinstance(found, CriterionFailed | CriterionDelta) else None
 
 
 class Uncounted(StrEnum):

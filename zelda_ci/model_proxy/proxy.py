@@ -23,15 +23,7 @@ from zelda_ci.model_proxy.meter import Meter
 from zelda_ci.model_proxy.policy import Allowed
 from zelda_ci.model_proxy.rate_limits import RateLimits, RateLimitWait, UpstreamPause, is_throttled
 from zelda_ci.model_proxy.upstream import Upstream
-from zelda_ci.model_proxy.wire import (
-    AnswerSource,
-    ApiAnswer,
-    BrokenOff,
-    Call,
-    RefusedHereError,
-    UnreachableError,
-    dicts,
-)
+from zelda_ci.model_proxy.wire import ApiAnswer, BrokenOff, Call, RefusedHereError, dicts
 from zelda_ci.redact import Redactor
 
 # Requests under way for one run: what these cost is known only when they are over. Sub-agents are ten at most.
@@ -68,7 +60,7 @@ class ProxyRun:
     """Answers the requests that carry one run's token."""
 
     _meter: Meter
-    _source: AnswerSource
+    _source: wire.AnswerSource
     _pause: UpstreamPause
     _allowed: Allowed
     _recorder: Recording | None
@@ -156,7 +148,7 @@ class ProxyRun:
                 passed = ApiAnswer(answer.status, headers, observed(chunks))
                 yield passed
             is_cut, meter.outage = False, None
-        except (UnreachableError, BrokenOff) as exc:
+        except (wire.UnreachableError, BrokenOff) as exc:
             meter.outage = str(exc) or meter.outage
             exchange.error = "connection"
             exchange.is_left = isinstance(exc, BrokenOff) or exc.abandoned
@@ -203,7 +195,7 @@ class ModelProxy(AsyncContextManagerMixin):
         self._pause = pauses[upstream and upstream.identity]
         self.address = self._pause.address = upstream.address if upstream else ""
         """Whom it asks; nobody where it replays."""
-        self._live: AnswerSource = pricing.estimated
+        self._live: wire.AnswerSource = pricing.estimated
         self._runs: dict[str, wire.AnswerRequest] = {}
         self._base_url = ""
 
@@ -235,7 +227,7 @@ class ModelProxy(AsyncContextManagerMixin):
         """
         token, recorder, allowed = secrets.token_urlsafe(32), None, allowed or Allowed()
         file, cassette = self._cassettes and self._cassettes / f"{run_label}.json", wire.CassetteState()
-        source: AnswerSource = self._live if allowed.messages else pricing.estimated
+        source: wire.AnswerSource = self._live if allowed.messages else pricing.estimated
         async with AsyncExitStack() as stack:
             if file:
                 own = {**placeholders, "proxyUrl": self._base_url, "proxyToken": token}
@@ -262,7 +254,7 @@ class ModelProxy(AsyncContextManagerMixin):
             again = attempts < MAX_PROBES
             try:
                 return self._probed(model, *await self._asked("/v1/messages", body, PROBE_HEADERS))
-            except UnreachableError as exc:
+            except wire.UnreachableError as exc:
                 why, again = str(exc), exc.again and again
             except BrokenOff:
                 why = f"{self.address} broke off its answer"

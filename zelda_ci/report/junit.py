@@ -15,7 +15,7 @@ from zelda_ci.domain.measures import Measure, Metric, own_measure
 from zelda_ci.domain.outcome import Outcome, correctness_outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.report.builders.comparison import BECAUSE, NOT_PROVEN, gate_sentence, verdict_words
+from zelda_ci.report.builders.comparison import BECAUSE, gate_sentence, verdict_words
 from zelda_ci.report.builders.run import command_words, used
 from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.comment.view import citation_place
@@ -251,5 +251,5 @@ def _compared(suite: SuiteComparison, gate: GateResult) -> Case:
         return Case(suite.suite, "skipped", f"{by}: {words}")
     if suite.verdict in {Verdict.IMPROVED, Verdict.UNCHANGED}:
         return Case(suite.suite)
-    why = "; ".join(suite.reasons or (NOT_PROVEN,) * (suite.verdict is Verdict.CHANGED))
+    why = "; ".join(suite.reasons or (comparison.ONE_TRIAL_PROVES_NOTHING,) * (suite.verdict is Verdict.CHANGED))
     return Case(suite.suite, "skipped", f"{words}: {why}" if why else words)

@@ -310,7 +310,7 @@ class _Document:
         """Whether a line can only belong to the next document."""
         if _VERSION.match(line):
             return bool(self.outcomes or self.plan is not None)
-        if self.plan is None or self.levels[0].last < self.plan or not (self.outcomes or self.plan == 0):
+        if self.plan is None or self.levels[0].last < self.plan:
             return False
         match = _TEST.match(line)
         return line.startswith("1..") or bool(match and not match[1] and match[3] == "1" and self.levels[0].last)

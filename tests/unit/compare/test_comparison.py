@@ -17,9 +17,11 @@ from tests.unit.compare.runs import (
     trials,
     unscored,
 )
-from zelda_ci.compare.comparison import ONE_TRIAL_PROVES_NOTHING, SINGLE_TRIAL, TOO_FEW, TOO_NOISY, compare
-from zelda_ci.compare.questions import TOLERATED
-from zelda_ci.domain.comparison import Verdict
+from zelda_ci.compare.comparison import TOO_FEW, TOO_NOISY, compare, compare_trials
+from zelda_ci.compare.questions import ONCE, TOLERATED
+from zelda_ci.compare.schedule import SuiteTrials
+from zelda_ci.compare.sides import RunMetrics
+from zelda_ci.domain.comparison import ONE_TRIAL_PROVES_NOTHING, SINGLE_TRIAL, Verdict
 from zelda_ci.domain.details import CorrectnessDetails, RunnerCounts, TestSummary
 from zelda_ci.domain.measures import EvalResult, Measure, Metric
 from zelda_ci.domain.run import RunResult
@@ -190,6 +192,19 @@ def test_three_trials_cannot_show_a_total_drop_and_show_how_large_it_may_be():
 def test_a_change_within_the_noise_is_inconclusive_and_one_below_the_threshold_is_none(failed, verdict, reasons):
     found = criterion(compare(judged(*["P"] * 10), judged(*["P"] * (10 - failed), *["F"] * failed, label="b")))
     assert (found.verdict, found.reasons) == (verdict, reasons)
+
+
+@pytest.mark.parametrize(("suites", "method"), [(6, "threshold"), (7, "permutation")])
+def test_single_trials_are_tested_over_all_suites_from_as_many_on_as_could_prove_something(suites, method):
+    old, new = ([run for n in range(suites) for run in judged(it, suite=f"s{n}", label=it.lower())] for it in "PF")
+    assert compare(old, new).overall[0].method == method
+
+
+def test_of_a_number_that_differs_in_every_session_it_is_said_where_it_is_compared_though_trials_are_added():
+    head, base = (tuple(map(RunMetrics, trials(*[[efficiency(cost=usd)]] * 6, label=f"{usd}"))) for usd in (2.0, 1.0))
+    (suite,) = compare_trials([SuiteTrials("alpha", head=head, base=base)]).suites
+    cost = next(row for row in suite.measures if row.measure is Measure.COST)
+    assert (cost.verdict, cost.change, cost.reasons) == (INCONCLUSIVE, 1.0, (ONCE,))
 
 
 def test_numbers_are_compared_by_permutation_and_small_changes_do_not_count_though_significant():

@@ -10,9 +10,10 @@ from xml.etree import ElementTree as ET
 from tests.unit.compare.runs import START, efficiency, fulfillment, gate_of, run
 from zelda_ci.ci import publish
 from zelda_ci.ci.context import CiResult
-from zelda_ci.compare.comparison import SINGLE_TRIAL, compare
+from zelda_ci.compare.comparison import compare
 from zelda_ci.domain.comparison import (
     SAME_FILES,
+    SINGLE_TRIAL,
     BaselineOrigin,
     BaselineState,
     Comparison,

@@ -32,13 +32,13 @@ def closed_test(p_values, weights) -> list[float]:
 @given(st.lists(st.tuples(probabilities, st.sampled_from([0.1, 1.0, 2.0])), min_size=1, max_size=6))
 def test_holm_with_weights_is_the_closed_test(pairs):
     p_values, weights = [p for p, _ in pairs], [weight for _, weight in pairs]
-    adjusted = adjust(of(*((p, 0.0, weight) for p, weight in pairs)))
+    adjusted = adjust(of(*((p, 0.0, weight) for p, weight in pairs)), ALPHA)
     assert adjusted == pytest.approx(closed_test(p_values, weights))
 
 
 def test_hypotheses_whose_data_cannot_show_anything_cost_nothing_and_those_that_reach_alike_are_in_or_out_together():
     among = of((0.01, 0.001), *[(1.0, 1.0)] * 200)
-    assert adjust(among)[0] == adjust(of((0.01, 0.001)))[0] == pytest.approx(0.01)
+    assert adjust(among, ALPHA)[0] == adjust(of((0.01, 0.001)), ALPHA)[0] == pytest.approx(0.01)
     assert reachable(among, ALPHA) == {0}
     assert reachable(of(*[(0.01, 0.01)] * 5), ALPHA) == frozenset()
     # Two criteria with three trials cannot be told from noise, and one can.
@@ -47,7 +47,7 @@ def test_hypotheses_whose_data_cannot_show_anything_cost_nothing_and_those_that_
 
 
 def test_resource_hypotheses_with_small_weight_leave_the_error_to_the_others():
-    heavy, light = (adjust(of((0.005, 1e-6), *[(0.5, 1e-6, weight)] * 50)) for weight in (1.0, 0.1))
+    heavy, light = (adjust(of((0.005, 1e-6), *[(0.5, 1e-6, weight)] * 50), ALPHA) for weight in (1.0, 0.1))
     assert not significant(heavy[0])
     assert significant(light[0])
 
@@ -69,7 +69,7 @@ def test_who_is_testable_follows_from_floors_alone(found):
 
 @given(tests)
 def test_every_testable_hypothesis_could_be_rejected_and_no_p_value_is_flattered(found):
-    adjusted, testable = adjust(of(*found)), reachable(of(*found), ALPHA)
+    adjusted, testable = adjust(of(*found), ALPHA), reachable(of(*found), ALPHA)
     weight = sum(found[index][2] for index in testable)
     for index, (p, floor, own) in enumerate(found):
         assert adjusted[index] >= min(1.0, p) * (1 - 1e-12)

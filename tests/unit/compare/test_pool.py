@@ -126,6 +126,8 @@ def test_on_a_laptop_trials_are_told_apart_by_their_fingerprints() -> None:
     code = OWN.replace(tree="x")
     found = trials.of_laptop("example", OWN, code, DEFAULTS)
     assert (names(found.head), names(found.stored)) == (["old"], ["base"])
+    # A suite that the base lacks has trials of the head alone.
+    assert names(trials.of_laptop("example", None, changed, DEFAULTS).all) == ["head"]
 
 
 def test_on_a_laptop_trials_that_ran_beside_those_of_the_head_are_of_the_same_looks() -> None:

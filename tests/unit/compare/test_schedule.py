@@ -49,6 +49,11 @@ def test_a_criterion_that_always_wavered_is_expected_to_fail_now_and_then():
     assert wanted(replace(known, head=made("FP", "PF", "FF")))
 
 
+def test_a_regression_that_a_look_has_shown_stands_whatever_later_trials_show():
+    head, base = made(*"F" * 6, *"P" * 10), made(*"P" * 6, *"F" * 10, label="base")
+    assert step(SuiteTrials("alpha", head=head, base=base)) is DoneReason.REGRESSED
+
+
 def test_stored_trials_prove_nothing_however_many_there_are():
     stored, head = made(*["P"] * 200, label="old"), made("F", "F", "F")
     more = step(SuiteTrials("alpha", head=head, stored=stored))

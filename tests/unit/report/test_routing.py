@@ -117,6 +117,15 @@ def test_a_row_says_precision_recall_and_what_was_called_instead() -> None:
     ]
 
 
+def test_each_routing_file_has_a_table_and_a_base_of_its_own() -> None:
+    here, there = routed(1, "skill changelog"), routed(2, "none")
+    there = there.replace(config=there.config.replace(file="zelda/test-x.yaml"))
+    (title, table), (other, _) = routing_tables([here, there], [there])
+    assert title == "Routing: zelda/test-r.yaml: 0 of 1 as expected"
+    assert other == "Routing: zelda/test-x.yaml: 1 of 1 as expected"
+    assert not any("The base" in remark.text for remark in table.remarks)
+
+
 def test_a_skill_that_the_model_cannot_call_is_named_where_it_is_expected() -> None:
     ((_, table),) = routing_tables([routed(1, "skill changelog", shown=Shown.HIDDEN)])
     assert [remark.text for remark in table.remarks] == [

@@ -2,13 +2,14 @@ from typing import Any
 
 import pytest
 
+from tests.builders import safe
 from tests.golden.batches import broken, command, correctness, efficiency, run
 from zelda_ci.domain.details import CoverageSummary, RunnerCounts, TestSummary
 from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
-from zelda_ci.domain.workspace import ChangeSummary
+from zelda_ci.domain.workspace import ChangeSummary, IsolationReport, SettingFinding
 from zelda_ci.report.builders.run import run_facts, run_problem, run_sections
 from zelda_ci.report.model import Cell, Row, RunFiles, Tone
 
@@ -32,6 +33,14 @@ def test_every_status_has_words_and_without_criteria_a_completed_one_is_measured
     assert ("your tests pass" in ending(shown)) is is_completed
     assert (run_outcome(shown) is Outcome.MEASURED) is is_completed
     assert (run_problem(shown, FILES) is None) is is_completed
+
+
+def test_what_a_key_of_zeldas_own_lets_in_is_not_among_what_did_not_take_effect() -> None:
+    found = {"isolation.mods": "It runs.", "apiKeyHelper": "It did not take effect."}
+    findings = tuple(SettingFinding(file=safe("f"), setting=safe(it), effect=safe(why)) for it, why in found.items())
+    shown = run(isolation=IsolationReport(level="full", findings=findings))
+    assert [cell.text for cell in row(shown, "Let in").cells] == ["It runs."]
+    assert [cell.text for cell in row(shown, "Overruled").lines] == ["apiKeyHelper (f)"]
 
 
 def test_a_session_that_changed_nothing_is_remarkable_and_a_guessed_cost_says_why() -> None:

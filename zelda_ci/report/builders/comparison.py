@@ -4,49 +4,23 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from zelda_ci.domain import comparison as findings
 from zelda_ci.domain.comparison import (
-    SAME_FILES,
-    BelowMinimum,
-    CommandsFailed,
     Comparison,
-    ContextTooLarge,
     CriterionDelta,
-    CriterionFailed,
     Delta,
-    EndedAtLimit,
-    FigureDelta,
     GateReason,
     GateResult,
     MeasureDelta,
-    NotJudged,
-    NotLoaded,
-    NotRun,
-    Refusal,
-    Regression,
     SuiteComparison,
-    TrialStatistics,
-    Uncounted,
-    UncountedReason,
     Verdict,
 )
 from zelda_ci.domain.manifest import SteeringChange
 from zelda_ci.domain.measures import MEASURES, Measure
 from zelda_ci.domain.numbers import format_count, whole
+from zelda_ci.report import model
 from zelda_ci.report.builders.phrases import change_words, interval_words, line, passed, points, quoted
-from zelda_ci.report.model import (
-    ENDINGS,
-    Cell,
-    Column,
-    ComparisonView,
-    Line,
-    Row,
-    Section,
-    SuiteView,
-    Table,
-    TableRow,
-    Tone,
-    plain,
-)
+from zelda_ci.report.model import Cell, Column, Line, Row, Section, Table, TableRow, Tone, plain
 from zelda_ci.report.text import sentence, visible, written
 
 TESTS = {"fisherExact": "Fisher's exact test", "permutation": "permutation test"}
@@ -61,9 +35,9 @@ KINDS = {
 }
 # Why a failure does not turn the check red.
 BECAUSE = {
-    Uncounted.NO_BASE: "nothing to compare with",
-    Uncounted.NOT_PROVEN: "not proven to be worse than on the base",
-    Uncounted.ON_BASE: "fails on the base, too",
+    findings.Uncounted.NO_BASE: "nothing to compare with",
+    findings.Uncounted.NOT_PROVEN: "not proven to be worse than on the base",
+    findings.Uncounted.ON_BASE: "fails on the base, too",
 }
 MAX_CRITERION_LENGTH = 160
 
@@ -73,10 +47,10 @@ def uncounted_sentences(gate: GateResult) -> list[str]:
     return [f"{gate_sentence(each.reason)}: {uncounted_words(each)}" for each in gate.uncounted]
 
 
-def uncounted_words(each: UncountedReason) -> str:
+def uncounted_words(each: findings.UncountedReason) -> str:
     """Why a failure does not turn the check red; where that is not proven, how much worse it may be."""
     words, old, new = BECAUSE[each.because], each.baseline, each.reason
-    if old is None or each.interval is None or not isinstance(new, CriterionFailed | EndedAtLimit):
+    if old is None or each.interval is None or not isinstance(new, findings.CriterionFailed | findings.EndedAtLimit):
         return words
     counts = f"{passed(old)} of {old.trials} on the base, {new.of - new.trials} of {new.of} here"
     return f"{words} ({counts}: {interval_words(each.interval, points)})"
@@ -85,42 +59,42 @@ def uncounted_words(each: UncountedReason) -> str:
 def gate_sentence(reason: GateReason) -> str:
     """One reason, beginning with its suite."""
     found = plain(finding(reason))
-    return found if isinstance(reason, Refusal) else f"{sentence(reason.suite or 'all suites')}: {found}"
+    return found if isinstance(reason, findings.Refusal) else f"{sentence(reason.suite or 'all suites')}: {found}"
 
 
 def finding(reason: GateReason) -> Line:
     """What the gate found, without its suite and without a full stop: in the same words wherever it is told."""
     often = ""
-    if isinstance(reason, NotJudged | CriterionFailed | CommandsFailed) and reason.of > 1:
+    if isinstance(reason, findings.NotJudged | findings.CriterionFailed | findings.CommandsFailed) and reason.of > 1:
         often = f" in {reason.trials} of {reason.of} sessions"
     match reason:
-        case NotLoaded():
+        case findings.NotLoaded():
             return line("{} is {}", reason.file, reason.effect)
-        case ContextTooLarge(tokens=tokens, maximum=maximum):
+        case findings.ContextTooLarge(tokens=tokens, maximum=maximum):
             return line(
                 f"{'about ' * reason.is_estimated}{whole(tokens)} tokens are always in context, and at most "
                 f"{whole(maximum)} are allowed (gate.maxAlwaysOnTokens): {whole(tokens - maximum)} too many"
             )
-        case Regression(delta=delta):
+        case findings.Regression(delta=delta):
             return fallen(delta) if isinstance(delta, CriterionDelta) else line(change_words(delta))
-        case NotJudged():
+        case findings.NotJudged():
             return line(f"not judged completely{often}: {{}}", reason.reason.rstrip("."))
-        case NotRun(made=made, trials=trials):
+        case findings.NotRun(made=made, trials=trials):
             after = f"after {format_count(made, 'session')}" if made else "before the first session"
             more = f"{format_count(trials, 'more session')} {'was' if trials == 1 else 'were'} wanted"
             return line(f"{{}} {after}, and {more}", reason.why)
-        case EndedAtLimit():
+        case findings.EndedAtLimit():
             which = "the session" if reason.of == 1 else f"{reason.trials} of {reason.of} sessions"
-            return line(f"{which} {ENDINGS[reason.status]}")
-        case BelowMinimum(mean=mean):
+            return line(f"{which} {model.ENDINGS[reason.status]}")
+        case findings.BelowMinimum(mean=mean):
             spec = MEASURES[reason.measure]
             minimum, why = f"at least {written(spec.unit.write, reason.minimum)} is required", reason.reason
             if mean is not None:
                 return line(f"{spec.label} is {written(spec.unit.write, mean)}, and {minimum}")
             return line(f"{spec.label} has no value, and {minimum}: {{}}", (why or "not computed").rstrip("."))
-        case CriterionFailed():
+        case findings.CriterionFailed():
             return line(f"{{}} is not met{often}", quoted(reason.criterion, MAX_CRITERION_LENGTH))
-        case CommandsFailed():
+        case findings.CommandsFailed():
             return line(f"build, tests or coverage fall short{often}")
 
 
@@ -153,10 +127,8 @@ VERDICTS = {
 EFFECTS = {"better": Tone.GOOD, "worse": Tone.BAD, "same": Tone.DIM}
 NOT_THERE = Cell("N/A", Tone.DIM)
 SIDES = (Column("Base", right=True), Column("Head", right=True), Column("Change", right=True))
-NOISE = "1 trial: differences may be noise"
-NOT_PROVEN = "one trial on a side proves no change: set `trials: adaptive`, or more trials"
 # What is said once for all rows of a report.
-SHOWN_ONCE = frozenset({NOISE, NOT_PROVEN})
+SHOWN_ONCE = frozenset({findings.SINGLE_TRIAL, findings.ONE_TRIAL_PROVES_NOTHING})
 MAX_FILES = 5
 
 
@@ -207,7 +179,7 @@ def criterion_table(deltas: Sequence[CriterionDelta], shown_reasons: frozenset[s
     return Table((Column("Criterion"), *SIDES, Column("Verdict")), tuple(rows))
 
 
-def figure_table(deltas: Sequence[FigureDelta]) -> Table:
+def figure_table(deltas: Sequence[findings.FigureDelta]) -> Table:
     """Numbers without a verdict of their own that differ or cannot be compared, named as in JSON."""
     rows = []
     for delta in deltas:
@@ -231,7 +203,7 @@ def effect_tone(delta: Delta) -> Tone:
     return EFFECTS["same" if delta.verdict is Verdict.UNCHANGED else delta.effect or "same"]
 
 
-def passes(summary: TrialStatistics | None) -> Cell:
+def passes(summary: findings.TrialStatistics | None) -> Cell:
     """How often a criterion passed."""
     if summary is None:
         return NOT_THERE
@@ -271,7 +243,7 @@ def changed_row(changes: Sequence[SteeringChange]) -> Iterator[Row]:
 
 def comparison_view(
     comparison: Comparison, gate: GateResult, *, baseline: str, candidate: str, changes: Sequence[SteeringChange] = ()
-) -> ComparisonView:
+) -> model.ComparisonView:
     """The view of a comparison; the sides are called as the user called them, and `changes` steer the head."""
     names = (("Base", baseline), ("Head", candidate))
     sides = (Row(side, (Cell(visible(name, len(name)), whole=True),)) for side, name in names)
@@ -284,7 +256,7 @@ def comparison_view(
     against = [Row(KINDS[it.kind].capitalize(), (Cell(gate_sentence(it), Tone.BAD),)) for it in gate.reasons]
     against = against or [Row("Passed", (Cell("no reason to fail the check", Tone.GOOD),))]
     against += [Row("Not counted", (Cell(text, Tone.WARN),)) for text in uncounted_sentences(gate)]
-    return ComparisonView(
+    return model.ComparisonView(
         verdict(comparison.verdict),
         (*sides, *changed_row(changes)),
         measure_table(comparison.overall if several else (), SHOWN_ONCE),
@@ -294,13 +266,13 @@ def comparison_view(
     )
 
 
-def _suite(suite: SuiteComparison) -> SuiteView:
+def _suite(suite: SuiteComparison) -> model.SuiteView:
     rows = (*suite.measures, *suite.criteria) if suite.reasons else ()
     shown_reasons = frozenset({*SHOWN_ONCE, *suite.reasons, *(reason for row in rows for reason in row.reasons)})
     facts = []
     for side, trials in (("base", suite.baseline), ("head", suite.candidate)):
         statuses = sorted(trials.statuses.items()) if trials else ()
-        counts = [f"{whole(n)} {ENDINGS[it]}{' (left out)' * (not it.is_valid)}" for it, n in statuses]
+        counts = [f"{whole(n)} {model.ENDINGS[it]}{' (left out)' * (not it.is_valid)}" for it, n in statuses]
         facts.append(Cell(f"{side} {', '.join(counts)}" if trials else f"not in the {side}", Tone.DIM))
         if trials and trials.incomplete:
             facts.append(Cell(f"{whole(trials.incomplete)} of them INCOMPLETE", Tone.BAD))
@@ -315,7 +287,7 @@ def _suite(suite: SuiteComparison) -> SuiteView:
         counted = ((it.tool, format_count(it.baseline_trials or it.candidate_trials, "trial")) for it in changes)
         if cells := tuple(Cell(f"{visible(tool, 80)} (in {trials})", tone) for tool, trials in counted):
             tools.append(Row(label, cells))
-    return SuiteView(
+    return model.SuiteView(
         visible(suite.suite),
         verdict(suite.verdict),
         tuple(facts),
@@ -335,11 +307,11 @@ def remarks(suite: SuiteComparison) -> Iterator[Cell]:
 def certainty(comparison: Comparison) -> Iterator[Row]:
     """What a comparison with so many trials can tell and what it cannot."""
     both = [suite for suite in comparison.suites if suite.baseline and suite.candidate]
-    if both and all(SAME_FILES in suite.notes for suite in both):
-        yield Row("Noise", (Cell(SAME_FILES, Tone.WARN),))
+    if both and all(findings.SAME_FILES in suite.notes for suite in both):
+        yield Row("Noise", (Cell(findings.SAME_FILES, Tone.WARN),))
     elif comparison.single_trial:
-        advice = (Cell(NOT_PROVEN, Tone.WARN),) if comparison.counts.get(Verdict.CHANGED) else ()
-        yield Row("Noise", (Cell(NOISE, Tone.WARN), *advice))
+        advice = (Cell(findings.ONE_TRIAL_PROVES_NOTHING, Tone.WARN),) if comparison.counts.get(Verdict.CHANGED) else ()
+        yield Row("Noise", (Cell(findings.SINGLE_TRIAL, Tone.WARN), *advice))
     elif hypotheses := comparison.family.hypotheses:
         tested = f"{format_count(hypotheses, 'question')} tested together"
         alarm = "if nothing had changed, at most 1 in 20 comparisons would show a false alarm"

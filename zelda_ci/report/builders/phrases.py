@@ -102,6 +102,11 @@ def change_words(delta: MeasureDelta) -> str:
     return f"{spec.label} went from {' to '.join(sides)}{' points of 100' if spec.limit else ''}"
 
 
+def commit_name(branch: str | None, commit: str | None) -> str:
+    """`main@abc1234`."""
+    return "@".join(filter(None, (visible(branch or "", 100), visible((commit or "")[:7]))))
+
+
 def age_words(age: timedelta) -> str:
     """Like `2 days old`: in the largest unit of which there are two or more."""
     seconds = age.total_seconds()

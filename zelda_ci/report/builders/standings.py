@@ -5,18 +5,8 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
-from zelda_ci.domain.comparison import (
-    AcceptedReason,
-    CriterionDelta,
-    Delta,
-    GateReason,
-    MeasureDelta,
-    NotRun,
-    SuiteComparison,
-    Uncounted,
-    UncountedReason,
-    Verdict,
-)
+from zelda_ci.domain import comparison as findings
+from zelda_ci.domain.comparison import CriterionDelta, Delta, MeasureDelta, SuiteComparison, Verdict
 from zelda_ci.domain.measures import MEASURES
 from zelda_ci.domain.outcome import Outcome, run_outcome
 from zelda_ci.domain.run import RunResult
@@ -64,11 +54,11 @@ class SuiteStanding:
     runs: tuple[RunResult, ...]
     """Its sessions in this run."""
     compared: SuiteComparison | None = None
-    reasons: tuple[GateReason, ...] = ()
+    reasons: tuple[findings.GateReason, ...] = ()
     """Why it makes the check red."""
-    uncounted: tuple[UncountedReason, ...] = ()
+    uncounted: tuple[findings.UncountedReason, ...] = ()
     """What fails and does not make it red."""
-    accepted: tuple[AcceptedReason, ...] = ()
+    accepted: tuple[findings.AcceptedReason, ...] = ()
     is_cut_short: bool = False
     """Whether the whole run was ended before its time."""
 
@@ -80,7 +70,7 @@ class SuiteStanding:
             return ended if self.runs else V.NOT_RUN
         alone = self.compared is None
         candidate = self.compared.candidate if self.compared else None
-        unpaid = [reason for reason in self.reasons if isinstance(reason, NotRun)]
+        unpaid = [reason for reason in self.reasons if isinstance(reason, findings.NotRun)]
         # Of some, trials of earlier runs have decided.
         is_known = bool(self.valid) or (candidate is not None and candidate.valid > 0)
         incomplete = self.outcome > Outcome.FAILED or any(reason.kind == "incomplete" for reason in self.reasons)
@@ -103,7 +93,7 @@ class SuiteStanding:
             (V.BETTER, any(it.verdict is Verdict.IMPROVED for it in self.deltas)),
             (V.PERHAPS_BETTER, firm & {(Verdict.CHANGED, "better"), (Verdict.INCONCLUSIVE, "better")}),
             (V.FAILS, self.reasons),
-            (V.ON_BASE, any(each.because is Uncounted.ON_BASE for each in self.uncounted)),
+            (V.ON_BASE, any(each.because is findings.Uncounted.ON_BASE for each in self.uncounted)),
             (V.FAILS, self.uncounted),
         )
         return next((word for word, holds in rules if holds), V.AS_BEFORE)

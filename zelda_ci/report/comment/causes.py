@@ -8,21 +8,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import quote
 
+from zelda_ci.domain import comparison as findings
 from zelda_ci.domain import numbers
-from zelda_ci.domain.comparison import (
-    BelowMinimum,
-    CommandsFailed,
-    CriterionDelta,
-    CriterionFailed,
-    Delta,
-    EndedAtLimit,
-    GateReason,
-    NotJudged,
-    NotRun,
-    Regression,
-    Uncounted,
-    Verdict,
-)
+from zelda_ci.domain.comparison import Delta, Verdict, criterion_of
 from zelda_ci.domain.details import CriterionJudgement
 from zelda_ci.domain.manifest import SteeringChange
 from zelda_ci.domain.measures import MEASURES, Measure
@@ -41,6 +29,8 @@ MAX_BOXES = 3
 MAX_REASON_LENGTH = 320
 EXPLAINED = {SuiteVerdict.WORSE, SuiteVerdict.PERHAPS_WORSE, SuiteVerdict.UNCLEAR, SuiteVerdict.ACCEPTED}
 FALLEN = (Verdict.REGRESSED, Verdict.CHANGED, Verdict.INCONCLUSIVE)
+# What says nothing of a criterion, and is told beside any.
+OF_TRIALS = findings.NotJudged | findings.NotRun | findings.EndedAtLimit
 # What failed commands say better than the numbers that follow from them.
 OF_COMMANDS = {Measure.FUNCTIONAL_CORRECTNESS, Measure.TESTS}
 MAX_SOURCES = 2
@@ -66,7 +56,7 @@ class Cause:
     @property
     def note(self) -> Line:
         """Who has accepted it, and why."""
-        accepted = (it.acceptance for it in self.suite.accepted if _criterion_of(it.reason) == self.criterion)
+        accepted = (it.acceptance for it in self.suite.accepted if criterion_of(it.reason) == self.criterion)
         found = next(accepted, None) if self.criterion and not self.is_red else None
         if found is None:
             return ()
@@ -122,7 +112,7 @@ def _of_suite(report: CiReport, suite: SuiteStanding) -> Iterator[Cause]:
     found += _failing(report, suite, known)
     yield from found or _measures(suite)
     # What somebody has taken for what it is, and the comparison does not show.
-    for criterion in dict.fromkeys(_criterion_of(each.reason) for each in suite.accepted):
+    for criterion in dict.fromkeys(criterion_of(each.reason) for each in suite.accepted):
         if criterion and criterion not in known:
             words = line("{} is not met.", quoted(criterion, MAX_CRITERION_LENGTH))
             yield Cause(suite, words, criterion=criterion)
@@ -136,7 +126,7 @@ def _criteria(report: CiReport, suite: SuiteStanding) -> Iterator[Cause]:
     if compared.reasons:
         yield Cause(suite, line("cannot be compared: {}.", "; ".join(compared.reasons)))
         return
-    red = {_criterion_of(reason) for reason in suite.reasons}
+    red = {criterion_of(reason) for reason in suite.reasons}
     for delta in _firmest(delta for delta in compared.criteria if delta.effect == "worse"):
         words = line("{}.", fallen(delta, report.baseline.branch))
         why = _judged(report, suite, delta.candidate_judgement)
@@ -148,14 +138,6 @@ def _firmest(deltas: Iterable[_Delta]) -> list[_Delta]:
     worse = [delta for delta in deltas if delta.verdict in FALLEN]
     firmest = min((FALLEN.index(delta.verdict) for delta in worse), default=0)
     return [delta for delta in worse if delta.verdict is FALLEN[firmest]]
-
-
-def _criterion_of(reason: GateReason) -> str | None:
-    match reason:
-        case CriterionFailed(criterion=criterion) | Regression(delta=CriterionDelta(criterion=criterion)):
-            return criterion
-        case _:
-            return None
 
 
 def _judged(report: CiReport, suite: SuiteStanding, judgement: CriterionJudgement | None) -> Line:
@@ -178,14 +160,14 @@ def _judged(report: CiReport, suite: SuiteStanding, judgement: CriterionJudgemen
 
 def _failing(report: CiReport, suite: SuiteStanding, known: set[str]) -> Iterator[Cause]:
     """What the gate found without a comparison, that included which is not proven."""
-    uncounted = (each.reason for each in suite.uncounted if each.because is not Uncounted.ON_BASE)
+    uncounted = (each.reason for each in suite.uncounted if each.because is not findings.Uncounted.ON_BASE)
     for reason in (*suite.reasons, *uncounted):
         words, is_red = line("{}.", finding(reason)), reason in suite.reasons
-        if isinstance(reason, CriterionFailed) and reason.criterion not in known:
+        if isinstance(reason, findings.CriterionFailed) and reason.criterion not in known:
             judged = (it for run in reversed(suite.valid) for it in failed_criteria(run))
             newest = next((it for it in judged if it.criterion == reason.criterion), None)
             yield Cause(suite, words, _judged(report, suite, newest), is_red=is_red, criterion=reason.criterion)
-        elif isinstance(reason, NotJudged | NotRun | EndedAtLimit) or (isinstance(reason, BelowMinimum) and not known):
+        elif isinstance(reason, OF_TRIALS) or (isinstance(reason, findings.BelowMinimum) and not known):
             yield Cause(suite, words, is_red=is_red)
 
 
@@ -195,7 +177,7 @@ def _commands(report: CiReport, suite: SuiteStanding) -> Iterator[Cause]:
     What failed before any session is blamed on the files that steer nothing: where none of them is changed, it is the
     task of the suite.
     """
-    failed = next((reason for reason in suite.reasons if isinstance(reason, CommandsFailed)), None)
+    failed = next((reason for reason in suite.reasons if isinstance(reason, findings.CommandsFailed)), None)
     measures = suite.compared.measures if suite.compared else ()
     lower = [it for it in measures if it.measure in OF_COMMANDS and it.verdict is Verdict.REGRESSED]
     if failed is None and not lower:
@@ -237,7 +219,7 @@ def _measures(suite: SuiteStanding) -> Iterator[Cause]:
 
 
 def _gates(suite: SuiteStanding, *deltas: Delta) -> bool:
-    return any(isinstance(reason, Regression) and reason.delta in deltas for reason in suite.reasons)
+    return any(isinstance(reason, findings.Regression) and reason.delta in deltas for reason in suite.reasons)
 
 
 # --- what may have done it, and where it can be looked up ------------------------------------------------------------

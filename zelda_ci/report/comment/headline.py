@@ -5,16 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 from posixpath import dirname
 
+from zelda_ci.domain import comparison as findings
 from zelda_ci.domain import numbers
-from zelda_ci.domain.comparison import (
-    BUDGET_ENDED,
-    BaselineState,
-    MeasureDelta,
-    NotLoaded,
-    Regression,
-    Uncounted,
-    Verdict,
-)
+from zelda_ci.domain.comparison import BaselineState, MeasureDelta, Uncounted, Verdict
 from zelda_ci.domain.details import ToolUsageDetails
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestEntry, SteeringChange
@@ -33,7 +26,7 @@ _Key = tuple[ItemKind, str, str]
 
 def ineffective(report: CiReport) -> list[tuple[str, str]]:
     """What the pull request changes and no session of the head had, in brief and as a sentence; refused files first."""
-    refused = [reason for reason in report.gate.reasons if isinstance(reason, NotLoaded)]
+    refused = [reason for reason in report.gate.reasons if isinstance(reason, findings.NotLoaded)]
     found = [(f"{visible(it.file, 80)} is not loaded", f"{gate_sentence(it)}.") for it in refused]
     known, not_loaded = {it.file for it in refused}, _not_loaded(report)
     for entry in not_loaded:
@@ -138,7 +131,8 @@ def _alone(report: CiReport, here: Sequence[SuiteStanding]) -> Iterator[str]:
 def _compared(report: CiReport, here: Sequence[SuiteStanding]) -> Iterator[str]:
     """What changed first, then what else a reader has to do something about."""
     first = next((word for word in FIRST if of(here, word)), None)
-    if any(isinstance(it, Regression) and it.suite is None for it in report.gate.reasons) and first is not V.WORSE:
+    is_worse = any(isinstance(it, findings.Regression) and it.suite is None for it in report.gate.reasons)
+    if is_worse and first is not V.WORSE:
         yield f"worse over all {numbers.format_count(len(here), 'suite')} together"
         first = None
     elif first:
@@ -210,7 +204,7 @@ def _red(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
     expected += of(suites, V.FAILS) if report.comparison is None else []
     others = [line("a settings file or plugin is not loaded")] * any(it.kind == "notLoaded" for it in reasons)
     others += [finding(it) for it in reasons if it.kind == "context"]
-    together = [it.delta for it in reasons if isinstance(it, Regression) and it.suite is None]
+    together = [it.delta for it in reasons if isinstance(it, findings.Regression) and it.suite is None]
     if measures := [change_words(delta) for delta in together if isinstance(delta, MeasureDelta)]:
         others.append(line(f"over all suites together {' and '.join(measures)}"))
     if failing := [each for each in suites if each.fails_by_itself and each not in expected]:
@@ -219,7 +213,7 @@ def _red(report: CiReport, suites: Sequence[SuiteStanding]) -> Iterator[Line]:
         others.append(line(f"{{}} {verbs}{alone}", _names(failing)))
     unpaid = [each for each in suites if any(it.kind == "budget" for it in each.reasons)]
     if unpaid and not any(each in expected for each in unpaid):
-        ended = report.batch.ended or BUDGET_ENDED
+        ended = report.batch.ended or findings.BUDGET_ENDED
         others.append(line("{} before all sessions of {} had run", ended, _names(unpaid)))
     because = [*[line("for this")] * bool(expected), *(line("because {}", other) for other in others)]
     # On a laptop there is no check, and the verdict says as much.

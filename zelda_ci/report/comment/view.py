@@ -14,9 +14,10 @@ from zelda_ci.domain.details import Citation, CriterionVerdict
 from zelda_ci.domain.outcome import Outcome, failed_criteria, run_outcome
 from zelda_ci.domain.run import BatchResult
 from zelda_ci.domain.trials import trials_alone
+from zelda_ci.report.builders import phrases
 from zelda_ci.report.builders.anchors import base_runs
 from zelda_ci.report.builders.comparison import KINDS, gate_sentence, uncounted_sentences, uncounted_words
-from zelda_ci.report.builders.phrases import age_words, capital, change_words, join, line, measured, pool_words, quoted
+from zelda_ci.report.builders.phrases import capital, change_words, commit_name, join, line, quoted
 from zelda_ci.report.builders.routing import routing_tables
 from zelda_ci.report.builders.run import cost, failure_problem, used, wall_seconds
 from zelda_ci.report.builders.standings import SuiteStanding, SuiteVerdict, of, standings
@@ -97,9 +98,9 @@ def _compared(report: CiReport, comparison: Comparison) -> Iterator[Line]:
         facts = [f"{origin.stands_for} has stored no results"] if origin.stands_for else []
         facts += [f"stored by {origin.workflow.rpartition('/')[2]}"] if origin.workflow else []
         facts += [f"{numbers.format_count(origin.behind, 'commit')} behind"] if origin.behind else []
-        facts += [age_words(age)] if age > timedelta(days=1) else []
+        facts += [phrases.age_words(age)] if age > timedelta(days=1) else []
         words = ", ".join(facts)
-        name = _commit_name(origin.branch, origin.commit)
+        name = commit_name(origin.branch, origin.commit)
         against = Cell(name, whole=True) if name else "the results that the workflow names"
         yield line("Compared with {} ({})." if words else "Compared with {}{}.", against, words)
     here = [suite.candidate.valid for suite in suites if suite.candidate and suite.candidate.valid]
@@ -119,7 +120,7 @@ def _footer(report: CiReport) -> Line:
     """The commit that a reviewer knows, and where everything is."""
     links = report.links
     head = report.head or report.tested or next((run.source.commit for run in report.batch.runs if run.source), None)
-    tested = line("Tested {}", Cell(_commit_name(None, head), whole=True, url=links.commit)) if head else ()
+    tested = line("Tested {}", Cell(commit_name(None, head), whole=True, url=links.commit)) if head else ()
     places = {
         "report": links.report,
         "transcripts and patches": links.transcripts,
@@ -219,22 +220,17 @@ def citation_place(cited: Citation) -> str:
     return f"{cited.where} {quoted(cited.quote, 160)}" if cited.quote else cited.where
 
 
-def _commit_name(branch: str | None, commit: str | None) -> str:
-    """`main@abc1234`."""
-    return "@".join(filter(None, (visible(branch or "", 100), visible((commit or "")[:7]))))
-
-
 def _baseline(report: CiReport) -> Iterator[Row]:
     origin, now = report.baseline, report.batch.started_at
-    name, wanted = _commit_name(origin.branch, origin.commit), _commit_name(None, origin.wanted)
+    name, wanted = commit_name(origin.branch, origin.commit), commit_name(None, origin.wanted)
     cells = [Cell(name, whole=True)] if name else []
     if origin.created_at:
         stamp = f"{origin.created_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-        cells.append(Cell(f"of {stamp}, {age_words(now - origin.created_at)}"))
+        cells.append(Cell(f"of {stamp}, {phrases.age_words(now - origin.created_at)}"))
     if origin.behind is not None and wanted:
         behind = f"{numbers.format_count(origin.behind, 'commit')} behind {wanted}, " if origin.behind else ""
         cells.append(Cell(f"{behind}on which this is based"))
-    cells += [Cell(pool_words(origin.pool, now))] if origin.pool else []
+    cells += [Cell(phrases.pool_words(origin.pool, now))] if origin.pool else []
     # Where a comparison is there, the facts say it all.
     yield Row("Baseline", (*cells, *(() if report.comparison and cells else (Cell(origin.sentence),))))
 
@@ -242,7 +238,7 @@ def _baseline(report: CiReport) -> Iterator[Row]:
 def _run(report: CiReport) -> Iterator[Row]:
     batch, suites = report.batch, report.comparison.suites if report.comparison else ()
     if report.head and report.tested:
-        yield Row("Tested", (Cell(f"{_commit_name(None, report.tested)} merges {_commit_name(None, report.head)}"),))
+        yield Row("Tested", (Cell(f"{commit_name(None, report.tested)} merges {commit_name(None, report.head)}"),))
     sizes = Counter(run.suite for run in batch.runs).values()
     here = [Cell(f"{_range(sizes)} per suite")] if sizes else []
     stored = [suite.baseline.valid for suite in suites if suite.baseline]
@@ -341,7 +337,7 @@ def closing_line(report: CiReport) -> str:
     """Why the step ends with the code that it ends with."""
     findings = numbers.format_count(len(report.gate.reasons), "finding")
     words = {
-        Outcome.MEASURED: measured(report.batch.runs),
+        Outcome.MEASURED: phrases.measured(report.batch.runs),
         Outcome.PASSED: "The gate passes.",
         Outcome.FAILED: f"The gate does not pass: {findings}.",
         Outcome.INCOMPLETE: f"INCOMPLETE: {incomplete_words(report.batch)}, so this is no pass.",

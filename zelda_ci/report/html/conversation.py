@@ -126,14 +126,14 @@ class ShownConversation:
     """The bytes of an image as a data URI; empty where it is gone, or not to be shown."""
 
     def __post_init__(self) -> None:
-        self._threads: dict[str, tuple[int, str]] = {}
+        self._threads: dict[str | None, tuple[int, str]] = {None: (0, "")}
         for turn in self.transcript.turns:
             depth, _ = self.thread(turn.parent_tool_call_id)
             self._threads |= {call.id: (depth + 1, target(call) or call.name) for call in turn.tool_calls}
 
     def thread(self, parent: str | None) -> tuple[int, str]:
         """How many calls of sub-agents something is inside of, and which one; `parent` is the id of that call."""
-        return self._threads.get(parent, (1, "")) if parent else (0, "")
+        return self._threads.get(parent, (1, ""))
 
     def quotes(self, turn: Turn, call: int = 0) -> Quotes:
         """Citations of a call, or of the turn where nothing else leads to it."""

@@ -22,21 +22,8 @@ from zelda_ci.domain.session import SessionImage, SessionTranscript, media_type_
 from zelda_ci.domain.trials import Side
 from zelda_ci.files.atomic import write_whole
 from zelda_ci.imports import one_at_a_time
+from zelda_ci.report.builders import comparison as words
 from zelda_ci.report.builders.anchors import PageAnchors, SessionCitations, anchors_of, base_runs
-from zelda_ci.report.builders.comparison import (
-    NOT_THERE,
-    SHOWN_ONCE,
-    certainty,
-    changed_files,
-    effect_tone,
-    figure_table,
-    measure_table,
-    notes,
-    passes,
-    remarks,
-    uncounted_sentences,
-    verdict,
-)
 from zelda_ci.report.builders.routing import routing_tables
 from zelda_ci.report.builders.run import FAIL, PASS, criterion_verdict, hidden_findings, run_problem, run_sections
 from zelda_ci.report.builders.standings import ORDER, SuiteStanding, standings
@@ -112,7 +99,7 @@ class SuiteSessions:
         self.runs = tuple(head or base)
         self.config = self.runs[0].config
         self.tags = [visible(tag, 40) for tag in self.config.tags]
-        self.remarks = [*remarks(self.compared)] if self.compared else []
+        self.remarks = [*words.remarks(self.compared)] if self.compared else []
 
     @cached_property
     def pair(self) -> tuple[SuiteSession, SuiteSession, str] | None:
@@ -145,10 +132,11 @@ class SuiteSessions:
             cells = [criterion_verdict(session.run, one) for session, one in judged]
             tones = [cell.tone for cell in cells]
             if delta := deltas.get(text):
-                sides = [cell.text for cell in (passes(delta.baseline), passes(delta.candidate)) if cell != NOT_THERE]
-                counts = "; ".join((" → ".join(sides), *(note.text for note in notes(delta, SHOWN_ONCE))))
+                both = map(words.passes, (delta.baseline, delta.candidate))
+                sides = [cell.text for cell in both if cell != words.NOT_THERE]
+                counts = "; ".join((" → ".join(sides), *(note.text for note in words.notes(delta, words.SHOWN_ONCE))))
                 is_grave = delta.verdict in {Verdict.REGRESSED, Verdict.CHANGED} or Tone.BAD in tones
-                yield text, verdict(delta.verdict), counts, judged, is_grave
+                yield text, words.verdict(delta.verdict), counts, judged, is_grave
             else:
                 tone = next((tone for tone in (Tone.BAD, Tone.WARN) if tone in tones), Tone.GOOD)
                 summary = Cell(f"{tones.count(Tone.GOOD)} of {len(cells)}", tone) if len(cells) > 1 else cells[0]
@@ -190,11 +178,12 @@ class SuiteSessions:
     @property
     def tables(self) -> Iterator[tuple[str, Table]]:
         if self.compared:
-            yield "Metrics", measure_table(self.compared.measures, frozenset({*SHOWN_ONCE, *self.compared.reasons}))
+            reasons = frozenset({*words.SHOWN_ONCE, *self.compared.reasons})
+            yield "Metrics", words.measure_table(self.compared.measures, reasons)
         yield "Sessions of the head" if self.base else "Sessions", trial_table([each.run for each in self.head])
         yield "Sessions of the base", trial_table([each.run for each in self.base])
         if self.compared:
-            yield "Counts", figure_table(self.compared.figures)
+            yield "Counts", words.figure_table(self.compared.figures)
 
 
 def sessions_of(report: CiReport, *, with_texts: bool) -> list[SuiteSessions]:
@@ -239,7 +228,7 @@ def overview_page(report: CiReport, suites: Sequence[SuiteSessions]) -> dict[str
     if tested:
         against = f", compared with {base}" if base and comparison else ""
         subject.append(f"Tested: {tested}{against}, {report.batch.started_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC.")
-    if changed := ", ".join(changed_files(report.changes.steering)):
+    if changed := ", ".join(words.changed_files(report.changes.steering)):
         subject.append(f"Changed files that steer Claude Code: {changed}.")
     return {
         # Tells apart the reports of several projects.
@@ -248,14 +237,14 @@ def overview_page(report: CiReport, suites: Sequence[SuiteSessions]) -> dict[str
         "verdict": replace(OUTCOMES[report.outcome].verdict, tone=tone),
         "headline": Cell(headline(report, known), tone),
         "lead": (*subject, *map(plain, (*lead(report, known), *basis(report)))),
-        "remarks": (*map(sentence, report.notes), *uncounted_sentences(report.gate)),
+        "remarks": (*map(sentence, report.notes), *words.uncounted_sentences(report.gate)),
         "worst": list(islice(_worst(report, known, suites), 12)),
         "columns": [MEASURES[measure].column for measure in columns],
         "lines": [(suite, [_number(suite, measure) for measure in columns]) for suite in suites],
         "verdicts": Counter(suite.verdict.text for suite in suites).most_common(MAX_CHOICES),
         "tags": Counter(tag for suite in suites for tag in suite.tags).most_common(MAX_CHOICES),
-        "overall": measure_table(comparison.overall, frozenset()) if comparison and len(suites) > 1 else None,
-        "sections": (Section("How sure this is", tuple(certainty(comparison))),) if comparison else (),
+        "overall": words.measure_table(comparison.overall, frozenset()) if comparison and len(suites) > 1 else None,
+        "sections": (Section("How sure this is", tuple(words.certainty(comparison))),) if comparison else (),
         "attributions": [*map(attribution_section, report.attributions)],
         "routing": [*routing_tables(report.batch.runs, base_runs(report))],
         "has_base": any(suite.base for suite in suites),
@@ -270,8 +259,8 @@ def _worst(
     by_name = {suite.name: suite for suite in suites}
     told = [cause for of_suite in causes(report, known) for cause in of_suite]
     for cause in told:
-        words = Cell(f"{visible(cause.suite.suite, 80)}: {cause.sentence}", Tone.BAD if cause.is_red else Tone.WARN)
-        yield words, *_place(cause, by_name.get(cause.suite.suite))
+        cell = Cell(f"{visible(cause.suite.suite, 80)}: {cause.sentence}", Tone.BAD if cause.is_red else Tone.WARN)
+        yield cell, *_place(cause, by_name.get(cause.suite.suite))
     hiding = []
     for suite in suites:
         bad = [session for session in suite.head if session.outcome > Outcome.PASSED]
@@ -323,7 +312,7 @@ def _change(delta: MeasureDelta) -> Cell | None:
     size = f"{abs(delta.change_percent or 0.0):,.0f}%" if is_share else written(unit.brief, abs(change))
     if not change or not re.search("[1-9]", size):
         return None
-    return Cell(f"{'+' if change > 0 else minus}{size}", effect_tone(delta))
+    return Cell(f"{'+' if change > 0 else minus}{size}", words.effect_tone(delta))
 
 
 # --- two sides ---------------------------------------------------------------------------------------------------
