@@ -143,6 +143,7 @@ def test_forks_are_told_what_to_do() -> None:
     check(text, frozenset({"https://github.com/zelda-ci/zelda-ci/blob/main/docs/action.md#pull-requests-from-forks"}))
     assert "workflow_run" in text
     assert "mode: comment" in text
+    assert "Dependabot secret" in text
 
 
 def test_every_expected_file_is_compared() -> None:

@@ -102,7 +102,7 @@ def test_an_archive_that_cannot_be_used_is_refused_with_a_code(github: GitHubSer
         (number, None, 1000, "ARTIFACT_INVALID"),
         (number, None, 50, "ARTIFACT_TOO_LARGE"),
         (stored(repository, expired=True), None, 1000, "ARTIFACT_EXPIRED"),
-        (1, None, 1000, "GITHUB_NOT_FOUND"),
+        (1, None, 1000, "ARTIFACT_EXPIRED"),
     ):
         with pytest.raises((ArtifactError, GitHubError)) as caught:
             downloaded(api_of(github), asked, digest, most)
@@ -120,6 +120,20 @@ def test_a_signed_address_that_died_is_asked_for_once_more(github: GitHubServer,
     number, artifact = stored(repository), repository.artifacts[0]
     assert downloaded(api_of(github), number, artifact.digest) == artifact.content
     assert len(github.calls("GET /repos")) == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [(404, "ARTIFACT_EXPIRED"), (401, "GITHUB_REFUSED"), (403, "GITHUB_REFUSED"), (429, "GITHUB_RATE_LIMITED")],
+)
+def test_what_storage_refuses_is_told_as_no_matter_of_the_token(
+    github: GitHubServer, repository: Repository, status: int, code: str
+) -> None:
+    github.script_failures([answered(status, b"<Error/>", on="GET /storage/*")] * 5)
+    with pytest.raises(GitHubError) as caught:
+        downloaded(api_of(github), stored(repository), repository.artifacts[0].digest)
+    assert (caught.value.code, caught.value.status) == (code, status if status == 429 else None)
+    assert "token" not in caught.value.user_message
 
 
 def test_a_signature_is_known_in_the_spellings_of_a_log() -> None:

@@ -28,8 +28,8 @@ def case_of(github: GitHubServer, own: Run, *, attempt: int = 2, pull_request: i
     context = SimpleNamespace(run_id=own.id, run_attempt=attempt, repository_id=github.repository.id)
     event = SimpleNamespace(pull_request=SimpleNamespace(number=pull_request), comment=None)
     settings, identity = SimpleNamespace(context=context, event=event), JobIdentity(NAME, "zelda", ".")
-    api, more = api_of(github), {"pinned": None, "identity": identity, "now": lambda: NOW}
-    return SimpleNamespace(api=api, github=api, settings=settings, run_id=own.id, **more)
+    api, log, more = api_of(github), SimpleNamespace(say=print), {"pinned": None, "identity": identity}
+    return SimpleNamespace(api=api, github=api, log=log, settings=settings, run_id=own.id, now=lambda: NOW, **more)
 
 
 class Found(NamedTuple):
@@ -173,6 +173,14 @@ def test_a_zip_bomb_is_refused_unexploded(world: World) -> None:
     assert look(world.github, world.own, world.commits[4]).results == "honest"
 
 
+@pytest.mark.parametrize("where", ["GET */zip", "GET /storage/*"])
+def test_of_results_that_were_deleted_since_an_older_one_is_better(world: World, where: str) -> None:
+    for commit in (world.commits[1], world.commits[4]):
+        store(world.repository.add_run(commit), commit)
+    world.github.script_failures([answered(404, on=where)])
+    assert look(world.github, world.own, world.commits[4]).results == world.commits[1]
+
+
 def test_an_expired_baseline_is_told_apart_from_none_and_an_older_one_is_better(world: World) -> None:
     store(world.repository.add_run(world.commits[4]), expired=True)
     found = look(world.github, world.own, world.commits[4])
@@ -210,10 +218,13 @@ def test_a_token_that_is_wrong_is_not_told_to_ask_for_permissions(world: World) 
 
 
 @pytest.mark.parametrize("status", [400, 500])
-def test_a_github_that_does_not_answer_is_no_error(world: World, status: int) -> None:
+def test_a_github_that_does_not_answer_is_no_error(
+    world: World, status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     world.github.script_failures([answered(status, on="GET */actions/workflows/*/runs") for _ in range(9)])
     found = look(world.github, world.own, world.commits[4])
     assert (found.origin.state, found.results) == (BaselineState.UNREACHABLE, None)
+    assert f"was answered with {status}" in capsys.readouterr().out
 
 
 NONSENSE: tuple[Any, ...] = (

@@ -105,11 +105,27 @@ def test_a_comment_on_an_older_commit_says_that_the_newer_was_cancelled(tmp_path
         run = stage.run_of(pull)
         cancelled(stage, pull, good, run=run)
         (body,) = stage.bodies()
-        assert "cancelled before 1 of 1 suite" in body
+        assert "cancelled before 1 of 1 suite was done" in body
         run.attempt = 2
         stage.pull_request(pull, good, run=run)
         (body,) = stage.bodies()
         assert "cancelled" not in body.split("\n")[2]
+
+
+def test_a_comment_on_an_older_commit_says_that_the_newer_was_cancelled_before_anything_ran(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        pull = stage.open_pull()
+        assert stage.pull_request(pull, GOOD).code == 0
+        stage.push_to(pull)
+        stage.github.script_failures([slow(300, on="GET */actions/runs/*")])
+
+        def cancel(process: Process, _: ScriptedApi) -> None:
+            wait_until(lambda: not stage.github.failures)
+            os.kill(process.pid, signal.SIGINT)
+
+        done = stage.pull_request(pull, during=cancel)
+        assert (done.code, done.outputs["verdict"]) == (130, "cancelled"), done.printed
+        assert "cancelled before there were results" in stage.bodies()[0]
 
 
 def test_where_github_is_too_slow_everything_is_told_all_the_same_and_the_loss_named(tmp_path: Path) -> None:

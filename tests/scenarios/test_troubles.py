@@ -5,7 +5,9 @@ import os
 import signal
 from pathlib import Path
 
-from tests.scenarios.stage import BAD, FILES, GOOD, GREETING, Stage
+import pytest
+
+from tests.scenarios.stage import BAD, FILES, GOOD, GREETING, NO_KEY, Stage
 from tests.support.command import after, gone, processes
 from tests.support.github_server import answered
 from tests.support.scripted_api import ScriptedApi
@@ -22,7 +24,7 @@ def test_a_token_that_may_not_do_something_costs_that_and_nothing_else(tmp_path:
         (notice,) = done.told("notice")
         assert "pull-requests: write" in notice.data
         assert "worse in 1 of 1 suite" in done.summary
-        assert "The pull request got no comment" in done.summary
+        assert "The pull request was not told" in done.summary
         assert "comment-url" not in done.outputs
 
         # One that may not read artifacts costs the comparison, and no room for the report costs the report.
@@ -70,6 +72,51 @@ def test_a_comment_does_not_outlive_a_commit_that_cannot_be_run(tmp_path: Path) 
         # It is made for nothing else: the check is red, and says why.
         assert stage.pull_request(stage.open_pull({"zelda/test-greeting.yaml": "promt: x\n"}, number=8)).code == 2
         assert stage.bodies(8) == []
+
+
+def test_what_the_runners_own_token_may_not_is_no_matter_of_permissions(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        stage.github.script_failures([answered(403, on="POST */CreateArtifact")])
+        done = stage.pull_request(stage.open_pull(), GOOD)
+        assert done.code == 0, done.printed
+        assert "no permission of the job" in done.told("warning")[0].data
+        assert "`permissions`" not in done.printed
+
+
+def test_a_comment_does_not_outlive_a_commit_of_which_nothing_is_run(tmp_path: Path) -> None:
+    with Stage(tmp_path) as stage:
+        pull = stage.open_pull()
+        assert stage.pull_request(pull, GOOD).code == 0
+        stage.push_to(pull)
+        stage.check_out(stage.tip, "refs/remotes/origin/main")
+        done = stage.pull_request(pull)
+        assert done.code == 2, done.printed
+        assert "nothing of the pull request would be tested" in stage.bodies()[0]
+
+        stage.push_to(pull)
+        assert stage.pull_request(pull, variables={**NO_KEY, "GITHUB_ACTOR": "dependabot[bot]"}).code == 0
+        (body,) = stage.bodies()
+        assert "this pull request gets no secrets" in body
+        assert "would be tested" not in body
+
+
+@pytest.mark.parametrize("why", ["skipped", "broken", "another commit"])
+def test_files_of_an_earlier_run_are_not_left_for_one_that_has_none(tmp_path: Path, why: str) -> None:
+    """A self-hosted runner keeps them, and a step behind Zelda's may upload the folder."""
+    with Stage(tmp_path) as stage:
+        old = stage.project.results / "ci/zelda-results.json"
+        old.parent.mkdir(parents=True)
+        old.touch()
+        pull = stage.open_pull({"zelda/test-greeting.yaml" if why == "broken" else "NEWS.md": "promt: x\n"})
+        if why == "another commit":
+            stage.check_out(stage.tip, "refs/remotes/origin/main")
+        variables = {**NO_KEY, "GITHUB_ACTOR": "dependabot[bot]"} if why == "skipped" else {}
+        # What the workflow names is read, and stays as long as it may be.
+        done = stage.pull_request(pull, variables=variables, baseline=".zelda/ci/zelda-results.json")
+        assert old.exists()
+        done = stage.pull_request(pull, variables=variables)
+        assert done.outputs["verdict"] == ("skipped" if why == "skipped" else "broken"), done.printed
+        assert not old.exists()
 
 
 def test_github_enterprise_server_has_no_such_artifacts_and_everything_else(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The entry of `zelda ci`: settings and the event in, exit code out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -12,7 +13,7 @@ from zelda_ci.app import Invocation
 from zelda_ci.ci import base, baseline, conversation, evaluate, publish
 from zelda_ci.ci.base import BaseSource
 from zelda_ci.ci.context import CiContext, CiResult
-from zelda_ci.ci.event import decide, decide_requested, read_checkout
+from zelda_ci.ci.event import decide, decide_requested, read_checkout, undecided
 from zelda_ci.ci.settings import environment, read_action_settings
 from zelda_ci.ci.stored import Evidence
 from zelda_ci.compare.drift import TRIALS_A_NIGHT
@@ -59,16 +60,14 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
     settings = read_action_settings(environ, Path.read_bytes)
     log.mask(settings.credentials.values())
     checkout = anyio.run(read_checkout, settings, environ)
-    decision = decide(settings, checkout)
-    log.say(decision.sentence)
     context, token = settings.context, settings.github_token
     http = partial(Http, mask=lambda value: log.mask([Secret(value)]))
     patient = http()
     case = CiContext(
         settings=settings,
         checkout=checkout,
-        decision=decision,
-        commit=decision.head_sha if decision.activity == "comment" else checkout.head or context.sha,
+        decision=undecided(settings),
+        commit=checkout.head or context.sha,
         environ=environ,
         api=Api(patient, context.api_url, context.graphql_url, token, context.repository) if token else None,
         artifacts=lambda patience: ArtifactService(environ, http(patience_seconds=patience) if patience else patient),
@@ -77,6 +76,13 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
         log=log,
         now=lambda: datetime.now(UTC),
     )
+    with suppress(ConfigError):
+        case = replace(case, results_dir=project.results_folder(settings.project))
+    with _told(case):
+        publish.clear_files(case, kept=settings.baseline)
+        decision = decide(settings, checkout)
+    log.say(decision.sentence)
+    case = replace(case, decision=decision, commit=decision.head_sha if decision.activity == "comment" else case.commit)
     match decision.activity:
         case "skip":
             return _skip(case, decision.sentence, emit)
@@ -93,12 +99,21 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
             case = replace(case, settings=asked, decision=decision, commit=decision.head_sha)
         case "run":
             pass
-    try:
+    with _told(case):
         return _evaluate(case, emit)
-    except ZeldaError as problem:
-        # An earlier comment may tell of another commit. Of a shard, the job that merges tells.
-        if settings.shard is None:
-            publish.replace_comment(case, publish.problem_text(publish.BROKEN, problem.user_message))
+
+
+@contextmanager
+def _told(case: CiContext) -> Iterator[None]:
+    """Have an earlier comment, which may tell of another commit, say what hinders this one."""
+    try:
+        yield
+    except (ZeldaError, KeyboardInterrupt) as problem:
+        why = problem.user_message if isinstance(problem, ZeldaError) else publish.CANCELLED
+        # Of a shard, the job that merges tells.
+        if case.settings.shard is None:
+            text = publish.problem_text(publish.BROKEN, why)
+            publish.replace_comment(case, text, is_cancelled=why is publish.CANCELLED)
         raise
 
 
@@ -180,9 +195,10 @@ def _without_session(case: CiContext, text: str) -> int:
         text = f"{markdown.render('context.md.j2', line=context_line(size), details=context_details(size))}\n{text}"
     text = f"{markdown.render_refused(title, map(gate_sentence, refused))}{text}"
     case.log.record(text, outputs)
-    if case.decision.activity == "run":
+    runs = case.decision.activity == "run"
+    if runs or case.decision.explain_forks:
         wanted = {"always": True, "changes": size is not None}.get(case.settings.comment, bool(refused))
-        publish.replace_comment(case, text, is_due=wanted and bool(size or refused))
+        publish.replace_comment(case, text, is_due=runs and wanted and bool(size or refused))
     return 1 if refused else 0
 
 

@@ -48,7 +48,10 @@ NONE_YET = (
     "no baseline yet: {branch} has stored none for {wanted} or a commit shortly before it (push to {branch} or run the "
     "workflow there once)"
 )
-EXPIRED = "no baseline: what {branch} stored has expired (run the workflow there again, or raise retention-days)"
+EXPIRED = (
+    "no baseline: what {branch} stored has expired or was deleted (run the workflow there again, or raise "
+    "retention-days)"
+)
 NOT_PERMITTED = "no baseline: the token may not read artifacts (permissions: actions: read, contents: read)"
 TOKENLESS = "No token was given, so that the stored results of the base branch could not be read."
 # By the code of what hindered, whose own words are left out of a text that a bot will post.
@@ -84,10 +87,10 @@ def resolve_baseline(case: CiContext) -> Evidence:
         try:
             commit = compare_commits(api, target.branch, target.head).merge_base
         except GitHubError as problem:
+            case.log.say(f"The commit on which this one is based is not known: {problem.message}")
             if problem.code not in {"GITHUB_NOT_FOUND", "GITHUB_REFUSED"}:
                 return Evidence(origin=missing(branch, None, problem))
             # A commit that GitHub does not know may be made up. The newest of the branch is the next best.
-            case.log.say(f"The commit on which this one is based is not known: {problem.message}")
     found = find_baseline(case, branch, commit)
     # A stacked pull request has another one's branch as its base. A branch that the workflow names is the one wanted.
     if found.origin.state in NOTHING_USABLE and branch != default and not settings.baseline_branch:
@@ -134,6 +137,7 @@ def find_baseline(case: CiContext, branch: str, commit: str | None) -> Evidence:
                     sources.extend(islice(stored, MAX_POOLED - 1))
                 return _evidence(case, branch, wanted, own, sources)
     except GitHubError as error:
+        case.log.say(f"The results that {branch} has stored could not be read: {error.message}")
         return Evidence(origin=missing(branch, wanted, error))
     # What has expired says less than what was refused for a reason.
     refused.sort(key=lambda each: each[0].code == "ARTIFACT_EXPIRED")

@@ -241,6 +241,7 @@ def _rerun(case: CiContext, pull: PullRequest) -> Response:
             return Response(render_reply("needs_approval", url=run.url))
         if run.status != "completed":
             return Response(render_reply("still_running", url=run.url))
+        case.log.say(f"Asked to run again: {run.url}")
         problem = _run_again(case.github, run)
         said = problem or render_reply("runs_again", url=run.url, only_failed=run.conclusion in FAILED)
         return Response(said, is_done=problem is None)

@@ -11,7 +11,7 @@ from zelda_ci.ci.settings import ActionSettings
 from zelda_ci.config.files import top_of
 from zelda_ci.errors import ConfigError
 from zelda_ci.github.kept_text import Comment
-from zelda_ci.github.repository import PullRequest
+from zelda_ci.github.repository import EVENTS, PullRequest
 from zelda_ci.workspace.git import SUBMODULE, ask, read_commit, tree_files
 
 DEPENDABOT = "dependabot[bot]"
@@ -108,6 +108,14 @@ class Decision:
     """Whether its results become the baseline of others."""
 
 
+def undecided(settings: ActionSettings) -> Decision:
+    """What is known before it is decided: of a pull request, whose comment may have to say why nothing can be."""
+    pull = settings.event.pull_request
+    if pull is None or settings.comment == "off" or settings.context.event_name not in EVENTS:
+        return Decision("skip", "")
+    return Decision("skip", "", pull_request=pull.number, head_sha=pull.head.sha)
+
+
 def decide(settings: ActionSettings, checkout: Checkout) -> Decision:
     """Decide, or raise `ConfigError` for what would be unsafe, is not known, is not checked out, or lacks its key.
 
@@ -122,7 +130,7 @@ def decide(settings: ActionSettings, checkout: Checkout) -> Decision:
         return _comment(settings)
     if name == "issue_comment" and event.comment:
         return _commented(settings, event.comment)
-    if name in {"pull_request", "pull_request_target"}:
+    if name in EVENTS:
         return _run(settings, checkout, _pull_request(settings, checkout))
     if name == "merge_group" and (queue := event.merge_group):
         target = _target(settings, queue.base_ref.removeprefix("refs/heads/"), sha, queue.base_sha)
@@ -200,8 +208,8 @@ def _pull_request(settings: ActionSettings, checkout: Checkout) -> Decision:
         whose = "comes from a fork" if is_of_fork else "was opened by Dependabot"
         if not _can_run(settings):
             why = f"{what} {whose}, and without secrets no session can run: nothing was evaluated."
-            base = _base(settings, checkout)
-            return Decision("skip", why, head_sha=pull.head.sha, base=base, explain_forks=True)
+            known = replace(undecided(settings), sentence=why, head_sha=pull.head.sha)
+            return replace(known, base=_base(settings, checkout), explain_forks=True)
     return _run_of(pull, f"{what} {whose}", settings, checkout)
 
 

@@ -52,18 +52,22 @@ COMPARISON, REPORT, MAX_HISTORY_BYTES = "comparison.json", "report.html", 16 << 
 # At the end of the name of an artifact with transcripts: who looks for results does not list it.
 TRANSCRIPTS = ".transcripts"
 MAX_OUTPUTS, MAX_SUITE_BYTES = 20, 1_000_000
-BROKEN, NO_COMMENT = "Zelda could not do its work", "The pull request got no comment"
+BROKEN, NO_COMMENT = "Zelda could not do its work", "The pull request was not told"
 ONE_COMMENT = (
     "Another job of this run with the same id has written the comment, and it is not overwritten. Give each job of a "
     "matrix, each call of a reusable workflow and each step a `comment-id` of its own."
 )
+CANCELLED = "The run was cancelled before there were results."
+NO_PERMISSION = "The runner has a token of its own for artifacts: no permission of the job, and no input, changes this."
 SECOND_WORKFLOW = "For forks, a second workflow with mode: comment does it; else give the job `pull-requests: write`."
 
 
-def clear_files(case: CiContext) -> None:
-    """Remove what an earlier step left: a file that is there is of this run."""
+def clear_files(case: CiContext, *, kept: Path | None = None) -> None:
+    """Remove what an earlier step left: a file that is there is of this run, or the one that is `kept`."""
     names = (RESULTS, POOL, NIGHTS, PROVENANCE, COMPARISON, REPORT)
     for path in (*(case.output / name for name in names), case.junit):
+        if kept and path.resolve() == kept.resolve():
+            continue
         with storage_errors(path):
             untrusted.refuse_links(path.parent)
             path.unlink(missing_ok=True)
@@ -189,6 +193,8 @@ def upload(
     try:
         artifact_id, size = case.artifacts(patience).upload(name, contents, retention_days=days)
     except GitHubError as problem:
+        if problem.code == "GITHUB_NOT_PERMITTED":
+            problem.hint = NO_PERMISSION
         if problem.status != ARCHIVES_ONLY or not isinstance(contents, Path):
             raise
         return upload(case, name.removesuffix(contents.suffix), {contents.name: contents})
@@ -330,7 +336,7 @@ def publish_to(result: CiResult, pull: int) -> None:
         result.outputs["comment-url"] = url
     if action == "taken":
         case.log.report("warning", ONE_COMMENT, title=NO_COMMENT)
-        result.notes.append(f"{NO_COMMENT}: another job of this run has written it")
+        result.notes.append(f"{NO_COMMENT}: another job of this run has written the comment")
     else:
         case.log.say(f"Comment on pull request {pull}: {action}. {url or ''}".strip())
 

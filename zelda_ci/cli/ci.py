@@ -13,7 +13,6 @@ from zelda_ci.github.workflow_commands import Log
 from zelda_ci.report.terminal.pages import open_console
 from zelda_ci.report.terminal.progress import Progress
 
-CANCELLED = "The run was cancelled before there were results."
 UNEXPECTED = "Zelda failed unexpectedly; the end of the log has the details"
 
 
@@ -52,8 +51,8 @@ def ci() -> int:
             publish.give_up(log, problem.user_message, "broken")
             return problem.exit_code
         except KeyboardInterrupt:
-            log.report("error", CANCELLED, title="Zelda")
-            publish.give_up(log, CANCELLED, "cancelled")
+            log.report("error", publish.CANCELLED, title="Zelda")
+            publish.give_up(log, publish.CANCELLED, "cancelled")
             return EXIT_INTERRUPTED
         except BaseException as problem:
             log.report("error", f"{UNEXPECTED} ({type(problem).__name__}).", title="Zelda")

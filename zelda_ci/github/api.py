@@ -354,8 +354,9 @@ class Api:
             try:
                 self._download(f"actions/artifacts/{artifact_id}/zip", file, max_bytes)
             except GitHubError as exc:
-                if exc.code == "GITHUB_GONE":
-                    raise ArtifactError("The artifact has expired.", code="ARTIFACT_EXPIRED", status=410) from None
+                # Who asks for it has it from GitHub's list; what storage lacks is gone, too.
+                if exc.code in ABSENT:
+                    raise ArtifactError("The artifact has expired or was deleted.", code="ARTIFACT_EXPIRED") from None
                 if exc.code == "GITHUB_TOO_LARGE":
                     message = f"The artifact is too large: {exc.message}"
                     raise ArtifactError(message, code="ARTIFACT_TOO_LARGE") from None
@@ -380,9 +381,11 @@ class Api:
             if exc.status == 403 and again:
                 # A signed address lives a minute, and may have died while storage was waited for.
                 return self._download(path, file, max_bytes, again=False)
-            if exc.status == 403:
-                exc.hint = "The signed address that GitHub gave for it was not accepted."
-            raise
+            if exc.code != "GITHUB_NOT_PERMITTED":
+                raise
+            # It knows no token, and no permission would help.
+            message = f"GitHub's storage does not accept the address that GitHub gave for an artifact ({exc.status})."
+            raise GitHubError(message, code="GITHUB_REFUSED") from None
 
     def _send(self, method: str, path: str, *, params: Any = None, json: Any = None, follow: bool = True) -> Answer:
         """Follow what moved, like a repository of another name now; our token stays with GitHub's own address."""

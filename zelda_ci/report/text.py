@@ -66,8 +66,9 @@ _LINKING = re.compile(
 )
 _BACKTICKS = re.compile(r"`+")
 _UNUSUAL = re.compile(r"(?=[\x00-\x7f])[^\w ,.:;()/-]|_")
-_SPLIT_CODE = re.compile(r"([|<])")
-_BETWEEN = {"|": r"\|", "<": "&lt;"}
+# Other programs read what was written, not what is shown: for them, no code holds `@bot command`.
+_SPLIT_CODE = re.compile(r"([|<]|(?<!\w)@(?=[\w-]+\s))")
+_BETWEEN = {"|": r"\|", "<": "&lt;", "@": "&#64;"}
 # Code by the author's own wish, between blanks, so that it touches no other code.
 _QUOTED = re.compile(r"(?:(?<!\S)|(?<=^\u201c)|(?<=\s\u201c))`([^`|\s](?:[^`|]*[^`|\s])?)`(?=[.,;:)\u201d]*(?:\s|$))")
 # Of a word, what belongs to the sentence around it.

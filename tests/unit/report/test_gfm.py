@@ -48,6 +48,13 @@ OTHERS = [
 ]
 
 
+@pytest.mark.parametrize("text", ["`@bot merge`", "a/@bot merge me", "x @bot  merge", "@bot merge"])
+def test_no_program_that_reads_comments_finds_a_command_in_code(text: str) -> None:
+    for written in (escape_markdown(text), code(text)):
+        assert not re.search(r"@bot\s+merge", written)
+        assert "@bot" in "".join(texts(written)[0])
+
+
 @given(st.text(alphabet=st.sampled_from(list("ab1 .-+=#>|\\`*_~[](){}<!&;:/@$^\n\t\u00e9")), max_size=30))
 def test_any_text_shows_as_it_is(text: str) -> None:
     for each in (text, *OTHERS):

@@ -91,7 +91,8 @@ def headline(report: CiReport, suites: Sequence[SuiteStanding]) -> str:
         missing = of(suites, V.NOT_RUN, V.CUT_SHORT)
         if not suites:
             return "cancelled before anything had run"
-        return f"cancelled before {f'{_share(missing, suites)} were done' if missing else 'the results were compared'}"
+        undone = f"{_share(missing, suites)} {verb(missing, 'was', 'were')} done"
+        return f"cancelled before {undone if missing else 'the results were compared'}"
     here = tested(suites)
     too_large = ["too much is always in context"] if any(it.kind == "context" for it in report.gate.reasons) else []
     if not here:
