@@ -63,3 +63,8 @@ def test_pages_that_texts_of_ours_name_exist(folder: str) -> None:
     }
     assert named
     assert sorted(name for name in named if not (REPOSITORY / name).is_file()) == []
+
+
+def test_the_list_of_pages_has_all_of_them() -> None:
+    listed = set(re.findall(r"\]\(([\w-]+\.md)", (REPOSITORY / "docs/README.md").read_text("utf-8")))
+    assert {page.name for page in REPOSITORY.glob("docs/*.md")} - listed == {"README.md"}

@@ -20,6 +20,8 @@ from tests.support.projects import repository
 from tests.support.schemas import checker
 from tests.support.scripted_api import ScriptedApi, text
 from zelda_ci.cli.commands import zelda
+from zelda_ci.domain.suite import JudgeSettings
+from zelda_ci.survey.folder import kinds
 
 REPOSITORY = Path(__file__).parents[2]
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
@@ -29,6 +31,8 @@ INLINE = re.compile(r"(?<!`)`(zelda [a-z][^`\n]*)`")
 PLACEHOLDERS = {"COMMAND": "run"}
 # Pages whose commands are run for real, in the order in which they stand, each page in a project of its own.
 RUN_FOR_REAL = {"README.md": 3, "docs/your-first-suite.md": 6}
+# Options of other programs, in sentences.
+FOREIGN = re.compile("--(filter|find-links|frozen-lockfile|gtest_output|no-sandbox|security-opt|token|user)")
 # YAML that is neither a suite nor a configuration: parts of workflows.
 OTHER_YAML = {"README.md": 2, "docs/action.md": 1, "docs/shards.md": 1, "docs/your-first-suite.md": 1}
 
@@ -118,9 +122,66 @@ def test_every_sample_in_yaml_is_a_suite_or_a_configuration_and_json_can_be_read
 
 def _is_valid(checker: Any, body: str) -> bool:
     try:
-        return bool(checker.is_valid(yaml.safe_load(body)))
+        given = re.findall(r"^\w+(?=:)", body, re.MULTILINE)
+        return len({*given}) == len(given) and bool(checker.is_valid(yaml.safe_load(body)))
     except yaml.YAMLError:
         return False
+
+
+def test_options_and_inputs_that_pages_name_exist() -> None:
+    context = click.Context(zelda)
+    commands = [zelda, *filter(None, (zelda.get_command(context, name) for name in zelda.list_commands(context)))]
+    options = {option for command in commands for it in command.params for option in it.opts} | {"--help"}
+    inputs = yaml.safe_load((REPOSITORY / "action.yml").read_text("utf-8"))["inputs"].keys()
+    for page in PAGES:
+        prose = BLOCK.sub("", page.read_text("utf-8"))
+        named = {*re.findall(r"`(--[a-z][\w-]+)", prose)} - options
+        assert [option for option in named if not FOREIGN.fullmatch(option)] == [], page
+        given = {*re.findall(r"\binput `([a-z-]+)`", prose)}
+        for step in (step for body in blocks(page, "yaml") for step in _steps(yaml.safe_load(body))):
+            given |= step.get("with", {}).keys()
+        assert given <= inputs, page
+
+
+def _steps(sample: Any) -> Iterator[dict[str, Any]]:
+    """The uses of the action in a part of a workflow, however deep."""
+    if isinstance(sample, dict) and re.match(r"zelda-ci/zelda-ci(/runner)?@", str(sample.get("uses"))):
+        yield sample
+    inner = sample.values() if isinstance(sample, dict) else sample if isinstance(sample, list) else ()
+    for each in inner:
+        yield from _steps(each)
+
+
+# What projects have that are in the tables of the pages for Python and Node.
+MARKS = {
+    "pip": {"requirements.txt": "pytest"},
+    "uv": {"uv.lock": "", "pyproject.toml": "[tool.pytest]"},
+    "Poetry": {"poetry.lock": "", "pyproject.toml": "[tool.pytest]"},
+    "only the standard library": {"tests/test_a.py": "import unittest"},
+    "npm": {"package-lock.json": ""},
+    "pnpm": {"pnpm-lock.yaml": ""},
+    "Yarn": {"yarn.lock": "", ".yarnrc.yml": ""},
+    "Bun": {"bun.lock": ""},
+}
+
+
+def test_the_commands_of_tables_are_those_that_init_proposes() -> None:
+    shown, proposed = {}, {}
+    for page, more in (("python", {}), ("node", {"package.json": "{}"})):
+        text = (REPOSITORY / f"docs/{page}.md").read_text("utf-8")
+        for name, *commands in re.findall(
+            r"^\| (?!You use)([\w ]+) \| (?:`(.+?)`|none)[^|]*\|(?: `(.+?)` \|)?$", text, re.MULTILINE
+        ):
+            files = MARKS[name] | more
+            kind, *_ = kinds(files, files.__getitem__)
+            shown[name], proposed[name] = commands, [kind.setup, kind.test]
+    assert shown == proposed
+    assert shown.keys() == MARKS.keys()
+
+
+def test_the_defaults_that_the_page_of_judges_shows_are_those_that_hold() -> None:
+    shown = yaml.safe_load(blocks(REPOSITORY / "docs/judges.md", "yaml")[0])["judge"]
+    assert shown == {**JudgeSettings().model_dump(mode="json", by_alias=True)}
 
 
 def test_commands_are_run_only_where_that_is_said() -> None:

@@ -15,13 +15,11 @@ from statistics import NormalDist, geometric_mean
 from typing import Literal, NamedTuple
 
 from zelda_ci.compare.sides import mean
-from zelda_ci.domain.attribution import Suspicion
+from zelda_ci.domain.attribution import MAX_SESSIONS, Suspicion
 
 # How likely must be: a unit to be confirmed, that it is none of them, a unit to be named, and two to be named together.
 SUSPECTED, LIKELY, CONFIRMED, BETWEEN = 0.40, 0.80, 0.995, 0.90
 SIDE_BY_SIDE, CONFIRMING = 4, 6
-# What is not known by then, more sessions would hardly tell.
-MAX_SESSIONS = 60
 # How likely it is, of a comparison that found something, that it was wrong, that the cause lies elsewhere, that of
 # a measure it is the length, and of a criterion two units that act only together, or each by itself.
 CHANCE, ELSEWHERE, LENGTH, TOGETHER, EITHER = 0.25, 0.05, 0.2, 0.1, 0.03

@@ -8,6 +8,9 @@ from zelda_ci.domain.base import Document, Record
 from zelda_ci.domain.numbers import format_count
 from zelda_ci.redact import SafeText
 
+# What is not known by then, more sessions would hardly tell.
+MAX_SESSIONS = 60
+
 
 class ChangeUnit(Record):
     """A part of a change that can be taken back by itself."""

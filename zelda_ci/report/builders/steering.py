@@ -2,7 +2,15 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from zelda_ci.domain.attribution import Attribution, CriterionWorth, PassCount, Suspicion, WorthReport, unit_words
+from zelda_ci.domain.attribution import (
+    MAX_SESSIONS,
+    Attribution,
+    CriterionWorth,
+    PassCount,
+    Suspicion,
+    WorthReport,
+    unit_words,
+)
 from zelda_ci.domain.check import ContextItem, ContextListing, ContextReport
 from zelda_ci.domain.comparison import ContextTooLarge
 from zelda_ci.domain.kinds import FOLLOWED, KINDS
@@ -234,8 +242,9 @@ def attribution_line(found: Attribution) -> Line:
             units = listed([_unit(found, index) for index in range(len(found.units))])
             return line("None of these: {}. It was chance, or something else ({}).", units, ran)
         case _ if sessions:
-            more = "More money may tell, up to 60 sessions in all."
-            return line(f"Not decided after {{}}: {{}}. {more}", ran, join(_likely(found), ", "))
+            more = f"More money may tell, up to {MAX_SESSIONS} sessions in all"
+            more = more if sessions < MAX_SESSIONS else "More sessions would hardly tell"
+            return line(f"Not decided after {{}}: {{}}. {more}.", ran, join(_likely(found), ", "))
         case _:
             return line("Not decided: no session could be paid and counted.")
 
