@@ -14,6 +14,8 @@ ALLOCATIONS = 100_000
 
 def main() -> int:
     """Run the command line; returns the exit code, or ends the process with it."""
+    if sys.argv[1:2] == ["help"]:
+        sys.argv[1:] = [*sys.argv[2:], "--help"]
     # Asked for by scripts and people all the time: answered before anything else is imported.
     if answer := _stored_answer(sys.argv[1:]):
         return _say(answer)

@@ -17,7 +17,7 @@ from tests.golden.batches import CASES, Case, files
 from tests.golden.ci_reports import REPORTS
 from zelda_ci.domain.comparison import GateResult
 from zelda_ci.domain.run import BatchResult
-from zelda_ci.report.builders.comparison import changed_row, comparison_view
+from zelda_ci.report.builders.comparison import changed_row, comparison_view, untold
 from zelda_ci.report.builders.summary import by_name
 from zelda_ci.report.comment.view import ci_view
 from zelda_ci.report.model import Detail
@@ -101,6 +101,7 @@ def test_two_sides_end_as_the_comment_does() -> None:
     gate = comparison_view(report.comparison, report.gate, baseline="", candidate="").gate
     changed = [*changed_row(report.changes.steering)]
     told = replace(report, tested=None)
+    gate = untold(report.gate, gate)
     compare("two-sides-80", printed(lambda console: print_verdict(console, ci_view(told), changed, gate), 80))
     # Where the table has no room, its numbers say what they are.
     narrow = printed(lambda console: print_verdict(console, ci_view(told), changed, gate), 50)

@@ -116,6 +116,13 @@ async def test_after_silence_is_asked_again_until_the_deadline(silence: Reply) -
     assert found == Colour.model_validate(ANSWER)
 
 
+async def test_at_the_deadline_the_status_of_the_last_answer_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("anthropic._base_client.INITIAL_RETRY_DELAY", PATIENCE)
+    code, sentence, _ = await failure(http_error(529), http_error(529), timeout_seconds=0.3)
+    assert code == "JUDGE_OVERLOADED"
+    assert sentence == "The judge gave no answer within 0.3 s. The judge's provider is overloaded (HTTP 529)"
+
+
 @pytest.mark.parametrize(
     ("body", "kind"),
     [(b"<html><body>Please log in</body></html>", "text/html"), (b"{}", "application/json"), (b"", "application/json")],

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -41,6 +42,7 @@ def test_everything_is_tried_once_however_many_suites_need_it_and_a_second_run_p
     same = suite(setupCommand=setup, testCommand=tests) + OWN
     project = project_with(tmp_path, one=same, two=same, three=same, never=suite(testCommand="false"))
     tally = tmp_path / "tally"
+    shutil.rmtree(project.results)
 
     def tried(*arguments: str, code: int = 0, **more: str) -> tuple[list[str], int, subprocess.CompletedProcess[str]]:
         tally.write_text("")
@@ -63,6 +65,8 @@ def test_everything_is_tried_once_however_many_suites_need_it_and_a_second_run_p
         assert found["testCommand"]["seconds"] > 0
         assert gone(project)
         assert not results(project)
+        # Git passes over the folder of results, also where nobody has told it to.
+        assert (project.results / ".gitignore").read_text() == "*\n"
         # A session runs setup twice and the tests once, and nothing is left to check.
         assert tried("run", "one")[:2] == (["setup", "setup", "test"], 0)
         assert before_a_run(ANTHROPIC_API_KEY="sk-ant-fake-another-one") == ([], 1)

@@ -11,12 +11,12 @@ from click.testing import CliRunner
 
 from tests.architecture.test_links import is_there
 from tests.support import warm
-from tests.support.command import COMMAND, KEY, environment, run, zelda
+from tests.support.command import COMMAND, KEY, environment, run, run_cold, zelda
 from tests.support.history import store
 from tests.support.patience import PATIENCE
 from tests.support.projects import repository
 from zelda_ci import __version__
-from zelda_ci.cli.commands import COMMANDS
+from zelda_ci.cli.commands import COMMANDS, PAGES_URL
 from zelda_ci.cli.commands import zelda as main
 
 
@@ -83,26 +83,40 @@ def test_details_are_shown_where_asked_for_and_logged_without_secrets(tmp_path: 
     assert KEY not in log + before.stderr + after.stderr
 
 
-def damaged(tmp_path: Path) -> list[str]:
-    """Two sides that are one file of results, which cannot be read."""
-    file = tmp_path / "damaged.json"
-    file.write_text("[]")
-    return [str(file), str(file)]
-
-
 def test_the_debug_log_is_the_users_own_and_the_terminal_says_where(tmp_path: Path) -> None:
     state = tmp_path / "state"
     project = repository(tmp_path, {"zelda/test-a.yaml": "prompt: Hello\n"})
-    environ = environment(project, XDG_STATE_HOME=str(state))
-    done = run(["compare", *damaged(tmp_path)], project.path, environ)
+    (project.path / ".git/HEAD").write_text("nothing\n")
+    environ = environment(project, "http://127.0.0.1:1", XDG_STATE_HOME=str(state))
+    done = run(["run"], project.path, environ)
     assert f"debug log: {state}/zelda/debug.log" in done.stderr
-    assert "UnreadableError" in (state / "zelda/debug.log").read_text()
+    assert "WorkspaceError" in (state / "zelda/debug.log").read_text()
     # Nothing is written through a link in its place.
     (state / "zelda/debug.log").unlink()
     (victim := tmp_path / "victim").write_text("as it was")
     (state / "zelda/debug.log").symlink_to(victim)
-    done = run(["compare", *damaged(tmp_path)], project.path, environ)
+    done = run(["run"], project.path, environ)
     assert (done.returncode, "debug log" in done.stderr, victim.read_text()) == (2, False, "as it was")
+
+
+@pytest.mark.parametrize("words", [("run", "--against"), ("context", "--against"), ("run", "--commit")])
+def test_no_log_is_named_where_the_message_says_all(tmp_path: Path, words: tuple[str, str]) -> None:
+    project = repository(tmp_path, {"zelda/test-a.yaml": "prompt: Hello\n"})
+    done = zelda(project, *words, "nope", api="http://127.0.0.1:1")
+    assert (done.returncode, "There is no commit 'nope'" in done.stderr, "debug log" in done.stderr) == (2, True, False)
+
+
+def test_help_is_a_command_too_and_its_addresses_are_whole(tmp_path: Path) -> None:
+    project = repository(tmp_path, {})
+
+    def said(*words: str) -> str:
+        return run_cold(words, project.path, environment(project), one_stream=True).stdout
+
+    assert said("help") == said("--help")
+    page = said("help", "check")
+    assert page == said("check", "--help")
+    assert f"\n  More: {PAGES_URL}/{COMMANDS['check'][1]}\n" in page
+    assert "No such command 'rn'. Did you mean 'run'?" in said("help", "rn")
 
 
 def test_no_isolation_that_was_asked_for_is_not_explained_by_what_the_machine_lacks(tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def test_two_batches_are_compared_and_the_gate_gives_the_exit_code(tmp_path: Pat
     done = zelda(project, "compare", old, new)
     assert done.returncode == 1
     for part in (
-        "regressed",
+        "alpha  worse",
         "criterion 2",
         "5 of 5",
         "0 of 5",

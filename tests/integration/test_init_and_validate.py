@@ -19,7 +19,7 @@ from tests.support.patience import PATIENCE
 from tests.support.warm import Process
 
 GOOD = "prompt: Do it.\n"
-FILES = {"zelda.config.yaml", "zelda/test-example.yaml", ".gitignore"}
+FILES = {"zelda.config.yaml", "zelda/test-example.yaml"}
 NEXT = (
     "Next: replace the prompt in zelda/test-example.yaml with a task of yours, if you have a better one; "
     "`zelda check`, then `zelda run example`."
@@ -80,19 +80,17 @@ def write(root: Path, **files: str) -> Path:
 # --- init ----------------------------------------------------------------------------------------------------------
 
 
-def test_init_writes_three_files_says_so_and_tells_the_next_step(tmp_path):
+def test_init_writes_two_files_says_so_and_tells_the_next_step(tmp_path):
     done = zelda("init", cwd=tmp_path)
     assert done.stdout.splitlines() == [
         *NOTHING,
         "wrote zelda.config.yaml",
         "wrote zelda/test-example.yaml",
-        "wrote .gitignore with .zelda/",
         "",
         NEXT,
     ]
     assert (done.stderr, done.returncode) == ("", 0)
     assert set(tree(tmp_path)) == FILES
-    assert (tmp_path / ".gitignore").read_text() == ".zelda/\n"
 
 
 def test_an_existing_configuration_is_refused_without_a_terminal(tmp_path):
@@ -109,15 +107,14 @@ def test_force_overwrites_keeps_the_mode_and_is_repeatable(tmp_path):
     write(tmp_path, config="trials: 3\n", test_example="old\n")
     (tmp_path / "zelda.config.yaml").chmod(0o640)
     done = zelda("init", "--force", cwd=tmp_path)
-    assert done.stdout.splitlines()[3:6] == [
+    assert done.stdout.splitlines()[3:5] == [
         "overwrote zelda.config.yaml",
         "overwrote zelda/test-example.yaml",
-        "wrote .gitignore with .zelda/",
     ]
     assert (tmp_path / "zelda.config.yaml").stat().st_mode & 0o777 == 0o640
     before = tree(tmp_path)
     again = zelda("init", "--force", cwd=tmp_path)
-    assert again.stdout.splitlines()[5] == "kept .gitignore: it has .zelda/ already"
+    assert again.stdout.splitlines()[5] == ""
     assert tree(tmp_path) == before
 
 

@@ -123,6 +123,8 @@ def test_new_adds_a_suite_about_a_skill_or_a_rule_and_names_what_there_is(tmp_pa
     assert zelda(project, "validate").returncode == 0
     for order, why in (
         (["plain"], "zelda/test-plain.yaml exists already"),
+        (["Plain"], "zelda/test-plain.yaml is a suite of the name Plain already"),
+        (["other/health"], "zelda/api/test-health.yaml is a suite of the name health already"),
         (["x", "--rule", "apis"], "Did you mean api?"),
         (["x", "--skill", "y"], "There are rest-endpoint."),
         (["../x"], "../x is no name of a suite"),

@@ -100,6 +100,10 @@ def test_a_judge_says_what_a_session_that_does_nothing_passes(tmp_path: Path) ->
         "2 findings in 1 suite and 0 stored trials.",
     ]
     assert ["(the session changed no file)" in json.dumps(request.messages) for request in asked] == [True]
+    options = "judgeModel: claude-opus-4-20250514\n"
+    project.write({"zelda.config.yaml": options})
+    with ScriptedApi(lambda request: text("Yes.") if request.answer_tool is None else judged) as api:
+        assert "waiting: the judge's model" in zelda(project, "lint", "--judge", "waiting", api=api.url).stderr
     with ScriptedApi(lambda _: http_error(401)) as api:
         done = zelda(project, "lint", "--judge", api=api.url)
     assert "The judge's key was refused (HTTP 401)" in done.stderr

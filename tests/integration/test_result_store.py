@@ -36,6 +36,10 @@ def test_a_finished_run_is_a_result_and_a_transcript(tmp_path: Path) -> None:
     assert codec.decode(RunResult, (folder.path / "result.json").read_bytes(), "r") == final
     assert codec.decode(SessionTranscript, (folder.path / "transcript.json").read_bytes(), "t") == transcript
     assert list(ResultStore(tmp_path).unfinished()) == []
+    # What somebody else made is theirs; what is made for results, git passes over.
+    assert names(tmp_path) == ["runs"]
+    ResultStore(tmp_path / "made").begin("example", START).close()
+    assert names(tmp_path / "made") == [".gitignore", "runs"]
 
 
 @pytest.mark.parametrize("kind", ["file", "dangling link", "link to itself", "file in place of runs"])

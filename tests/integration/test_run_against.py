@@ -157,9 +157,9 @@ def test_files_are_compared_as_they_are_and_never_with_themselves(tmp_path: Path
     head = project.git("rev-parse", "HEAD")
     assert {run["source"]["parent"] for run in batch["runs"]} == {head}
     assert {run["source"]["commit"] for run in batch["baseRuns"]} == {head}
-    page, commit = html.unescape(reports[0].read_text()), f"commit {head[:12]}"
+    page, commit = html.unescape(reports[0].read_text()), f"commit {head[:7]}"
     assert f"<title>project: Zelda: report on the working tree on {commit} (main)</title>" in page
-    assert f"Tested: the working tree on {commit} (main), compared with {commit}, 20" in page
+    assert f"Tested: the working tree on {commit} (main), 20" in page
     assert "Changed files that steer Claude Code: CLAUDE.md (from line 1)." in page
     # Zelda's own reports are no files of the project: a session would read what it is judged by.
     for report in reports:

@@ -71,7 +71,7 @@ def test_the_working_tree_is_tested_and_nothing_of_the_repository_changes(tmp_pa
     head = project.git("rev-parse", "HEAD")
     source = the_result(project)["source"]
     assert (source["parent"], source["dirty"]) == (head, False)
-    assert f"the working tree on commit {head[:12]} (main)" in done.stdout
+    assert f"the working tree on commit {head[:7]} (main)" in done.stdout
     assert "were not tested" not in done.stdout
 
     # The same tree is the same commit, another one another, and a clean one its own.

@@ -20,7 +20,7 @@ import click
 from click.shell_completion import shell_complete
 
 from zelda_ci.cli.commands import zelda
-from zelda_ci.errors import EXIT_INTERRUPTED, ConfigError, NotStoredError, ZeldaError
+from zelda_ci.errors import EXIT_INTERRUPTED, ConfigError, ZeldaError, explanations
 from zelda_ci.files import atomic, untrusted
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.report.text import inert
@@ -105,8 +105,8 @@ def explain(problem: ZeldaError) -> None:
     """Tell the user of a failure: what is wrong, what to do next, and where the details are."""
     print_error(problem.message, problem.hint)
     log = keep(problem)
-    # Of a mistake in what the user wrote, the message says all there is.
-    if log and not isinstance(problem, ConfigError | NotStoredError):
+    # Elsewhere the message says all there is.
+    if log and "debug log" in explanations()[problem.code].action:
         echo(f"debug log: {log}", dim=True, err=True)
 
 

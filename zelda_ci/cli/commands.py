@@ -58,7 +58,8 @@ class _Table(click.Group):
         gc.freeze()
         gc.enable()
         command = next(it for it in there if isinstance(it, click.Command) and it.name == cmd_name)
-        page = f"More: {PAGES_URL}/{COMMANDS[cmd_name][1]}"
+        # Not wrapped: an address would be broken at a hyphen.
+        page = f"\b\nMore: {PAGES_URL}/{COMMANDS[cmd_name][1]}"
         if page not in (command.epilog or ""):
             command.epilog = f"{command.epilog or ''}\n\n{page}".strip()
         return command

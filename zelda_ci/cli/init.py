@@ -20,6 +20,7 @@ from zelda_ci.config.imported import Importer
 from zelda_ci.config.init import CommandLine, FileDraft, FirstSuite, about, first_suite, subjects
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig, SuiteConfig
 from zelda_ci.config.source import nearest
+from zelda_ci.config.suites import usual_name
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestItem
 from zelda_ci.domain.numbers import some_of
@@ -45,7 +46,7 @@ def init(*, project: Path, yes: bool, force: bool, no_check: bool, routing: bool
 
     Looks at the folder: its language, package manager and commands, and what steers Claude Code in it. Writes a short
     zelda.config.yaml and a first suite about a skill, a rule or the CLAUDE.md file that it found, and has git ignore
-    results, bytecode and environments. Setup, build and test command are tried at once, as `zelda check` does it,
+    bytecode and environments. Setup, build and test command are tried at once, as `zelda check` does it,
     without a session and without cost; what does not work is left out, with the reason.
     """
     asks, settings = not yes and os.isatty(0), read_environment(os.environ)
@@ -73,7 +74,7 @@ def init(*, project: Path, yes: bool, force: bool, no_check: bool, routing: bool
     if routing and not drafted:
         echo("no routing suite: there is no skill, sub-agent or command that the model may call")
     beside = scaffold.written_beside((kind.language for kind in found.kinds), found.files)
-    ignore, folders = scaffold.ignored(root, found.top, [values.results_dir, *beside])
+    ignore, folders = scaffold.ignored(root, found.top, beside)
     scaffold.write([*drafts, *written, *routes, *([ignore] if ignore else [])])
     for text in (*found.sentences(), *found.broken(), ""):
         echo(text)
@@ -85,8 +86,6 @@ def init(*, project: Path, yes: bool, force: bool, no_check: bool, routing: bool
     added = ", ".join(f"{folder}/" for folder in folders)
     if ignore:
         echo(f"added {added} to .gitignore" if ignore.exists else f"wrote .gitignore with {added}")
-    else:
-        echo(f"kept .gitignore: it has {values.results_dir}/ already")
     if drafts and commands and no_check:
         echo("\nThe commands were not tried; `zelda check` tries them.")
     elif drafts and commands:
@@ -198,8 +197,7 @@ def import_(*, paths: Sequence[Path], project: Path, force: bool) -> None:
     test_dir = scaffold.kept_config(root).test_dir
     folder = f"{test_dir}/imported"
     others = [path for path in suite_files(root, test_dir) if path.parent != root / folder]
-    named = (load_document(path, path.name, SuiteConfig).config.name or path.stem[len("test-") :] for path in others)
-    importer = Importer(root, named)
+    importer = Importer(root, map(_name_in, others))
     importer.read(*(Path(os.path.realpath(path)) for path in paths))
     drafts = [scaffold.draft(root, f"{folder}/test-{name}.yaml", text) for name, text in importer.suites.items()]
     changed = [draft for draft in drafts if draft.exists and untrusted.read(draft.path) != draft.content]
@@ -215,6 +213,11 @@ def import_(*, paths: Sequence[Path], project: Path, force: bool) -> None:
         for each in importer.to_do:
             echo(f"- [ ] {each}")
     echo("\nNext: read the suites, then `zelda validate`.")
+
+
+def _name_in(path: Path) -> str:
+    """The name of the suite in a file, whatever else is wrong with it."""
+    return load_document(path, path.name, SuiteConfig).config.name or usual_name(path.name)
 
 
 NAME = re.compile(r"(?:[\w.-]+/)*[\w][\w.-]*")
@@ -241,10 +244,15 @@ def new(*, name: str, skill: str | None, rule: str | None, routing: bool, projec
     suite = scaffold.first_suite(item, found.files, found.folder)
     if (text := scaffold.routing_suite(found.items) if routing else suite.text) is None:
         raise ConfigError("No skill, sub-agent or command here has a description.", hint="Write one.", code="USAGE")
-    above, _, last = f"{scaffold.kept_config(found.root).test_dir}/{name}".rpartition("/")
-    draft = scaffold.draft(found.root, f"{above}/test-{last.removeprefix('test-')}.yaml", text)
-    if draft.exists:
-        raise ConfigError(f"{draft.file} exists already.", hint="Choose another name.", code="INIT_WOULD_OVERWRITE")
+    test_dir = scaffold.kept_config(found.root).test_dir
+    above, _, last = f"{test_dir}/{name}".rpartition("/")
+    last = last.removeprefix("test-")
+    draft = scaffold.draft(found.root, f"{above}/test-{last}.yaml", text)
+    named = (path for path in suite_files(found.root, test_dir) if _name_in(path).casefold() == last.casefold())
+    if taken := draft.path if draft.exists else next(named, None):
+        what = "exists" if draft.exists else f"is a suite of the name {last}"
+        message = f"{taken.relative_to(found.root)} {what} already."
+        raise ConfigError(message, hint="Choose another name.", code="INIT_WOULD_OVERWRITE")
     scaffold.write([draft])
     echo(f"wrote {draft.file}{f', about {suite.about}' if suite.about else ''}")
     echo(f"Next: make {'its prompts' if routing else 'its prompt and criteria'} yours, then `zelda run {name}`.")

@@ -28,7 +28,7 @@ from zelda_ci.files.atomic import write_whole
 from zelda_ci.imports import one_at_a_time
 from zelda_ci.pipeline.comparing import compare_arms, keep_comparison, report_of
 from zelda_ci.pipeline.invocation import WEAK
-from zelda_ci.report.builders.comparison import changed_row, comparison_view, gate_sentence, uncounted_sentences
+from zelda_ci.report.builders.comparison import changed_row, comparison_view, gate_sentence, uncounted_sentences, untold
 from zelda_ci.report.builders.summary import cut_short
 from zelda_ci.report.ci_report import CiReport
 from zelda_ci.report.comment.view import ci_view
@@ -92,7 +92,7 @@ def sides_view(sides: CiReport, base: str = "", head: str = "") -> ComparisonVie
     """Two sides with every number of every suite; those of `zelda run --against` have names of their own."""
     assert sides.comparison  # noqa: S101 - two sides ran
     commit = (sides.batch.base.commit if sides.batch.base else None) or ""
-    names = {"baseline": base or commit[:12], "candidate": head or sides.batch.batch_id}
+    names = {"baseline": base or commit[:7], "candidate": head or sides.batch.batch_id}
     return comparison_view(sides.comparison, sides.gate, **names, changes=sides.changes.steering)
 
 
@@ -101,7 +101,9 @@ def print_sides(sides: CiReport, *, whole: bool) -> None:
     view, console = sides_view(sides), pages.open_console(sys.stdout)
     if whole:
         pages.print_comparison(console, replace(view, gate=Section("", ())))
-    pages.print_verdict(console, ci_view(replace(sides, subject="")), changed_row(sides.changes.steering), view.gate)
+    told = ci_view(replace(sides, subject=""))
+    gate = untold(sides.gate, view.gate) if told.causes and not told.more_causes else view.gate
+    pages.print_verdict(console, told, changed_row(sides.changes.steering), gate)
 
 
 def run_files(results_dir: Path, run_id: str) -> RunFiles:

@@ -162,7 +162,7 @@ def merge(*, folder: Path, project: Path, reporting: Reporting) -> int:
         parts = check_parts(found)
         planned, here = parts[0].said.plan.commit, anyio.run(read_commit, loaded.root, os.environ)
         if planned and here and here.sha != planned:
-            message = f"The parts are of the commit {planned[:12]}, and {here.sha[:12]} is checked out."
+            message = f"The parts are of the commit {planned[:7]}, and {here.sha[:7]} is checked out."
             hint = "Check out the same commit where the parts are merged, or give their folder alone."
             raise StorageError(message, hint=hint, code="OTHER_COMMIT")
         batch = import_parts(parts, loaded.results_dir)

@@ -91,7 +91,7 @@ def difference(ours: ShardPlan, other: ShardPlan) -> str:
     for key, what in _PLAN.items():
         one, two = (getattr(plan, key) for plan in (ours, other))
         if one != two:
-            return f"Different {what}: {str(one or 'none')[:12]} and {str(two or 'none')[:12]}. {_FIX}"
+            return f"Different {what}: {str(one or 'none')[:7]} and {str(two or 'none')[:7]}. {_FIX}"
     for key, what in _SUITE.items():
         here, there = ({suite.name: getattr(suite, key) for suite in plan.suites} for plan in (ours, other))
         if names := sorted(name for name in {**here, **there} if here.get(name) != there.get(name)):

@@ -266,6 +266,8 @@ def _instead(value: Any, written: str, kinds: set[str], words: list[str]) -> str
             return ", not a group of keys" + (advice if "string_type" in kinds else "")
         case tuple():
             return f", not {len(value)}" if {"too_short", "too_long"} & kinds else ", not a list"
+        case str() if "tuple_type" in kinds:
+            return ", not text: write each item on a line of its own, after a dash"
         case str() if near := nearest(value, words):
             return f" (did you mean {near}?)"
         case str() if isinstance(plain_value(value), bool | int | float):

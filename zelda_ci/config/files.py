@@ -129,7 +129,8 @@ def no_suites(root: Path, test_dir: str) -> ConfigProblem:
         advice = "`zelda run --all-projects` runs them; --project takes one"
         return config_problem(test_dir, None, f"holds no suites, but {message}. {advice}")
     exists = os.path.isdir(root / test_dir)  # noqa: PTH112 - never raises
-    what = "holds no suites" if exists else "does not exist, so there are no suites"
+    named = "" if test_dir == DEFAULTS.test_dir else f" (testDir of {CONFIG_FILE})"
+    what = f"holds no suites{named}" if exists else f"does not exist{named}, so there are no suites"
     message = f"{what}: write one to {test_dir}/test-<name>.yaml, or let `zelda init` make an example"
     similar = "".join(f" ({remark})" for remark in lookalikes(root, test_dir, deep=True)[:1])
     return config_problem(test_dir, None, f"{message}{similar}")

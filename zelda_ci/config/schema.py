@@ -29,7 +29,7 @@ class ProjectKeys(Setting):
     test_dir: Annotated[suite.SourcePath, HEAD] = "zelda"
     """Folder of the suites: every file test-*.yaml in it or below is a suite."""
     results_dir: Annotated[suite.ProjectPath, base("would have said where Zelda writes")] = ".zelda"
-    """Folder for results and running workspaces; git must ignore it."""
+    """Folder for results, with a .gitignore for all in it."""
     gateway_url: Annotated[
         suite.WebAddress | None,
         base("would have sent the gateway's key and all that is judged to another address"),

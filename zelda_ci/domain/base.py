@@ -74,7 +74,7 @@ class Setting(Record):
     @model_validator(mode="before")
     @classmethod
     def _empty_is_unset(cls, values: Any) -> Any:
-        if not isinstance(values, dict):
+        if not isinstance(values, dict) or None not in values.values():
             return values
         keys = {field.alias for field in cls.model_fields.values()}
         return {key: value for key, value in values.items() if value is not None or key not in keys}

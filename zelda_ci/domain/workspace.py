@@ -103,7 +103,7 @@ class WorkspaceSource(TestedSource):
     @property
     def shown(self) -> str:
         """The commit that the user knows, in short."""
-        return (self.parent or self.commit or "")[:12]
+        return (self.parent or self.commit or "")[:7]
 
 
 @dataclass(frozen=True)

@@ -126,6 +126,14 @@ def make_folder(path: Path) -> None:
                 raise
 
 
+def make_below(top: Path, folder: Path) -> None:
+    """Make a folder like `make_folder`; where that makes `top`, too, git passes over all that will be in it."""
+    is_new = not top.is_dir()
+    make_folder(folder)
+    if is_new:
+        write_whole(top / ".gitignore", [b"*\n"], durable=False)
+
+
 def make_new_folder(path: Path) -> None:
     """Make one folder and hand it over; raises OSError where it exists or cannot be made."""
     path.mkdir()

@@ -80,15 +80,21 @@ class AnthropicJudge:
         first = self._begun.setdefault(start, begun) if estimated_tokens(*start) >= MIN_CACHED_TOKENS else begun
         if first is not begun:
             await first.wait()
+        statuses: list[int] = []
         try:
-            async with self._client() as client:
+            async with self._client(statuses) as client:
                 with self.time_limit(self.settings.timeout_seconds):
                     return await self._until_valid(talk, client, begun)
         finally:
             begun.set()
         hint = "Raise judge.timeoutSeconds, or try again later."
         message = f"The judge gave no answer within {self.settings.timeout_seconds:g} s."
-        raise JudgeError(message, hint=hint, code="JUDGE_TIMEOUT")
+        if statuses and statuses[-1] >= 400:
+            # Asked again by the SDK until the time was over: what the API said is the reason.
+            refused = conversation.failure_of_status(statuses[-1], self.redact(""))
+            raise JudgeError(f"{message} {refused.message}", hint=hint, code=refused.code)
+        nobody_is_there = not statuses and self.settings.timeout_seconds >= 4 * SILENCE_SECONDS
+        raise JudgeError(message, hint=hint, code="JUDGE_UNREACHABLE" if nobody_is_there else "JUDGE_TIMEOUT")
 
     def _fitting(self, question: JudgeQuestion) -> JudgeSettings:
         """The settings with less to look up where it would not fit beside question and answer."""
@@ -159,7 +165,12 @@ class AnthropicJudge:
         self._left_out |= named
         return bool(named)
 
-    def _client(self) -> anthropic.AsyncAnthropic:
+    def _client(self, statuses: list[int]) -> anthropic.AsyncAnthropic:
+        """A client that notes the HTTP status of every answer."""
+
+        async def note(response: httpx2.Response) -> None:
+            statuses.append(response.status_code)
+
         return anthropic.AsyncAnthropic(
             api_key=self.token,
             base_url=self.base_url,
@@ -169,6 +180,7 @@ class AnthropicJudge:
             # proxies from the environment even without trust in it, so that each of their places has to be taken.
             http_client=anthropic.DefaultAsyncHttpxClient(
                 trust_env=False,
+                event_hooks={"response": [note]},
                 mounts=dict.fromkeys(("http://", "https://", "all://")),
                 # The SDK's default would take the token, and the transcript, wherever a server says.
                 follow_redirects=False,

@@ -52,7 +52,7 @@ REFUSALS = {
 # Codes of runs that an API failed which may answer again, and after how many of them in a row nothing more is begun: so
 # many for each that runs side by side, since those meet the same minute.
 OUTAGES = {"API_FAILED", "API_OVERLOADED", "API_UNREACHABLE", "RATE_LIMITED"}
-OUTAGES |= {"JUDGE_API_FAILED", "JUDGE_OVERLOADED", "JUDGE_RATE_LIMITED", "JUDGE_TIMEOUT", "JUDGE_UNREACHABLE"}
+OUTAGES |= {"JUDGE_API_FAILED", "JUDGE_OVERLOADED", "JUDGE_RATE_LIMITED", "JUDGE_UNREACHABLE"}
 MAX_OUTAGES = 3
 
 

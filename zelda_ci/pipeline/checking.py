@@ -30,7 +30,7 @@ from zelda_ci.errors import ConfigError, StorageError, WorkspaceError, ZeldaErro
 from zelda_ci.events import Checking, Emit, Warned, ignore
 from zelda_ci.execution.outcome import of_api_error
 from zelda_ci.files import untrusted
-from zelda_ci.files.atomic import write_whole
+from zelda_ci.files.atomic import make_below, write_whole
 from zelda_ci.judge.base import models_of
 from zelda_ci.judge.conversation import NO_CREDIT
 from zelda_ci.metrics.base import Services
@@ -333,6 +333,7 @@ class Checker:
         """Keep a check that stops nothing; where that is not possible, the next run checks again."""
         if check.status in {"passed", "warning"}:
             with suppress(StorageError, OSError):
+                make_below(self._remembered.parent, self._remembered)
                 write_whole(file, [codec.encode(check)], durable=False)
                 for old in removal.older_than(self._remembered, COMMAND_SECONDS):
                     old.unlink(missing_ok=True)

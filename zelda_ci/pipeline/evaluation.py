@@ -333,9 +333,10 @@ async def judge_idle(
             async with workspaces.open(f"lint-{secrets.token_hex(6)}", suite) as workspace:
                 judging = JudgeRun(proxy, suite.name, replace(context, workspace=workspace))
                 await judging.run()
+            said = *judging.notices, *(result.reasoning for result in judging.results if result.failed)
+            for each in said:
+                emit(Warned(f"{suite.name}: {each}"))
             for result in judging.results:
-                if result.failed:
-                    emit(Warned(f"{suite.name}: {result.reasoning}"))
                 if isinstance(result.details, FulfillmentDetails):
                     found[suite.name] = result.details.criteria
     return found

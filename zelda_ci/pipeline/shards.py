@@ -203,7 +203,7 @@ def check_parts(parts: Sequence[PartFile], pinned: ShardPlan | None = None) -> t
     bases = defaultdict[str, list[str]](list)
     for part in chosen:
         if part.batch.base or part.batch.runs:
-            bases[((part.batch.base and part.batch.base.commit) or "none")[:12]].append(part.name)
+            bases[((part.batch.base and part.batch.base.commit) or "none")[:7]].append(part.name)
     if len(bases) > 1:
         said = "; ".join(f"{commit} in {', '.join(names)}" for commit, names in bases.items())
         problems.append(f"The shards ran beside different bases: {said}. Run those again that had none.")

@@ -419,7 +419,7 @@ class ResultStore:
     def locked(self) -> Iterator[None]:
         """Nobody else begins, claims or merges runs meanwhile: no new folder is seen before its journal is locked."""
         with storage_errors(self._runs):
-            atomic.make_folder(self._runs)
+            atomic.make_below(self._runs.parent, self._runs)
             handle = locks.wait_for(self._runs / LOCK, mode=0o666)
         try:
             atomic.hand_over(handle, self._runs)

@@ -263,7 +263,7 @@ def check_folder(project: Project, *, is_base: bool) -> None:
     if project.prefix == Path() or any(file.path.startswith(prefix) for file in project.files):
         return
     if is_base:
-        raise WorkspaceError(f"The folder {prefix} is not in {(project.source.commit or '')[:12]}.", code=UNAVAILABLE)
+        raise WorkspaceError(f"The folder {prefix} is not in {(project.source.commit or '')[:7]}.", code=UNAVAILABLE)
     message = f"The folder {prefix} is not in the last commit, and what is tested is a commit."
     hint = "Commit the folder, or let `zelda run` without --commit test it as it is."
     raise WorkspaceError(message, hint=hint, code="NOT_COMMITTED")
@@ -303,14 +303,14 @@ async def at_commit(project: Project, order: BaseOrder, folder: Path, internal_g
         return based
     if order.fetch is None:
         hint = "`git fetch` it, or `git fetch --unshallow` in a shallow clone."
-        message = f"The commit {commit[:12]} is not in this repository with all its files."
+        message = f"The commit {commit[:7]} is not in this repository with all its files."
         raise WorkspaceError(message, hint=hint, code=UNAVAILABLE)
     git.create_repository(folder, commit)
     there = internal_git.within(folder, GIT_DIR=str(folder))
     await order.fetch(there, commit)
     # A server may have handed over less than all.
     if not await _is_whole(there, commit):
-        raise WorkspaceError(f"What was fetched of {commit[:12]} is not whole.", code=UNAVAILABLE)
+        raise WorkspaceError(f"What was fetched of {commit[:7]} is not whole.", code=UNAVAILABLE)
     return replace(based, objects=folder)
 
 

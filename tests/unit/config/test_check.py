@@ -123,7 +123,9 @@ def test_what_is_in_quotes_is_text_and_a_list_of_texts_is_one(tmp_path):
     text = "prompt: 'on'\ntags: [\"3.10\", '2026-02-13']\ntestCommand: [grep, '', f]\n"
     suite = only_suite(tmp_path, test_x=text).resolved
     assert (suite.prompt, suite.tags, suite.test_command) == ("on", ("3.10", "2026-02-13"), ("grep", "", "f"))
-    assert about_suite(tmp_path, "prompt: x\ntags: a\n") == ["2:7: tags must be a list, not text"]
+    assert about_suite(tmp_path, "prompt: x\ntags: a\n") == [
+        "2:7: tags must be a list, not text: write each item on a line of its own, after a dash"
+    ]
     (problem,) = about_suite(tmp_path, "prompt: x\nchecks: [{called: Skill(}]\n")
     assert problem.endswith("as in permission rules, such as Bash(git push*)")
     assert about_suite(tmp_path, "prompt: '  '\n") == ["1:9: prompt must be text"]

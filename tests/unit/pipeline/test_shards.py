@@ -73,7 +73,7 @@ def test_two_plans_that_differ_say_in_what_and_what_to_do() -> None:
     suites = plan.suites
     others = {
         "number of shards: 2 and 3. Give all jobs": plan_of(seconds, 3),
-        "tested commit: cccccccccccc and dddddddddddd. Give all jobs": plan_of(seconds, 2, commit="d" * 40),
+        "tested commit: ccccccc and ddddddd. Give all jobs": plan_of(seconds, 2, commit="d" * 40),
         "budget: none and 3.0. Give all jobs": plan_of(seconds, 2, budget_usd=3.0),
         "choice of c. Give all jobs": plan_of({**seconds, "c": 1.0}, 2),
         "choice of c, d, e and 1 more. Give all jobs": plan_of({**seconds, **dict.fromkeys("cdef", 1.0)}, 2),

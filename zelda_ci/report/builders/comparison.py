@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import zip_longest
 
 from zelda_ci.domain import comparison as findings
 from zelda_ci.domain.comparison import (
@@ -137,7 +139,7 @@ def verdict(value: Verdict) -> Cell:
 
 
 def verdict_words(value: Verdict) -> str:
-    return "changed, not proven" if value is Verdict.CHANGED else value.value
+    return {"changed": "changed, not proven", "regressed": "worse", "improved": "better"}.get(value, value.value)
 
 
 def amount(measure: Measure, value: float) -> str:
@@ -264,6 +266,12 @@ def comparison_view(
         Section("How sure this is", tuple(sure)),
         Section("Gate", tuple(against)),
     )
+
+
+def untold(gate: GateResult, shown: Section) -> Section:
+    """What is `shown` of a gate, a row for each reason first, without what made a suite worse."""
+    both = zip_longest(shown.rows, gate.reasons[: len(shown.rows)])
+    return replace(shown, rows=tuple(row for row, it in both if not (isinstance(it, findings.Regression) and it.suite)))
 
 
 def _suite(suite: SuiteComparison) -> model.SuiteView:

@@ -170,7 +170,7 @@ def nights_view(history: NightlyHistory, suite: str, limit: int) -> Table:
             Cell(str(row.whole), passed) if row.whole.trials else Cell("-"),
             Cell(str(checks) if checks.trials else "-"),
             Cell(brief_money(row.cost_usd)),
-            Cell(visible(night.commit[:9]) if night.commit else "-", Tone.DIM),
+            Cell(visible(night.commit[:7]) if night.commit else "-", Tone.DIM),
             Cell(", ".join(changed), Tone.DIM),
         )
         lines.append(TableRow(cells))

@@ -292,7 +292,7 @@ def tested_name(source: TestedSource) -> str:
     branch = f" ({source.branch})" if source.branch else ""
     known = source.parent or source.commit
     kind = "the working tree on commit" if source.parent else "commit"
-    return f"{kind} {known[:12]}{branch}" if known else "a copy of the folder, outside git"
+    return f"{kind} {known[:7]}{branch}" if known else "a copy of the folder, outside git"
 
 
 def _tested(run: RunResult) -> Iterator[Row]:

@@ -217,17 +217,11 @@ def overview_page(report: CiReport, suites: Sequence[SuiteSessions]) -> dict[str
     # A check that is green over something worse is not all well.
     doubtful = any(suite.is_bad or suite.standing in EXPLAINED or suite.accepted for suite in known)
     tone = Tone.BAD if report.is_red else Tone.WARN if doubtful else Tone.GOOD
-    tested, base = (
-        next((tested_name(run.source) for run in runs if run.source), f"commit {commit[:12]}" if commit else "")
-        for runs, commit in (
-            (report.batch.runs, report.tested),
-            (report.baseline_batch.runs if report.baseline_batch else report.batch.base_runs, report.baseline.commit),
-        )
-    )
+    known_commit = f"commit {report.tested[:7]}" if report.tested else ""
+    tested = next((tested_name(run.source) for run in report.batch.runs if run.source), known_commit)
     subject = []
     if tested:
-        against = f", compared with {base}" if base and comparison else ""
-        subject.append(f"Tested: {tested}{against}, {report.batch.started_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC.")
+        subject.append(f"Tested: {tested}, {report.batch.started_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC.")
     if changed := ", ".join(words.changed_files(report.changes.steering)):
         subject.append(f"Changed files that steer Claude Code: {changed}.")
     return {
