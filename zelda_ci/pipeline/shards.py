@@ -203,9 +203,9 @@ def check_parts(parts: Sequence[PartFile], pinned: ShardPlan | None = None) -> t
     bases = defaultdict[str, list[str]](list)
     for part in chosen:
         if part.batch.base or part.batch.runs:
-            bases[((part.batch.base and part.batch.base.commit) or "none")[:7]].append(part.name)
+            bases[(part.batch.base and part.batch.base.commit) or "none"].append(part.name)
     if len(bases) > 1:
-        said = "; ".join(f"{commit} in {', '.join(names)}" for commit, names in bases.items())
+        said = "; ".join(f"{commit[:7]} in {', '.join(names)}" for commit, names in bases.items())
         problems.append(f"The shards ran beside different bases: {said}. Run those again that had none.")
     if problems:
         raise StorageError("\n".join(problems), hint=f"Nothing was merged. {RUN_AGAIN}", code="PARTS_REFUSED")
