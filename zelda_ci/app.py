@@ -21,7 +21,7 @@ from zelda_ci.domain.details import CriterionJudgement
 from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.run import BatchResult, Fingerprint
 from zelda_ci.domain.trials import Forecast
-from zelda_ci.errors import ConfigError, ZeldaError
+from zelda_ci.errors import ConfigError, NotStoredError, ZeldaError
 from zelda_ci.events import Emit, Warned
 from zelda_ci.execution import claude_code
 from zelda_ci.model_proxy import proxy
@@ -138,6 +138,9 @@ class Invocation(Prepared):
         # The gateway is today's, whatever a run was judged through.
         gateway = apply(self.loaded.suites[0].resolved, self.given).gateway_url
         run_ids = dict.fromkeys(run_id for name in names for run_id in references.find(self.store, name)[1])
+        if not run_ids:
+            hint = "Give runs that it counted: `zelda list` shows all."
+            raise NotStoredError(f"{', '.join(names)} made no run of its own.", hint=hint, code="NO_RUNS")
         overrides = self.order.overrides
         # Checks are decided without a key.
         is_asked = any(metrics.ask_judge(apply(self.store.result(run_id).config, overrides)) for run_id in run_ids)

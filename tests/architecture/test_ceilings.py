@@ -15,7 +15,7 @@ MAX_FILE_LINES = 1000
 SLACK = 0.1
 
 CEILINGS = {
-    "zelda_ci": 1095,
+    "zelda_ci": 1098,
     "zelda_ci/ci": 3409,
     "zelda_ci/cli": 2380,
     "zelda_ci/compare": 2406,
@@ -43,7 +43,7 @@ CEILINGS = {
     "tests/architecture": 907,
     "tests/golden": 1430,
     "tests/hostile": 3403,
-    "tests/integration": 20_868,
+    "tests/integration": 20_869,
     "tests/scenarios": 3783,
     "tests/slow": 540,
     "tests/support": 7146,

@@ -336,6 +336,7 @@ def test_a_comparison_that_needed_no_session_is_the_newest_all_the_same(tmp_path
     assert "Changed files that steer Claude Code" in (project.results / "report.html").read_text()
     assert "“It greets.”" in zelda(project, "why").stdout
     assert "has no single transcript" in zelda(project, "show", "--patch").stderr
+    assert "made no run of its own" in zelda(project, "rejudge", batch["batchId"], "--no-check").stderr
     assert zelda(project, "prune", "--before", "0m", "--yes").stdout.startswith("Removed 0 runs")
 
 
