@@ -82,7 +82,7 @@ def _epilog(epilog: str) -> str:
     """Examples, and the page that `--help` names as a link between pages."""
     lines = []
     for block in epilog.split("\n\n"):
-        text = " ".join(block.split())
+        text = " ".join(block.removeprefix("\b").split())
         if text.startswith("More: "):
             path = text.removeprefix(f"More: {PAGES_URL}/")
             target = path.removeprefix("docs/") if path.startswith("docs/") else f"../{path}"
