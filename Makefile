@@ -16,7 +16,7 @@ PARALLEL := -n $(WORKERS) --dist worksteal
 UNIT := tests/unit tests/architecture tests/golden
 # What a newcomer wants to see at work: the commands, a pull request, the report in a browser, a kill, what each level keeps.
 ANYWHERE := $(addprefix tests/integration/test_, \
-	init_and_validate.py::test_init_writes_three_files_says_so_and_tells_the_next_step \
+	init_and_validate.py::test_init_writes_two_files_says_so_and_tells_the_next_step \
 	check.py::test_everything_is_tried_once_however_many_suites_need_it_and_a_second_run_pays_nothing \
 	run_command.py::test_a_session_that_edits_runs_commands_and_commits_becomes_a_result \
 	run_command.py::test_a_recorded_run_is_replayed_without_key_and_network_and_says_where_it_departs \

@@ -25,6 +25,13 @@ def test_no_row_is_left_over() -> None:
         assert f"def {test}" in "".join((TESTS / file).read_text("utf-8") for file in found), row
 
 
+def test_what_make_runs_by_name_is_there() -> None:
+    named = re.findall(r"(\w+\.py)::(\w+)", (TESTS.parent / "Makefile").read_text("utf-8"))
+    assert len(named) > 10
+    for end, test in named:
+        assert any(f"def {test}(" in (TESTS / file).read_text("utf-8") for file in files() if file.endswith(end)), test
+
+
 def test_what_asks_for_a_level_or_for_root_is_run_in_another_arrangement() -> None:
     asking = {file for file in files() if DEPENDS.search((TESTS / file).read_text("utf-8"))}
     assert len(asking) > 10
