@@ -338,6 +338,14 @@ def test_a_comparison_that_needed_no_session_is_the_newest_all_the_same(tmp_path
     assert "has no single transcript" in zelda(project, "show", "--patch").stderr
     assert "made no run of its own" in zelda(project, "rejudge", batch["batchId"], "--no-check").stderr
     assert zelda(project, "prune", "--before", "0m", "--yes").stdout.startswith("Removed 0 runs")
+    # A foreign file is none, nor is one of which a run was removed by hand: the newest run is shown.
+    (project.results / "comparisons/zzz.json").write_text("{}")
+    assert "greeting, worse" in zelda(project, "show").stdout
+    shutil.rmtree(project.results / "runs" / first["runs"][0]["runId"])
+    assert "PASS" in zelda(project, "show").stdout
+    for kept in project.results.glob("comparisons/*"):
+        kept.write_text("{}")
+    assert "would be removed" in zelda(project, "prune", "--before", "0m").stdout
 
 
 def test_watch_runs_again_after_a_save_against_the_last_commit_until_it_is_interrupted(tmp_path: Path) -> None:

@@ -198,7 +198,10 @@ def prune(*, project: Path, before: datetime, keep: int, yes: bool) -> None:
     # Newest first; whole batches go, but for the newest and those of which a run is young.
     batches = [*dict.fromkeys([newest_batch(store), *(run.batch_id for run in runs)])]
     staying = {run.batch_id for run in runs if run.finished_at >= before} | set(batches[:keep])
-    counted = {run_id for kept in map(store.comparison, staying) if kept for run_id in kept.all}
+    counted = set[str]()
+    for batch_id in staying:
+        with suppress(StorageError):  # what cannot be shown again keeps nothing
+            counted.update(kept.all if (kept := store.comparison(batch_id)) else ())
     staying |= {run.batch_id for run in runs if run.run_id in counted}
     old = [run for run in runs if run.batch_id not in staying]
     what = f"{format_count(len(old), 'run')} of {format_count(len({run.batch_id for run in old}), 'batch', 'batches')}"

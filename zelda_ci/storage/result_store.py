@@ -335,8 +335,13 @@ class ResultStore:
         return codec.decode(StoredComparison, read_file(path, MAX_RESULT_BYTES), str(path))
 
     def compared_without(self, runs: Iterable[StoredRun]) -> set[str]:
-        """Batches with a stored comparison and none of these runs: it counted earlier ones only."""
-        return {path.stem for path in self._comparisons.glob("*.json")} - {run.batch_id for run in runs}
+        """Batches whose comparison needed no run of its own, and counts of these runs only."""
+        stored, found = {run.run_id: run.batch_id for run in runs}, set[str]()
+        for name in {path.stem for path in self._comparisons.glob("*.json")} - {*stored.values()}:
+            with suppress(StorageError):
+                if (kept := self.comparison(name)) and not kept.runs and stored.keys() >= {*kept.all}:
+                    found.add(name)
+        return found
 
     def forget_comparisons(self, run_ids: Collection[str], batch_ids: Collection[str]) -> None:
         """Remove comparisons that rest on runs or batches that are gone."""
