@@ -2,6 +2,9 @@
 
 import os
 import shutil
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,10 +13,12 @@ import anyio.lowlevel
 import pytest
 
 from tests.builders import suite
+from tests.support.headless import headless_that_writes_its_number
 from tests.support.patience import PATIENCE
 from tests.support.projects import Project, folder, is_running, repository, wait_until
-from zelda_ci.domain.workspace import Workspace
+from zelda_ci.domain.workspace import MARKER, Workspace
 from zelda_ci.errors import WorkspaceError
+from zelda_ci.workspace.folder import end_orphans
 from zelda_ci.workspace.workspaces import Workspaces
 
 
@@ -271,6 +276,32 @@ def test_the_sessions_processes_are_gone_with_the_workspace(tmp_path: Path) -> N
 
     project.work(work)
     assert not is_running(pids.read_text())
+
+
+def test_a_process_that_becomes_another_program_at_that_moment_is_not_overlooked(tmp_path: Path) -> None:
+    # Amid execve it has no environment, and while much memory is given back that lasts.
+    code = "import os; held = bytearray(256 << 20); os.write(1, b'.'); os.execlp('sleep', 'sleep', '300')"
+    mark = {MARKER: str(tmp_path), "PATH": os.environ["PATH"]}
+
+    def survives(pause: float) -> bool:
+        with subprocess.Popen([sys.executable, "-SEc", code], env=mark, stdout=subprocess.PIPE) as process:
+            assert process.stdout
+            assert process.stdout.read(1)
+            time.sleep(pause)
+            anyio.run(end_orphans, tmp_path)
+            is_alive = is_running(str(process.pid))
+            process.kill()
+        return is_alive
+
+    assert [pause for pause in (0, 0.002, 0.004, 0.006, 0.008) if survives(pause)] == []
+
+
+def test_a_process_whose_first_thread_has_ended_is_not_overlooked(tmp_path: Path) -> None:
+    pids, code = tmp_path / "pids", headless_that_writes_its_number(tmp_path / "pids")
+    with subprocess.Popen([sys.executable, "-c", code], env={MARKER: str(tmp_path)}) as process:
+        wait_until(lambda: pids.exists() and bool(pids.read_text()))
+        anyio.run(end_orphans, tmp_path)
+        assert not is_running(str(process.pid))
 
 
 def test_git_is_missing_or_too_old(tmp_path: Path) -> None:

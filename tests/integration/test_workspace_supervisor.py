@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.headless import headless_that_writes_its_number
 from tests.support.patience import PATIENCE
 from tests.support.projects import is_running, wait_until
 from zelda_ci.sandbox.programs import START
@@ -102,6 +103,14 @@ def test_who_ignores_the_signal_is_killed_after_a_moment_and_so_is_whom_a_killed
             child.communicate(timeout=PATIENCE)
         assert child.returncode == code
         wait_until(lambda pids=pids: living(pids) == [])  # type: ignore[misc]
+
+
+def test_a_daemon_whose_first_thread_has_ended_is_ended_too(tmp_path: Path) -> None:
+    pids, code = tmp_path / "pids", tmp_path / "headless.py"
+    code.write_text(headless_that_writes_its_number(pids))
+    line = f"setsid {sys.executable} -I {code} >/dev/null 2>&1 & until [ -s {pids} ]; do sleep 0.01; done"
+    assert finish("sh", "-c", line)[0] == 0
+    assert living(pids) == []
 
 
 def test_everything_ends_when_the_parent_dies(tmp_path: Path) -> None:

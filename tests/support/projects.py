@@ -50,10 +50,11 @@ def wait_until(condition: Callable[[], bool]) -> None:
 def is_running(pid: str) -> bool:
     """A process that is dead, and only not yet buried by whoever adopted it, does not run."""
     try:
-        state = Path("/proc", pid.strip(), "stat").read_text().rpartition(")")[2].split()[0]
+        fields = Path("/proc", pid.strip(), "stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return False
-    return state != "Z"
+    # Its first thread may be dead, and others run.
+    return fields[0] != "Z" or int(fields[17]) > 1
 
 
 @dataclass

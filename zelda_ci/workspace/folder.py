@@ -32,6 +32,8 @@ from zelda_ci.sandbox.run_folder import WorkspaceFolder, read_json_object
 from zelda_ci.workspace.git import configuration
 
 TIMEOUT_SECONDS = 2.0
+# Looks one after another that find none of the processes looked for: on a busy machine, some other ends amid each.
+LOOKS = 3
 # Longer than any run lives.
 DOUBTFUL_SECONDS = 86_400.0
 # Folders of runs; repositories of Zelda's own, which hold what is tested and what is measured.
@@ -118,14 +120,15 @@ def _problem(base: Path, project: Path, *, passable: bool) -> str | None:
     return next((f"{base} {objection}" for objection, applies in objections.items() if applies), None)
 
 
-async def end_orphans(run_folder: Path) -> int:
-    """Kill the processes that bear the mark of a run and wait until they are gone; returns how many there were."""
-    mark, killed = os.fsencode(f"{MARKER}={run_folder}"), 0
+async def end_orphans(run_folder: Path) -> None:
+    """Kill the processes that bear the mark of a run and wait until they are gone."""
+    mark, looks = os.fsencode(f"{MARKER}={run_folder}"), LOOKS
     with anyio.move_on_after(TIMEOUT_SECONDS):
-        while count := _signal(signal.SIGKILL, lambda pid: mark in _read(pid, "environ").split(b"\0")):
-            killed += count
-            await anyio.sleep(0.01)
-    return killed
+        while looks:
+            found, gone = _signal(signal.SIGKILL, lambda pid: mark in _environment(pid).split(b"\0"))
+            looks = LOOKS if found else looks - 1 if gone else 0
+            if looks:
+                await anyio.sleep(0.01)
 
 
 def kill_supervised() -> None:
@@ -139,12 +142,29 @@ def kill_supervised() -> None:
     _signal(signal.SIGQUIT, is_ours)
 
 
-def _signal(number: int, is_meant: Callable[[int], bool]) -> int:
-    """Send a signal to each other process that fits; returns how many there were."""
-    count = 0
+def _environment(pid: int | str) -> bytes:
+    """Read the variables of a process; raises BlockingIOError amid execve, where the kernel shows none."""
+    with suppress(ProcessLookupError):  # what newer kernels say of a process without memory
+        if environment := _read(pid, "environ"):
+            return environment
+    # proc_pid_stat(5): num_threads, vsize, env_start, env_end.
+    fields = _read(pid, "stat").rpartition(b")")[2].split()
+    threads, memory, start, end = (int(fields[place]) for place in (17, 20, 47, 48))
+    if memory and (not start or start != end):
+        raise BlockingIOError
+    if memory or threads == 1:
+        return b""
+    # Its first thread is dead, and others run.
+    others = [path for path in Path(f"/proc/{pid}/task").iterdir() if path.name != str(pid)]
+    return _environment(f"{pid}/task/{others[-1].name}")
+
+
+def _signal(number: int, is_meant: Callable[[int], bool]) -> tuple[int, int]:
+    """Send a signal to each other process that fits; returns how many there are, and how many went amid the look."""
+    found = gone = 0
     with suppress(FileNotFoundError):  # no /proc: a system without this means
         for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))):  # noqa: PTH208  # there may be thousands
-            with suppress(OSError, IndexError):
+            try:
                 if pid == os.getpid() or not is_meant(pid):
                     continue
                 handle = os.pidfd_open(pid)
@@ -152,13 +172,20 @@ def _signal(number: int, is_meant: Callable[[int], bool]) -> int:
                     # Once more: the number may have come to mean another process, and now it cannot.
                     if is_meant(pid):
                         signal.pidfd_send_signal(handle, number)
-                        count += 1
+                        found += 1
                 finally:
                     os.close(handle)
-    return count
+            except BlockingIOError:
+                found += 1
+            except (FileNotFoundError, ProcessLookupError):
+                # Only another look shows what it started before it ended.
+                gone += 1
+            except (OSError, IndexError):
+                continue
+    return found, gone
 
 
-def _read(pid: int, name: str) -> bytes:
+def _read(pid: int | str, name: str) -> bytes:
     with open(f"/proc/{pid}/{name}", "rb", buffering=0) as file:  # noqa: PTH123  # most of the time of a look
         return file.read()
 

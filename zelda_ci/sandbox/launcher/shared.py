@@ -106,6 +106,7 @@ def children() -> dict[int, list[tuple[int, int]]]:
             pid = int(name)
             with open(f"/proc/{pid}/stat", "rb") as file:
                 fields = file.read().rpartition(b")")[2].split()
-            if fields[0] not in {b"Z", b"X"}:
+            # The first thread of a process may be dead while others run.
+            if fields[0] not in {b"Z", b"X"} or int(fields[17]) > 1:
                 tree.setdefault(int(fields[1]), []).append((int(fields[19]), pid))
     return tree

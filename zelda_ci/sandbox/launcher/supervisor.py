@@ -237,7 +237,7 @@ def _end_descendants(child: int) -> None:
             _reaped()
             os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             living = {*shared.descendants()}
-            if not living:
+            if not shared.LINUX:
                 return
             fresh = living - stopped
             for pid in fresh or living:
@@ -276,9 +276,9 @@ class Bounds:
         return True
 
     def _takes_memory(self, pids: list[int]) -> bool:
-        sizes = [_field(f"/proc/{pid}/status", "VmRSS:") for pid in pids]
+        sizes = [_memory(pid, "status", "VmRSS:") for pid in pids]
         # Shared pages count once, which is costly to find out, so only where it matters.
-        shares = (_field(f"/proc/{pid}/smaps_rollup", "Pss:") or size for pid, size in zip(pids, sizes, strict=True))
+        shares = (_memory(pid, "smaps_rollup", "Pss:") or size for pid, size in zip(pids, sizes, strict=True))
         if sum(sizes) > self._memory and sum(shares) > self._memory:
             return True
         # What is in files of memory, sockets and pipes is no process's: it counts where the machine runs short.
@@ -295,6 +295,15 @@ class Bounds:
         self._next_walk = time.monotonic() + max(WALK_SECONDS, 20 * (time.monotonic() - begun))
         # Files that are deleted and still open take room that no walk finds; then the disk itself must not run full.
         return used > self._disk or (used_by_all > self._disk and free < MIN_FREE_BYTES)
+
+
+def _memory(pid: int, file: str, name: str) -> int:
+    """Bytes that a process takes; where its first thread is dead, only the others tell it."""
+    if size := _field(f"/proc/{pid}/{file}", name):
+        return size
+    with suppress(OSError):
+        return max(_field(f"/proc/{pid}/task/{thread}/{file}", name) for thread in os.listdir(f"/proc/{pid}/task"))
+    return 0
 
 
 def _field(path: str, name: str) -> int:
