@@ -94,7 +94,7 @@ reference: .venv/dev ## Rewrite docs/cli.md and the pages of --help from the com
 	$(BIN)/python scripts/reference.py
 
 overhead: .venv/dev ## Fail where Zelda adds a tenth more to a session than it did
-	$(BIN)/python -m benchmarks.overhead --check --rounds 3 session "session with a test command" "four at once with a test command" --version --help
+	$(BIN)/python -m benchmarks.overhead --check --rounds 3 session "session with a test command" "four at once with a test command" "zelda --version" "zelda --help"
 
 bench: .venv/dev ## Measure what Zelda adds to sessions, workspaces and commands, and how fast it compares
 	$(BIN)/python -m benchmarks.speed

@@ -104,9 +104,9 @@ CASES: dict[str, tuple[Callable[[], Iterator[tuple[Spent, Spent]]], float]] = {
     "session with a test command": (partial(sessions, TEST), 1.3),
     "four at once": (partial(sessions, side_by_side=4), 1.1),
     "four at once with a test command": (partial(sessions, TEST, 4), 1.25),
-    "--version": (partial(commands, "--version"), 2),
-    "--help": (partial(commands, "--help"), 4),
-    "run --help": (partial(commands, "run", "--help"), 4),
+    "zelda --version": (partial(commands, "--version"), 2),
+    "zelda --help": (partial(commands, "--help"), 4),
+    "zelda run --help": (partial(commands, "run", "--help"), 4),
 }
 
 
@@ -117,6 +117,8 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="fail where a ratio is a tenth worse than the known one")
     parser.add_argument("--write", action="store_true", help="make the ratios the known ones")
     asked = parser.parse_args()
+    if unknown := [name for name in asked.cases if name not in CASES]:
+        parser.error(f"no such case: {', '.join(unknown)}; there are {', '.join(CASES)}")
     # Modules are compiled once, as those of an installed package are.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     known: dict[str, list[float]] = json.loads(KNOWN.read_text())

@@ -137,16 +137,18 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Keep which tests ran, how long, and what the others would have needed."""
+    """Keep which tests ran, how long, why they failed, and what the others would have needed."""
     SECONDS["/".join(report.nodeid.split("/")[:2])] += report.duration
     if report.skipped and not hasattr(report, "wasxfail"):
         OUTCOMES["skipped"][report.nodeid] = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
     elif report.when == "call" or report.failed:
         OUTCOMES["ran"][report.nodeid] = report.outcome
+    if report.failed:
+        OUTCOMES["reasons"][report.nodeid] = report.longreprtext
 
 
 SECONDS: defaultdict[str, float] = defaultdict(float)
-OUTCOMES: dict[str, dict[str, str]] = {"ran": {}, "skipped": {}}
+OUTCOMES: dict[str, dict[str, str]] = {"ran": {}, "skipped": {}, "reasons": {}}
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -56,10 +56,10 @@ def test_every_test_ran_somewhere(tmp_path: Path) -> None:
     assert unrun(tmp_path, "root", "user").returncode == 0
 
 
-def test_what_failed_is_named_in_the_end_with_where_it_did(tmp_path: Path) -> None:
-    told = json.dumps({"ran": {"x.py::a": "failed", "x.py::b": "passed"}, "skipped": {}})
-    (tmp_path / "user.json").write_text(told)
-    assert unrun(tmp_path, "user").stdout.splitlines()[-1] == "failed on user: x.py::a"
+def test_what_failed_is_named_in_the_end_with_where_it_did_and_why(tmp_path: Path) -> None:
+    told = {"ran": {"x.py::a": "failed", "x.py::b": "passed"}, "skipped": {}, "reasons": {"x.py::a": "def a():\nE   1"}}
+    (tmp_path / "user.json").write_text(json.dumps(told))
+    assert unrun(tmp_path, "user").stdout.splitlines()[-3:] == ["failed on user: x.py::a", "  def a():", "  E   1"]
 
 
 def test_an_arrangement_that_did_not_run_proves_nothing_and_is_named(tmp_path: Path) -> None:
@@ -101,4 +101,5 @@ def test_a_run_of_the_tests_tells_what_ran_and_what_did_not_beside_what_ran_befo
             "test_sample.py::test_runs": "Skipped: needs less",
             "test_sample.py::test_skipped": "Skipped: needs more",
         },
+        "reasons": {},
     }
