@@ -13,7 +13,7 @@ from tests.hostile.world import World
 from tests.support.scripted_replies import ApiRequest
 
 PROOF = re.compile(r"proof (\w+) (done|[0-9a-f]{64})")
-DAEMONS = frozenset({"p05", "n36"})
+DAEMONS = frozenset({"p05", "p20", "n36"})
 SURVIVORS_SECONDS = 1.0
 """Daemons look every 50 ms whether their run is over."""
 

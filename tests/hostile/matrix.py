@@ -28,7 +28,7 @@ PAGE = REPOSITORY / "docs" / "security.md"
 BORDERS = ("<!-- matrix: begin -->", "<!-- matrix: end -->")
 LEVELS = ("unprotected", "none", "landlock", "uid", "full")
 CHANNELS: tuple[Channel, ...] = ("agent", "build")
-APART = frozenset({"c13", "c17", "n10", "p05"})
+APART = frozenset({"c13", "c17", "n10", "p05", "p20"})
 """Where nothing is isolated, these disturb others as well."""
 SIGNALS = ("unprotected", "none")
 """Levels at which an action may end the whole run, so that those after it would never begin."""

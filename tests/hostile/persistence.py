@@ -83,6 +83,27 @@ os.wait()
 """,
     ),
     Action(
+        "p20",
+        "a daemon whose first thread has ended, so that it looks dead",
+        exists("home/project/p20"),
+        python="""\
+from prelude import *
+import ctypes, threading
+run = os.getcwd()
+def go_on():
+    time.sleep(0.2)
+    outlive(run, "p20")
+    os._exit(0)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        threading.Thread(target=go_on).start()
+        ctypes.CDLL(None).syscall(93 if os.uname().machine == "aarch64" else 60, 0)
+    os._exit(0)
+os.wait()
+""",
+    ),
+    Action(
         "p06",
         "kill Zelda",
         _killed,
