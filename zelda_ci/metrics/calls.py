@@ -49,8 +49,8 @@ _QUOTED = re.compile(r'\\.|\$\(\((?:[^()]|(?<!\$)\([^()]*\))*\)\)|(?P<open>\$\(|
 _SYNTAX = re.compile(r"\A(?:(?:if|then|elif|else|fi|while|until|do|done|function\0+[^\0]+|[!{}]?|[^\0()]+\(\)\{?)\0+)*")
 _CASE = re.compile(r"\0*(?:(?:then|do|else|[{])\0+)?case\0")
 _STARTERS = re.compile(
-    r"\A(?:[!{]\0+|[A-Za-z_]\w*\+?=[^\0]*\0+|(?:[^\0]*/)?(?:sudo|doas|env|time|nohup|setsid|(?:io)?nice|stdbuf|command"
-    r"|builtin|exec|coproc|timeout|watch|xargs|busybox)\0+(?!(?<=command\0)-[vV])"
+    r"\A(?:(?:[!{]|if|while|until)\0+|[A-Za-z_]\w*\+?=[^\0]*\0+|(?:[^\0]*/)?(?:sudo|doas|env|time|nohup|setsid|(?:io)?nice"
+    r"|stdbuf|command|builtin|exec|coproc|timeout|watch|xargs|busybox)\0+(?!(?<=command\0)-[vV])"
     r"(?:-[uIdaC]\0+[^\0]+\0+|-s\0+[A-Z\d]+\0+|-[^\0]+\0+|\d+(?:\.\d+)?[smhd]?\0+)*)*"
 )
 _BEFORE_NAME = re.compile(
