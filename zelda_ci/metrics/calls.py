@@ -27,8 +27,9 @@ NOT_CARRIED_OUT = "<tool_use_error>"
 MAX_COMMAND_LENGTH, MAX_SHOWN_LENGTH, MAX_FOLDER_LENGTH = 100_000, 200, 1000
 # Of subshells and quotations in each other, and of those around a line that a shell runs.
 MAX_NESTED, MAX_AROUND_LINE = 40, 3
-# Words that may be paths, in whatever alphabet.
+# Words that may be paths, in whatever alphabet, and how those begin that are neither options nor numbers.
 PATH_WORD = re2.compile(r"[\pL\pN_.@+~%/-]*[\pL\pN_.]")
+_NAME = re2.compile(r"(?:[^-].*)?[\pL*?]")
 # Sessions write these lines: no line takes for ever.
 _PIECE = re.compile(
     r"""
@@ -267,8 +268,7 @@ def shown_files(call: SessionCall, folder: str) -> tuple[list[str], str]:
     """
     tool, folders, is_printing = call.tool, dict[Scope, str]({(): folder}), call.tool.name == "Grep"
     keys = (*PATH_KEYS, "glob") if tool.name in {"Read", "NotebookRead", "Grep"} else ()
-    given = (it for key in keys if isinstance(it := tool.input.get(key), str))
-    found = [f"{it}/" if is_printing else it for it in given if it[:1] != "!"]
+    found = [it + "/" * is_printing for key in keys if isinstance(it := tool.input.get(key), str) and it[:1] != "!"]
     if is_printing and tool.input.get("output_mode", "files_with_matches") == "files_with_matches":
         found += (tool.output or "").splitlines()
     for _, written, scope in call.commands:
@@ -286,7 +286,7 @@ def shown_files(call: SessionCall, folder: str) -> tuple[list[str], str]:
         elif kind != "shows_nothing" or "-exec" in words:
             found += (join(here, name) for name in _named_files(kind, words[bool(kind or words[1:]) :]))
     if is_printing:
-        found += (first or second for first, second in _PRINTED.findall(tool.output or ""))
+        found += (first or join(folders[()], second) for first, second in _PRINTED.findall(tool.output or ""))
     stays = _STAYS.search(tool.output or "") if call.commands and folders[()] else None
     return found, ("" if stays[1] else folder) if stays else folders[()]
 
@@ -300,5 +300,5 @@ def _named_files(kind: str | None, words: list[str]) -> Iterator[str]:
         is_left_out = word in others or word.startswith(_NOT) or _LEAVES_OUT.fullmatch(before)
         if not is_left_out and (is_reader or "/" in word or "." in word):
             for name in dict.fromkeys((word[:MAX_SHOWN_LENGTH], *(it.lstrip("@") for it in PATH_WORD.findall(word)))):
-                if is_reader or "/" in name or "." in name:
-                    yield f"{name}/" if is_reader and name.strip("./") else name
+                if (is_reader and _NAME.match(name)) or "/" in name or "." in name:
+                    yield f"{name}/" if is_reader else name
