@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from zelda_ci.config.document import is_sound, read_text
-from zelda_ci.config.files import SKIPPED, lies_in, walk
+from zelda_ci.config.files import SKIPPED, lies_in
 from zelda_ci.config.init import printed, scalar
 from zelda_ci.config.schema import SuiteConfig
 from zelda_ci.config.source import Position, Rejected, Source, Steps, config_problem, read
@@ -423,9 +423,9 @@ def _cases(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     found: list[Path] = []
-    for place, below, names in walk(path):
-        below[:] = [name for name in below if name not in SKIPPED]
-        found += (place / name for name in names if _CASES.fullmatch(name))
+    for place, below, names in os.walk(path):
+        below[:] = [name for name in below if name == ".claude" or not (name in SKIPPED or name.startswith("."))]
+        found += (Path(place, name) for name in names if _CASES.fullmatch(name))
     # A prompt that belongs to another file is no case of its own, but one with graders is.
     owners = {it.parent for it in found if it.name.startswith(("promptfoo", "case."))}
     graded = {it for it in found if (it.parent / "graders").is_dir() and it.with_name("case.yaml") not in found}

@@ -208,6 +208,12 @@ def test_a_folder_without_anything_known_is_refused(tmp_path: Path) -> None:
     assert [what.split(",")[0] for _, what in told[1:]] == ["holds no case"] * 3
 
 
+def test_skills_of_a_project_lie_in_a_hidden_folder_and_no_others_are_read(tmp_path: Path) -> None:
+    evals = ".claude/skills/pdf/evals/evals.json"
+    suites, _ = imported(tmp_path, {evals: SKILL_EVALS, ".git/evals.json": SKILL_EVALS, "dist/evals.json": SKILL_EVALS})
+    assert [*suites] == ["pdf-1", "pdf-two"]
+
+
 def test_a_file_that_cannot_be_read_is_left_to_do_beside_others(tmp_path: Path) -> None:
     config = (
         "prompts: ['Mend {{f}}.']\ntests: [{vars: {f: file://f.yaml}, assert: [{type: contains, value: x}]},"
