@@ -147,8 +147,7 @@ class Linter:
             why = f"No stored trial touched this {KINDS[unit.kind].word} (`zelda coverage`): nobody sees it change."
             # A suite that has no trial yet may be about it.
             new = next((it.name for it in suites if it.name not in tried and name in f"{it.prompt} {it.checks}"), "")
-            plain = name.replace(":", "-")
-            free = next(it for it in chain([plain], (f"{plain}-{n}" for n in count(2))) if it not in taken)
+            free = next(it for n in count(1) if (it := f"{name}-{n}".replace(":", "-").removesuffix("-1")) not in taken)
             instead = f"zelda run {new}" if new else f"zelda new {free} --{option} {name}"
             remark = "untouched", why, (instead,) if option else ()
             yield seen_from(self._found.folder, unit.path), TOP, str(unit.name), remark
