@@ -93,12 +93,12 @@ class Node:
         return next(at for path in paths if (at := self.source.keys.get(path) or self.source.at.get(path)))
 
     def __iter__(self) -> Iterator["Node"]:
-        """The items of a list, or the value alone where it is none; of a reference, what it names in this file."""
-        value, path = self.value, self.path
+        """The items of a list, or the value alone where it is none; of a reference, the template that it names."""
+        file, value, path = self.source, self.value, self.path
         paths = [(*path, at) for at in range(len(value))] if isinstance(value, tuple) else [path] * (value is not None)
         for own in paths:
-            named: Steps = tuple(self.source.texts.get((*own, "$ref"), "").removeprefix("#/").split("/"))
-            yield replace(self, path=named if named in self.source.at else own)
+            named: Steps = tuple(file.texts.get((*own, "$ref"), "").removeprefix("#/").split("/"))
+            yield replace(self, path=named if named in file.at and named[0] == "assertionTemplates" not in own else own)
 
     def get(self, *keys: str) -> "Node":
         """The first of some keys that has a value; otherwise a node without one."""
@@ -237,12 +237,13 @@ class Importer:
         documents = [self._document(it) for it in (folder / "case.yaml", folder / "prompt.md") if it.is_file()]
         (case, _), (head, text) = documents[0], documents[-1]
         prompt = text.strip() or case.get("execution").get("prompt").text or case.get("prompt").text
+        known = "schema_version name description graders execution" + " prompt" * (not text.strip())
         suite = self._suite(case.get("name").text or folder.name, case, prompt)
         for options in (replace(it, of=suite["name"]) for it in (case, case.get("execution"), head)):
             for key, ours in _OPTIONS.items():
                 if (given := options.get(key)).value is not None:
                     self._keep(suite, given, ours, json.loads(given.dumped))
-            self._unknown(options, f"schema_version name description graders execution prompt {' '.join(_OPTIONS)}")
+            self._unknown(options, f"{known} {' '.join(_OPTIONS)}")
         scripts = [it for it in (folder / "fixture.sh", folder / "scaffold.sh") if it.is_file()]
         if own := [f"bash {shlex.quote(self._name(it))}" for it in scripts if self._is_own(head, it)]:
             self._keep(suite, head, "setupCommand", " && ".join(own))

@@ -325,6 +325,11 @@ SHAPES: dict[str, tuple[dict[str, str], dict[str, object], list[str]]] = {
             "a grader without type",
         ],
     ),
+    "a case with two prompts": (
+        {"case.yaml": "execution: {prompt: Not this.}\ngraders: [{type: llm, rubric: It is.}]\n", "prompt.md": "This."},
+        {"prompt": "This.", "acceptanceCriteria": ("It is.",)},
+        ["prompt has no equivalent"],
+    ),
     "a case with tags and options that no suite can have": (
         {"case.yaml": "tags: [a]\nprompt: x\nexecution:\n  runs: 0\n  timeout_seconds: soon\n  max_turns: 9\n"},
         {"tags": ("a",), "execution": {"maxTurns": 9}},
@@ -384,10 +389,12 @@ SHAPES: dict[str, tuple[dict[str, str], dict[str, object], list[str]]] = {
     ),
     "assertions by reference, variables in variables, and limits given twice": (
         {
-            "promptfooconfig.yaml": """assertionTemplates: {ok: {type: contains, value: 'ok {{a}}'}}
+            "promptfooconfig.yaml": """assertionTemplates: {ok: {type: contains, value: 'ok {{a}}'},
+  loop: {type: assert-set, assert: [{$ref: '#/assertionTemplates/loop'}]}}
 prompts: ['Do {{a}}.{# once #}']
 defaultTest: {assert: [{type: cost, threshold: 0.5}]}
 tests: [{vars: {a: 'all of {{b}}', b: it}, assert: [{$ref: '#/assertionTemplates/ok'}, {$ref: '#/none'},
+  {$ref: '#/assertionTemplates/loop'},
   {type: cost, threshold: 0.7}, {type: trajectory:step-count, value: {type: command, max: 4}}]}]
 """
         },
@@ -395,7 +402,7 @@ tests: [{vars: {a: 'all of {{b}}', b: it}, assert: [{$ref: '#/assertionTemplates
             "prompt": "Do all of it.{# once #}", "efficiencyTargets": {"costUsd": 0.5},
             "checks": ({"says": "ok all of it"}, {"called": "Bash", "times": "0..4"}),
         },
-        ["{# once #} has no value", "a grader without type"],
+        ["{# once #} has no value", "5: promptfoo-1: a grader", "2: promptfoo-1: a grader"],
     ),
     "rubrics of what a session did, and of its words": (
         {
