@@ -236,6 +236,8 @@ CHANGES = [
     ({"changedOnly": ["./src/**", "!src/gen/**"]}, ("src/a.py",), "", True),
     ({"changedOnly": ["./src/**", "!src/gen/**"]}, ("src/gen/a.py",), "", False),
     ({"changed": ["src/**", "!src/gen/**"]}, ("src/gen/a.py",), "", False),
+    ({"changedOnly": ["**", "!docs/a.md"]}, ("src/a.py", "a/docs/a.md"), "", True),
+    ({"changedOnly": ["**", "!docs/a.md"]}, ("src/a.py", "docs/a.md"), "", False),
     ({"changedOnly": ["src/**"]}, ("apps/a/src/x.py",), "apps/a", True),
     ({"changedOnly": ["src/**"]}, ("src/x.py",), "apps/a", False),
 ]
