@@ -48,12 +48,17 @@ _OPTIONS = {"tags": "tags", "runs": "trials", "max_turns": "execution.maxTurns"}
 _OPTIONS |= {"timeout_seconds": "execution.timeoutSeconds", "allowed_tools": "execution.allowedTools"}
 _SAID = dict.fromkeys(("expectations", "assertions", "expected_behavior"), "")
 _SAID["expected_output"] = "The result is as described: "
-# Graders and assertions: their keys, and what becomes of them: how their text is searched for, or that a judge decides.
-_KNOWN = "type name description tool input input_match min max before after pattern flags match target path glob exists"
-_KNOWN += " focus rubric criteria prompt value assert metric goal args arguments steps"
+# Graders and assertions: what becomes of them, that their text is searched for or a judge decides; and their keys.
 _SEARCHES = {"contains": "{}", "icontains": "(?i){}", "starts-with": r"\A{}", "equals": r"\A\s*{}\s*\z", "regex": "{}"}
 _SEARCH = re.compile(rf"({'|'.join(_SEARCHES)})(?:-(any|all))?")
 _RUBRICS = "llm|(llm|agent)-rubric|g-eval|model-graded-closedqa|(model-graded-)?factuality|trajectory:goal-success"
+_KNOWN = {
+    "tool_order": "before after",
+    "(tool|skill|trajectory:(?!goal)).*": "tool pattern input input_match args arguments min max steps",
+    "file_exists": "path glob pattern exists",
+    _RUBRICS: "rubric criteria prompt pattern goal focus",
+    ".*": "pattern flags match target",
+}
 _MEANT = {"factuality": "It agrees with this: ", "goal-success": "The goal is reached: "}
 _PROGRAMS = {"javascript": "node", "python": "python3"}
 _LIMITS = {"cost": ("costUsd", 1), "latency": ("durationSeconds", 1000)}
@@ -250,7 +255,10 @@ class Importer:
         files = map(self._document, sorted((folder / "graders").glob("*")))
         for each, text in (*((it, "") for it in case.get("graders")), *files):
             grader = replace(each, of=suite["name"])
-            self._criterion(suite, grader, [grader.get("pattern", "rubric", "criteria", "prompt").text or text.strip()])
+            said = grader.get("pattern", "rubric", "criteria", "prompt").text
+            if said and text.strip():
+                self._left(grader, "its head says what is wanted: the text below is left out")
+            self._criterion(suite, grader, [said or text.strip()])
         self._add(suite, head)
 
     def _promptfoo(self, whole: Node) -> None:
@@ -384,9 +392,10 @@ class Importer:
             # What cannot be turned around becomes a key that no check has.
             turned = {f"not{word.title()}": it for word, it in each.items()} if bare != kind else each
             self._keep(suite, node, key, turned)
+        own = next(words for kinds, words in _KNOWN.items() if re.fullmatch(kinds, bare))
         for part in (*value, node):
-            known = _KNOWN if part != node or value == node else "type value assert metric"
-            self._unknown(part, f"{known}{' threshold' * (kind in _LIMITS)}")
+            known = f"name description {own}" if part != node or value == node else ""
+            self._unknown(part, f"type value assert metric {known}{' threshold' * (kind in _LIMITS)}")
 
 
 def _searched(node: Node, texts: list[str], base: str, how: str, *, is_absent: bool) -> list[dict[str, Any]]:

@@ -137,7 +137,7 @@ class Checks:
         firsts, thens = ([*self._made(check, rule)] for rule in (both.first, both.then))
         if not thens:
             return True, f"No call of {both.then}.", ()
-        early = [call for place, call in thens if not firsts or place < firsts[0][0]]
+        early = [call for place, call in thens if not firsts or place <= firsts[0][0]]
         if early:
             return False, f"{early[0].shown!r} (turn {early[0].turn}) came before any {both.first}.", cited(early)
         first = firsts[0][1]

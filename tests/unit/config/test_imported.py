@@ -415,6 +415,15 @@ tests: [{vars: {a: 'all of {{b}}', b: it}, assert: [{$ref: '#/assertionTemplates
         },
         [],
     ),
+    "graders with keys and texts that are another's": (
+        {
+            "evals/x/case.yaml": "prompt: Do it.\n",
+            "evals/x/graders/a.md": "---\ntype: regex\npattern: Done\nmin: 2\n---\n",
+            "evals/x/graders/b.md": "---\ntype: llm\nrubric: It is done.\nflags: i\n---\nAnd well.\n",
+        },
+        {"checks": ({"says": "/Done/"},), "acceptanceCriteria": ("It is done.",)},
+        ["a.md:4: x: min has no", "b.md:2: x: its head says what is wanted: the text below", "b.md:4: x: flags has no"],
+    ),
     "prompts that programs and services make": (
         {"promptfooconfig.yaml": "prompts: ['exec:./gen.sh', 'langfuse://review:3', 'See https://x.test/a.md']\n"},
         {"prompt": "See https://x.test/a.md"},

@@ -162,6 +162,8 @@ CALLS: list[tuple[dict[str, Any], list[Any], list[Any]]] = [
     ({"order": ["Bash(date)", "Bash(echo*)"]}, ["echo $(date)"], []),
     ({"before": {"first": "Bash(npm test*)", "then": "Bash(git commit*)"}},
      ["npm test; git commit", "make"], ["git commit; npm test"]),
+    ({"before": {"first": "Bash(git *)", "then": "Bash(git push*)"}}, ["git add .; git push", "ls"],
+     ["git push; git add ."]),
     # What was read.
     ({"notRead": ["secrets/**"]}, [
         ["Read src/app.py"], ["Read secrets/key -> denied"], "echo x > secrets/key", "echo x >| secrets/key",
