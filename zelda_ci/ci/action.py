@@ -94,9 +94,11 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
             asked = conversation.requested(case)
             if asked is None:
                 return _skip(case, "The comment asks for no run of this job.", emit)
-            decision = decide_requested(asked, checkout)
+            case = replace(case, settings=asked)
+            with _told(case):
+                decision = decide_requested(asked, checkout)
             log.say(decision.sentence)
-            case = replace(case, settings=asked, decision=decision, commit=decision.head_sha)
+            case = replace(case, decision=decision, commit=decision.head_sha)
         case "run":
             pass
     with _told(case):
@@ -112,8 +114,9 @@ def _told(case: CiContext) -> Iterator[None]:
         why = problem.user_message if isinstance(problem, ZeldaError) else publish.CANCELLED
         # Of a shard, the job that merges tells.
         if case.settings.shard is None:
-            text = publish.problem_text(publish.BROKEN, why)
-            publish.replace_comment(case, text, is_cancelled=why is publish.CANCELLED)
+            text, is_asked = publish.problem_text(publish.BROKEN, why), case.settings.event.comment is not None
+            # Who has asked for this run in a comment waits for its result there.
+            publish.replace_comment(case, text, is_due=is_asked, is_cancelled=why is publish.CANCELLED)
         raise
 
 
