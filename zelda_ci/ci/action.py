@@ -80,6 +80,8 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
         case = replace(case, results_dir=project.results_folder(settings.project))
     with _told(case):
         publish.clear_files(case, kept=settings.baseline)
+        if settings.problem:
+            raise settings.problem
         decision = decide(settings, checkout)
     log.say(decision.sentence)
     case = replace(case, decision=decision, commit=decision.head_sha if decision.activity == "comment" else case.commit)

@@ -29,7 +29,10 @@ def environ(workspace: Path, **inputs: str) -> dict[str, str]:
 
 def settings(workspace: Path, event: object = None, **inputs: str) -> ActionSettings:
     variables = environ(workspace, **inputs) | {"GITHUB_EVENT_PATH": "/github/workflow/event.json"}
-    return read_action_settings(variables, lambda _: json.dumps(event or {}).encode())
+    found = read_action_settings(variables, lambda _: json.dumps(event or {}).encode())
+    if found.problem:
+        raise found.problem
+    return found
 
 
 def test_without_inputs_everything_has_its_default(tmp_path: Path) -> None:
