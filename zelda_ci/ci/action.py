@@ -20,7 +20,6 @@ from zelda_ci.compare.drift import TRIALS_A_NIGHT
 from zelda_ci.compare.shards import trial_seconds
 from zelda_ci.config import project
 from zelda_ci.config.files import find_root
-from zelda_ci.config.suites import select
 from zelda_ci.domain.comparison import NotLoaded
 from zelda_ci.domain.outcome import Outcome
 from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
@@ -259,7 +258,7 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         settings=settings,
         notes=(*case.notes, *notes, *skipped),
         changes=PullRequestChanges(chosen.steering, tuple(dict.fromkeys(judging)), settled.gone, chosen.others),
-        planned=tuple(it.resolved.name for it in select(loaded.suites, settings.suites, resting=loaded.resting)),
+        planned=tuple(it.resolved.name for it in project.select(loaded, settings.suites)),
     )
     # Beside the head runs the commit into which it is merged, unless something else is to be compared with, or nothing.
     beside = decision.target and not settings.baseline and not source.is_foreign

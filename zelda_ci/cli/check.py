@@ -17,9 +17,9 @@ from zelda_ci.cli import options, reporters
 from zelda_ci.cli.boundary import echo, echo_raw
 from zelda_ci.config.document import DEFAULT
 from zelda_ci.config.environment import read_environment
-from zelda_ci.config.project import InvalidConfigError, load, without_suites
+from zelda_ci.config.project import InvalidConfigError, load, select, without_suites
 from zelda_ci.config.schema import entries
-from zelda_ci.config.suites import LoadedSuite, select
+from zelda_ci.config.suites import LoadedSuite
 from zelda_ci.domain.numbers import format_count, some_of
 from zelda_ci.pipeline.comparing import newest_results
 from zelda_ci.pipeline.fingerprints import MAX_TRIALS
@@ -69,7 +69,7 @@ def lint(*, names: tuple[str, ...], project: Path, judge: bool, as_json: bool) -
     also skills, rules and hooks that no suite touches. No session runs, and no judge is asked without --judge.
     """
     loaded = load(project, names)
-    suites = [suite.resolved for suite in select(loaded.suites, names, (), loaded.notices)]
+    suites = [suite.resolved for suite in select(loaded, names)]
     trials = newest_results(ResultStore(loaded.results_dir), {suite.name: MAX_TRIALS for suite in suites})
     for notice in loaded.notices:
         echo(f"warning: {sentence(notice)}", err=True)
@@ -117,7 +117,7 @@ def validate(*, names: tuple[str, ...], project: Path, whole: bool, as_json: boo
             _print_json({"valid": False, "problems": problems})
         raise
     # As a run would have them here.
-    suites = settled(loaded.root, select(loaded.suites, names, (), loaded.notices), os.environ)
+    suites = settled(loaded.root, select(loaded, names), os.environ)
     if as_json:
         described = [
             {
