@@ -56,10 +56,11 @@ class InvalidConfigError(ConfigError):
     def __init__(self, problems: Iterable[ConfigProblem], code: str | None = None) -> None:
         self.problems = ordered(problems)
         count = "one problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
-        is_empty = code == NO_SUITES
-        what = "There is nothing to run" if is_empty else f"{count} in the configuration"
-        hint = None if is_empty else "Nothing was run. Correct the configuration, then check it with `zelda validate`."
-        super().__init__("\n".join([f"{what}:", *map(str, self.problems)]), hint=hint, code=code)
+        lines, hint = [*map(str, self.problems)], None
+        if code != NO_SUITES:
+            lines.insert(0, f"{count} in the configuration:")
+            hint = "Nothing was run. Correct the configuration, then check it with `zelda validate`."
+        super().__init__("\n".join(lines), hint=hint, code=code)
 
 
 def without_suites(folder: Path) -> LoadedProject:
