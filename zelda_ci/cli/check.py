@@ -20,6 +20,7 @@ from zelda_ci.config.environment import read_environment
 from zelda_ci.config.project import InvalidConfigError, load, select, without_suites
 from zelda_ci.config.schema import entries
 from zelda_ci.config.suites import LoadedSuite
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.numbers import format_count, some_of
 from zelda_ci.pipeline.comparing import newest_results
 from zelda_ci.pipeline.fingerprints import MAX_TRIALS
@@ -169,10 +170,14 @@ def _asked(loaded: LoadedSuite) -> tuple[str, str]:
         return f"skipped: {sentence(loaded.skip, 60)}", ""
     if suite.only_measures:
         return MEASURED, "yellow"
-    commands = [word for word in ("build", "test") if getattr(suite, f"{word}_command")]
     criteria = [format_count(len(suite.criteria), "criterion", "criteria")] if suite.criteria else []
     checks = [format_count(len(suite.checks), "check")] if suite.checks else []
-    return ", ".join([*criteria, *checks, *commands]), ""
+    commands = [word for word in ("build", "test") if getattr(suite, f"{word}_command")]
+    asked = {Metric.REQUIREMENT_FULFILLMENT: (*criteria, *checks), Metric.FUNCTIONAL_CORRECTNESS: commands}
+    parts = [", ".join(words) for metric, words in asked.items() if words and suite.metrics.is_on(metric)]
+    off = [metric for metric, words in asked.items() if words and not suite.metrics.is_on(metric)]
+    parts += [f"without {', '.join(asked[metric])}: metrics.{metric} is off" for metric in off]
+    return ", ".join(parts), "yellow" if off else ""
 
 
 def _setting(key: str, value: Any, origin: object) -> tuple[tuple[str, str], ...]:
