@@ -26,7 +26,7 @@ from zelda_ci.github.archives import artifact_name
 from zelda_ci.github.kept_text import Comment
 from zelda_ci.github.repository import Commit, Described, PullRequest, WorkflowRun
 from zelda_ci.overrides import SOURCES, Overrides, read, value_of
-from zelda_ci.redact import Secret
+from zelda_ci.redact import Redactor, Secret
 
 DEFAULT_ARTIFACT = "zelda-results"
 # Jobs that share a run have ids of their own. What they look for, and what their pull requests get, is that of one job.
@@ -318,7 +318,8 @@ def read_action_settings(environ: Mapping[str, str], read_file: Callable[[Path],
         context=context,
         event=event,
         has_credential=_has_credential(environ, values.get("anthropic_api_key")),
-        problem=ConfigError("\n".join(problems), hint=hint, code="INPUT_INVALID") if problems else None,
+        # What is shown of a wrong input may be a key, and stands in the summary and in comments, too.
+        problem=ConfigError(Redactor()("\n".join(problems)), hint=hint, code="INPUT_INVALID") if problems else None,
     )
 
 

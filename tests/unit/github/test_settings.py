@@ -124,7 +124,11 @@ def test_every_wrong_input_is_named_at_once_with_what_is_allowed(tmp_path: Path)
     assert (
         "The input isolation-require cannot be used: isolation.require must be full, uid, landlock or none."
     ) in lines
-    assert "The input max-cost-usd cannot be used: execution.maxCostUsd must be a number, not text." in lines
+    with pytest.raises(ConfigError, match="The input jobs is ") as caught:
+        settings(tmp_path, jobs="sk-ant-api03-fakefakefakefakefakefake")
+    assert "fakefake" not in caught.value.message
+    words = "must be a number, not text: write it in plain digits, such as 10"
+    assert f"The input max-cost-usd cannot be used: execution.maxCostUsd {words}." in lines
     assert (
         "The input fail-on cannot be used: item 1 of gate.failOn must be regression or evaluation, or never alone."
     ) in lines
