@@ -91,7 +91,8 @@ class Opened:
 
 async def context_report(prepared: Prepared, proxy: ModelProxy, emit: Emit) -> ContextReport:
     """List the tested files, and the base where one is wanted; where the steering files are the same, only once."""
-    sides = {"head": prepared.workspaces, **({"base": prepared.base_workspaces} if prepared.order.against else {})}
+    # The base first: it may not exist, and files are copied.
+    sides = {**({"base": prepared.base_workspaces} if prepared.order.against else {}), "head": prepared.workspaces}
     async with proxy, AsyncExitStack() as stack:
         emit(Checking("the files that steer"))
         opened = {name: await _open(side, prepared, proxy, stack) for name, side in sides.items()}
