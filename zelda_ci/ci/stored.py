@@ -117,8 +117,7 @@ def runs_of(
 def results_of_run(api: Api, run_id: int, job: JobIdentity, attempts: int) -> Iterator[Artifact]:
     """The artifacts with the results of a job in the first attempts of a run, of its newest attempt first."""
     names = {job.stored_as(attempt) for attempt in range(1, attempts + 1)}
-    # A run may have been deleted since it was listed.
-    with Tolerating(ABSENT):
+    with Tolerating(ABSENT):  # the run may have been deleted since it was listed
         yield from (artifact for artifact in (artifacts_of_run(api, run_id) if names else ()) if artifact.name in names)
 
 

@@ -56,11 +56,9 @@ class InvalidConfigError(ConfigError):
     def __init__(self, problems: Iterable[ConfigProblem], code: str | None = None) -> None:
         self.problems = ordered(problems)
         count = "one problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
-        lines, hint = [*map(str, self.problems)], None
-        if code != NO_SUITES:
-            lines.insert(0, f"{count} in the configuration:")
-            hint = "Nothing was run. Correct the configuration, then check it with `zelda validate`."
-        super().__init__("\n".join(lines), hint=hint, code=code)
+        heading = [] if code == NO_SUITES else [f"{count} in the configuration:"]
+        hint = "Nothing was run. Correct the configuration, then check it with `zelda validate`." if heading else None
+        super().__init__("\n".join([*heading, *map(str, self.problems)]), hint=hint, code=code)
 
 
 def without_suites(folder: Path) -> LoadedProject:
