@@ -16,10 +16,10 @@ SLACK = 0.1
 
 CEILINGS = {
     "zelda_ci": 1098,
-    "zelda_ci/ci": 3409,
-    "zelda_ci/cli": 2383,
-    "zelda_ci/compare": 2406,
-    "zelda_ci/config": 2770,
+    "zelda_ci/ci": 3424,
+    "zelda_ci/cli": 2389,
+    "zelda_ci/compare": 2407,
+    "zelda_ci/config": 2782,
     "zelda_ci/domain": 3930,
     "zelda_ci/execution": 2_423,
     "zelda_ci/files": 753,
@@ -27,9 +27,9 @@ CEILINGS = {
     "zelda_ci/judge": 1295,
     "zelda_ci/metrics": 2_733,
     "zelda_ci/model_proxy": 2440,
-    "zelda_ci/pipeline": 3916,
+    "zelda_ci/pipeline": 3917,
     "zelda_ci/process": 333,
-    "zelda_ci/report": 5872,
+    "zelda_ci/report": 5874,
     "zelda_ci/sandbox": 1914,
     "zelda_ci/selection": 1045,
     "zelda_ci/storage": 918,
@@ -43,11 +43,11 @@ CEILINGS = {
     "tests/architecture": 915,
     "tests/golden": 1430,
     "tests/hostile": 3424,
-    "tests/integration": 20_927,
-    "tests/scenarios": 3783,
+    "tests/integration": 20_976,
+    "tests/scenarios": 3827,
     "tests/slow": 540,
     "tests/support": 7167,
-    "tests/unit": 20_922,
+    "tests/unit": 20_974,
 }
 
 

@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -37,10 +38,11 @@ def test_the_cli_is_found_without_the_sdk_which_is_imported_without_what_only_py
     assert real.startswith("mcp")
 
 
-@pytest.mark.parametrize("package", ["json", "there_is_no_such_package"])
-def test_a_missing_cli_is_explained(package: str) -> None:
+@pytest.mark.parametrize("package", [json, None], ids=["without it", "not installed"])
+def test_a_missing_cli_is_explained(package: ModuleType | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "claude_agent_sdk", package)
     with pytest.raises(ExecutionError) as caught:
-        launch.find_cli(package)
+        launch.find_cli()
     assert caught.value.code == "CLI_MISSING"
     assert caught.value.hint
 

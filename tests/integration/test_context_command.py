@@ -90,7 +90,7 @@ def test_the_api_counts_each_text_and_the_model_is_never_asked(tmp_path: Path) -
         "CLAUDE.md": (6, 0),
         "docs/style.md": (3, 0),
     }
-    assert cut == {"long": 400 * len("Words ") - 1 - 1535}
+    assert cut == {"long": 400 * len("Words ") - 1 - 1536}
 
 
 def test_without_a_key_it_is_estimated_and_a_change_has_its_sign(tmp_path: Path) -> None:

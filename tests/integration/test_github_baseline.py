@@ -197,7 +197,7 @@ def test_a_token_that_may_not_read_is_told_what_it_needs(world: World) -> None:
     store(world.repository.add_run(world.commits[3]))
     for path, status in (
         ("*/actions/runs/*", 403),
-        ("*/actions/workflows/*/runs", 404),
+        ("*/actions/workflows/*/runs", 403),
         ("*/zip", 403),
         ("*/commits", 403),
     ):
@@ -206,6 +206,19 @@ def test_a_token_that_may_not_read_is_told_what_it_needs(world: World) -> None:
         assert found.origin.state is BaselineState.NOT_PERMITTED, path
         assert "permissions: actions: read" in found.origin.sentence
         assert not world.github.failures
+
+
+def test_what_github_does_not_find_is_no_missing_permission(world: World) -> None:
+    for commit in (world.commits[1], world.commits[4]):
+        store(world.repository.add_run(commit), commit)
+    for path in ("*/actions/runs/*", "*/actions/workflows/*/runs"):
+        world.github.script_failures([answered(404, on=f"GET {path}")])
+        said = look(world.github, world.own, world.commits[4]).origin.sentence
+        assert "knows no such run" in said
+        assert "permissions" not in said
+    # A run that was deleted since it was listed hides none of those before it.
+    world.github.script_failures([answered(404, on="GET */artifacts")])
+    assert look(world.github, world.own, world.commits[4]).results == world.commits[1]
 
 
 def test_a_token_that_is_wrong_is_not_told_to_ask_for_permissions(world: World) -> None:

@@ -187,6 +187,17 @@ def test_validate_shows_a_line_per_suite_and_names_what_only_looks_like_one(tmp_
     assert (done.returncode, f'error: No suite is called "shipping".\n{named}.' in done.stderr) == (2, True)
 
 
+def test_validate_says_what_a_suite_asks_for_and_its_metrics_leave_out(tmp_path):
+    routes = "kind: routing\nprompts:\n  - prompt: x\n    expect: none\ntestCommand: make\n"
+    judged = f"{GOOD}testCommand: make\nacceptanceCriteria: [One.]\nmetrics: {{requirementFulfillment: false}}\n"
+    write(tmp_path, test_a=judged, test_r=routes)
+    for line in (
+        "a    zelda/test-a.yaml  test, without 1 criterion: metrics.requirementFulfillment is off",
+        "r.1  zelda/test-r.yaml  1 check, without test: metrics.functionalCorrectness is off",
+    ):
+        assert line in zelda("validate", cwd=tmp_path).stdout.splitlines()
+
+
 def test_validate_shows_every_value_with_its_origin_aligned(tmp_path):
     write(
         tmp_path,

@@ -18,6 +18,8 @@ from zelda_ci.domain.details import (
 )
 from zelda_ci.domain.measures import EvalResult, Metric
 from zelda_ci.domain.session import SessionStatus, Usage
+from zelda_ci.domain.trials import Side
+from zelda_ci.storage.result_store import ResultStore
 
 
 def project_with(tmp_path: Path) -> Project:
@@ -37,6 +39,9 @@ def three_batches(project: Project) -> None:
 def test_runs_are_counted_back_from_the_latest(tmp_path: Path) -> None:
     project = project_with(tmp_path)
     three_batches(project)
+    # What ran beside them is nobody's latest run.
+    beside = store(project.results, "alpha", 30, [efficiency()], batch="2026-02-13T14-50-00-cccc")
+    ResultStore(project.results).run(beside.run_id).rewrite(beside.replace(side=Side.BASE))
     for reference, run in (("latest~1", "beta-2026-02-13T14-40-00"), ("latest:alpha~2", "alpha-2026-02-13T14-30-00")):
         shown = zelda(project, "show", reference, "--json")
         assert json.loads(shown.stdout)["runId"] == run, shown.stderr

@@ -1,11 +1,13 @@
 """`zelda run --against` with recordings, over several projects, and where the API or a disk refuses."""
 
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 
 from tests.integration.test_run_against import FEWEST, GREETS, SILENT, against, model, project_of
 from tests.support.command import results, zelda
+from tests.support.projects import folder
 from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, http_error
 
 
@@ -52,3 +54,19 @@ def test_a_side_that_the_api_refuses_for_good_is_no_evidence_against_the_other(t
     assert gate.startswith(
         "gate: greeting: not judged completely in 4 of 4 sessions: sessions of the base failed, so nothing could"
     )
+
+
+def test_a_folder_without_git_is_not_copied_before_it_is_refused(tmp_path: Path) -> None:
+    project = folder(tmp_path)
+    project.write({"zelda/test-a.yaml": "prompt: x\n", "large.txt": "x"})
+    asked, git = tmp_path / "asked", tmp_path / "bin/git"
+    git.parent.mkdir()
+    git.write_text(f'#!/bin/sh\necho "$@" >> {asked}\nexec {shutil.which("git")} "$@"\n')
+    git.chmod(0o755)
+    project.environ["PATH"] = f"{git.parent}:{project.environ['PATH']}"
+    with ScriptedApi([]) as api:
+        done = zelda(project, "run", "--against", "main", api=api.url)
+    assert (done.returncode, "is no git repository, so it has no commit main." in done.stderr) == (2, True), done.stderr
+    words = asked.read_text().split()
+    assert "rev-parse" in words
+    assert not {"add", "hash-object", "commit-tree", "fast-import"} & {*words}

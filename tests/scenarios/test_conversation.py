@@ -183,6 +183,44 @@ def test_where_permission_cannot_be_asked_for_nothing_is_done(stage: Stage) -> N
     assert not run.repeated
 
 
+def test_a_command_that_fails_on_its_way_is_answered_too(stage: Stage) -> None:
+    pull = stage.open_pull()
+    run = stage.run_of(pull, conclusion="failure")
+    for command, what in (
+        ("/zelda rerun", "GET *actions/workflows/*"),
+        (f"/zelda run {pull.head_sha}", "GET *pulls/7"),
+        (ACCEPT, "GET *actions/runs/*"),
+    ):
+        stage.github.script_failures([answered(451, {"message": "Blocked @octo/team"}, on=what)])
+        done = stage.comment(pull, command)
+        if command != ACCEPT:  # it does without a run that cannot be read
+            assert done.code == 2, done.printed
+            assert stage.github.repository.comments(7)[-2].reactions == ["eyes", "confused"]
+            assert "answered with 451" in last(stage).body
+            assert f"actions/runs/{stage.github.repository.runs[-1].id}" in last(stage).body
+        assert "Nothing was done" in last(stage).body
+        assert acting(last(stage).body.split("\n", 2)[2]) == []
+    assert not run.repeated
+
+
+def test_nothing_runs_again_before_the_answer_stands_there(stage: Stage) -> None:
+    pull = stage.open_pull()
+    run = stage.run_of(pull)
+    comment = stage.github.repository.add_comment(7, "/zelda rerun", author="maintainer")
+    stage.github.script_failures([answered(403, on="POST *issues/*/comments")])
+    assert stage.answer(pull, comment).code == 2
+    assert not run.repeated
+    # Its job is run again.
+    assert stage.answer(pull, comment).code == 0
+    assert run.repeated == ["rerun"]
+
+    run.status, run.conclusion = "completed", "success"
+    stage.github.script_failures([answered(502, on="POST */rerun")])
+    assert stage.comment(pull, "/zelda rerun").code == 0
+    assert "could not be run again" in last(stage).body
+    assert len(replies(stage)) == 3
+
+
 # --- run -------------------------------------------------------------------------------------------------------------
 
 
@@ -211,7 +249,7 @@ def test_a_push_between_command_and_run_is_not_run(stage: Stage) -> None:
         assert done.code == 2, done.printed
         assert "not (any more) the newest" in done.told("error")[0].data
     assert len(stage.bodies()) == 2
-    # Nor is anything else than the very commit: its merge, and the base.
+    # Nor is anything else than the very commit: its merge, and the base. Who waits for the result is told.
     stage.comment(pull, f"/zelda run {pull.head_sha}")
     asked = stage.github.repository.comments(7)[-2]
     for commit in (pull.merge_commit_sha or "", stage.tip):
@@ -219,6 +257,7 @@ def test_a_push_between_command_and_run_is_not_run(stage: Stage) -> None:
         done = stage.run_requested(pull, asked, GOOD)
         assert done.code == 2, done.printed
         assert "but the comment asks for" in done.told("error")[0].data
+        assert "but the comment asks for" in last(stage).body
 
 
 def test_a_run_that_is_not_wanted_any_more_does_not_begin(stage: Stage) -> None:

@@ -69,6 +69,11 @@ def test_a_comment_does_not_outlive_a_commit_that_cannot_be_run(tmp_path: Path) 
         assert "promt is not a known key" in after_it
         assert before.split("\n")[2] not in after_it
 
+        # Nor does it outlive a workflow that cannot be used.
+        stage.push_to(pull)
+        assert stage.pull_request(pull, GOOD, fail_on="maybe").code == 2
+        assert "The input fail-on cannot be used" in stage.bodies()[0]
+
         # It is made for nothing else: the check is red, and says why.
         assert stage.pull_request(stage.open_pull({"zelda/test-greeting.yaml": "promt: x\n"}, number=8)).code == 2
         assert stage.bodies(8) == []

@@ -58,6 +58,8 @@ PLANS: dict[str, TrialPlan | int] = {
     "{first: 2, looks: [4, 8], budgetUsd: 5}": TrialPlan(first=2, looks=(4, 8), budget_usd=5),
 }
 
+TRIALS = "must be a whole number, adaptive or a group of keys, not True: write it in plain digits, such as 10"
+
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
@@ -65,8 +67,8 @@ PLANS: dict[str, TrialPlan | int] = {
         ("{first: 0}", "trials.first must be at least 1, not 0."),
         ("{frist: 3}", "frist is not a known key (did you mean first?)."),
         ("{first: 9, looks: [6, 8]}", "trials must have a look above first: first is 9, and the last look 8."),
-        ("{budgetUsd: .nan}", "trials.budgetUsd must be a number, not .nan: write it in plain digits."),
-        ("{first: 3", "trials must be a whole number, adaptive or a group of keys, not text."),
+        ("{budgetUsd: .nan}", "trials.budgetUsd must be a number, not .nan: write it in plain digits, such as 10."),
+        ("{first: 3", f"trials {TRIALS.replace('True', 'text')}."),
         ("1001", "trials must be at most 1000, not 1001."),
     ],
 )
@@ -119,7 +121,6 @@ def _or_none(make: Callable[[], object]) -> object:
 
 ADDRESS = "must be an http:// or https:// address without user name, query and fragment"
 KINDS = "must be regression or evaluation, or never alone"
-TRIALS = "must be a whole number, adaptive or a group of keys, not True"
 NEVER = "is a variable that a session never gets: list folders in execution.path instead"
 OWNED = "belongs to Claude Code or Zelda, so a suite cannot say what is in it"
 WRONG: list[tuple[str, Any, tuple[Any, str], str]] = [

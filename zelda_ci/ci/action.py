@@ -20,7 +20,6 @@ from zelda_ci.compare.drift import TRIALS_A_NIGHT
 from zelda_ci.compare.shards import trial_seconds
 from zelda_ci.config import project
 from zelda_ci.config.files import find_root
-from zelda_ci.config.suites import select
 from zelda_ci.domain.comparison import NotLoaded
 from zelda_ci.domain.outcome import Outcome
 from zelda_ci.domain.run import BatchResult, RunResult, empty_batch
@@ -80,6 +79,8 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
         case = replace(case, results_dir=project.results_folder(settings.project))
     with _told(case):
         publish.clear_files(case, kept=settings.baseline)
+        if settings.problem:
+            raise settings.problem
         decision = decide(settings, checkout)
     log.say(decision.sentence)
     case = replace(case, decision=decision, commit=decision.head_sha if decision.activity == "comment" else case.commit)
@@ -94,9 +95,11 @@ def ci(environ: Mapping[str, str], log: Log, emit: Emit) -> int:
             asked = conversation.requested(case)
             if asked is None:
                 return _skip(case, "The comment asks for no run of this job.", emit)
-            decision = decide_requested(asked, checkout)
+            case = replace(case, settings=asked)
+            with _told(case):
+                decision = decide_requested(asked, checkout)
             log.say(decision.sentence)
-            case = replace(case, settings=asked, decision=decision, commit=decision.head_sha)
+            case = replace(case, decision=decision, commit=decision.head_sha)
         case "run":
             pass
     with _told(case):
@@ -112,8 +115,9 @@ def _told(case: CiContext) -> Iterator[None]:
         why = problem.user_message if isinstance(problem, ZeldaError) else publish.CANCELLED
         # Of a shard, the job that merges tells.
         if case.settings.shard is None:
-            text = publish.problem_text(publish.BROKEN, why)
-            publish.replace_comment(case, text, is_cancelled=why is publish.CANCELLED)
+            text, is_asked = publish.problem_text(publish.BROKEN, why), case.settings.event.comment is not None
+            # Who has asked for this run in a comment waits for its result there.
+            publish.replace_comment(case, text, is_due=is_asked, is_cancelled=why is publish.CANCELLED)
         raise
 
 
@@ -254,7 +258,7 @@ def _evaluate(case: CiContext, emit: Emit) -> int:
         settings=settings,
         notes=(*case.notes, *notes, *skipped),
         changes=PullRequestChanges(chosen.steering, tuple(dict.fromkeys(judging)), settled.gone, chosen.others),
-        planned=tuple(it.resolved.name for it in select(loaded.suites, settings.suites, resting=loaded.resting)),
+        planned=tuple(it.resolved.name for it in project.select(loaded, settings.suites)),
     )
     # Beside the head runs the commit into which it is merged, unless something else is to be compared with, or nothing.
     beside = decision.target and not settings.baseline and not source.is_foreign

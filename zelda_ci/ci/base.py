@@ -20,9 +20,8 @@ from zelda_ci.ci.event import gitlink, origin_of
 from zelda_ci.ci.stored import Evidence
 from zelda_ci.config import project
 from zelda_ci.config.files import is_suite, suite_files, top_of
-from zelda_ci.config.project import LoadedProject, SettledProject
+from zelda_ci.config.project import LoadedProject, SettledProject, select
 from zelda_ci.config.schema import CONFIG_FILE
-from zelda_ci.config.suites import select
 from zelda_ci.domain.comparison import NotLoaded
 from zelda_ci.domain.kinds import PLUGIN_PARTS, may_steer
 from zelda_ci.domain.manifest import SteeringChange
@@ -252,7 +251,7 @@ def choose_suites(case: CiContext, loaded: LoadedProject, source: BaseSource) ->
     has_label = pull is not None and settings.run_all_label in {label["name"] for label in pull.labels}
     if has_label and not settings.run_all:
         case.log.say(f"All suites run: the pull request has the label {settings.run_all_label}.")
-    suites = select(loaded.suites, settings.suites, resting=loaded.resting)
+    suites = select(loaded, settings.suites)
     project, stored = project_files(loaded, loaded.root.resolve().relative_to(source.top).as_posix()), None
     changes = _changes(case, source, base, project.folder)
     known = evidence(suites, project.folder, (), source.environ)

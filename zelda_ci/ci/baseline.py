@@ -53,6 +53,10 @@ EXPIRED = (
     "retention-days)"
 )
 NOT_PERMITTED = "no baseline: the token may not read artifacts (permissions: actions: read, contents: read)"
+NOT_FOUND = (
+    "no baseline: GitHub knows no such run, workflow or commit, or does not show it to this token (run the job again, "
+    "or check github-token)"
+)
 TOKENLESS = "No token was given, so that the stored results of the base branch could not be read."
 # By the code of what hindered, whose own words are left out of a text that a bot will post.
 MISSING = {
@@ -63,7 +67,7 @@ MISSING = {
     "REFUSED": (BaselineState.INVALID, "no usable baseline: the results of {results} were refused: {reason}"),
     "WRONG_TOKEN": (BaselineState.NOT_PERMITTED, "no baseline: the token is wrong or no longer valid (github-token)"),
     "GITHUB_NOT_PERMITTED": (BaselineState.NOT_PERMITTED, NOT_PERMITTED),
-    "GITHUB_NOT_FOUND": (BaselineState.NOT_PERMITTED, NOT_PERMITTED),
+    "GITHUB_NOT_FOUND": (BaselineState.NOT_PERMITTED, NOT_FOUND),
     "GITHUB_RATE_LIMITED": (BaselineState.UNREACHABLE, "no baseline: GitHub limits how often it may be asked"),
     "UNREACHABLE": (BaselineState.UNREACHABLE, "no baseline: GitHub could not be asked"),
 }

@@ -24,7 +24,7 @@ from zelda_ci.compare.gate import failing_criteria, is_about_criteria
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.comparison import Acceptance
 from zelda_ci.domain.suite import NAME
-from zelda_ci.errors import ArtifactError, ConfigError, GitHubError, StorageError
+from zelda_ci.errors import ArtifactError, ConfigError, GitHubError, StorageError, ZeldaError
 from zelda_ci.github.api import ABSENT, Api, Tolerating
 from zelda_ci.github.kept_text import Comment, CommentOrder, Thread, post_once, read_thread, sealed, visible_text
 from zelda_ci.github.repository import EVENTS, PullRequest, WorkflowRun, artifacts_of_run, newest_run, read_run
@@ -200,11 +200,19 @@ def _answer(case: CiContext) -> str:
                     api.delete(f"issues/comments/{mine.id}")
         return f"{asked.author} may not write to this repository: nothing is done."
     show("eyes")
-    found = _carried_out(case, asked, thread)
+    try:
+        found = _carried_out(case, asked, thread)
+    except ZeldaError as failed:
+        show("confused")
+        with suppress(GitHubError):
+            post(render_reply("failed", why=failed.message, url=case.settings.context.url_of(case.run_id)))
+        raise
     url = post(found.reply).url
-    if found.runs_again and (problem := _run_again(api, found.runs_again)):
+    # Nothing that costs before the answer stands there: without it, the command would be carried out once more.
+    problem = _run_again(api, found.runs_again) if found.runs_again else None
+    if problem:
         post(problem, f"{reply_key(asked.id)}-run")
-    show("+1" if found.is_done else "confused")
+    show("confused" if problem or not found.is_done else "+1")
     case.log.record(outputs={"comment-url": url, **found.outputs})
     case.log.say(f"Answered: {url}")
     return ""
@@ -241,10 +249,8 @@ def _rerun(case: CiContext, pull: PullRequest) -> Response:
             return Response(render_reply("needs_approval", url=run.url))
         if run.status != "completed":
             return Response(render_reply("still_running", url=run.url))
-        case.log.say(f"Asked to run again: {run.url}")
-        problem = _run_again(case.github, run)
-        said = problem or render_reply("runs_again", url=run.url, only_failed=run.conclusion in FAILED)
-        return Response(said, is_done=problem is None)
+        said = render_reply("runs_again", url=run.url, only_failed=run.conclusion in FAILED)
+        return Response(said, is_done=True, runs_again=run)
     return Response(render_reply("no_workflow", name=workflow))
 
 
@@ -287,7 +293,7 @@ def _accept(case: CiContext, command: AcceptCriteria, asked: Comment, thread: Th
     name, members = record_name(asked.id, settings.context.run_attempt), {RECORD: json_of(record).encode()}
     try:
         case.artifacts(None).upload(name, members, retention_days=settings.retention_days)
-    except ArtifactError as problem:
+    except GitHubError as problem:
         return Response(render_reply("not_stored", why=problem.message))
     return Response(said, is_done=True, runs_again=run)
 
@@ -319,8 +325,6 @@ def _run_again(api: Api, run: WorkflowRun) -> str | None:
         api.post(f"actions/runs/{run.id}/{'rerun-failed-jobs' if run.conclusion in FAILED else 'rerun'}", {})
     except GitHubError as error:
         # Where the answer was lost, it may run all the same: its page shows it.
-        if error.code not in {"GITHUB_NOT_PERMITTED", "GITHUB_REFUSED", "GITHUB_NOT_FOUND", "GITHUB_ANSWER_LOST"}:
-            raise
         is_permitted = error.code != "GITHUB_NOT_PERMITTED"
         why = error.detail or error.message
         return render_reply("cannot_run_again", why=why, url=run.url, is_permitted=is_permitted)

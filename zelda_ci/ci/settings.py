@@ -26,7 +26,7 @@ from zelda_ci.github.archives import artifact_name
 from zelda_ci.github.kept_text import Comment
 from zelda_ci.github.repository import Commit, Described, PullRequest, WorkflowRun
 from zelda_ci.overrides import SOURCES, Overrides, read, value_of
-from zelda_ci.redact import Secret
+from zelda_ci.redact import Redactor, Secret
 
 DEFAULT_ARTIFACT = "zelda-results"
 # Jobs that share a run have ids of their own. What they look for, and what their pull requests get, is that of one job.
@@ -233,6 +233,8 @@ class ActionSettings(Inputs):
     event: Event
     has_credential: bool
     """Whether there is something to ask the models with, as an input or a variable."""
+    problem: ConfigError | None
+    """What is wrong with inputs, which have their defaults here: nothing may run."""
 
     @property
     def folder(self) -> str:
@@ -251,7 +253,7 @@ class ActionSettings(Inputs):
 
 
 def read_action_settings(environ: Mapping[str, str], read_file: Callable[[Path], bytes]) -> ActionSettings:
-    """Read everything once; a `ConfigError` says that this is no step, or names all inputs that are wrong."""
+    """Read everything once; the problem names all inputs that are wrong. Raises `ConfigError` where this is no step."""
     if missing := [name for name in REQUIRED if not environ.get(name)]:
         raise ConfigError(
             f"`zelda ci` is the step of a GitHub workflow, and this is none: {', '.join(missing)} not set.",
@@ -302,13 +304,12 @@ def read_action_settings(environ: Mapping[str, str], read_file: Callable[[Path],
     if "plan" in values and not texts["shard"] and mode != "merge":
         # A matrix that hands on nothing must not make every job run everything.
         reject("plan", "it goes with the input shard, or with mode: merge", texts["plan"])
-    if problems:
-        raise ConfigError("\n".join(problems), hint="Nothing was run. Correct the workflow.", code="INPUT_INVALID")
+    hint = "Nothing was run. Correct the workflow."
     if "shard" in values or mode in {"plan", "merge"}:
         context = context.replace(job=SHARDED_JOB)
     # Jobs that comment apart store apart, too.
     named = f"{DEFAULT_ARTIFACT}-{texts['comment-id']}" if texts["comment-id"] else DEFAULT_ARTIFACT
-    project = values.get("config", folder)
+    project = values.get("config", values.get("working_directory", context.workspace))
     return ActionSettings(
         **{"artifact_name": artifact_name(named), **values},
         project=project if project.is_dir() else project.parent,
@@ -317,6 +318,8 @@ def read_action_settings(environ: Mapping[str, str], read_file: Callable[[Path],
         context=context,
         event=event,
         has_credential=_has_credential(environ, values.get("anthropic_api_key")),
+        # What is shown of a wrong input may be a key, and stands in the summary and in comments, too.
+        problem=ConfigError(Redactor()("\n".join(problems)), hint=hint, code="INPUT_INVALID") if problems else None,
     )
 
 

@@ -25,7 +25,7 @@ from zelda_ci.domain.numbers import format_count, some_of
 from zelda_ci.domain.run import BatchResult, Fingerprint, Pool, RunResult, ShardPlan, StoredTrials
 from zelda_ci.domain.trials import PoolSettings, Side
 from zelda_ci.errors import ArtifactError, StorageError
-from zelda_ci.github.api import Api
+from zelda_ci.github.api import ABSENT, Api, Tolerating
 from zelda_ci.github.archives import MemberReader
 from zelda_ci.github.repository import Artifact, WorkflowRun, artifacts_of_run
 from zelda_ci.report.builders.phrases import pool_words
@@ -117,7 +117,8 @@ def runs_of(
 def results_of_run(api: Api, run_id: int, job: JobIdentity, attempts: int) -> Iterator[Artifact]:
     """The artifacts with the results of a job in the first attempts of a run, of its newest attempt first."""
     names = {job.stored_as(attempt) for attempt in range(1, attempts + 1)}
-    return (artifact for artifact in (artifacts_of_run(api, run_id) if names else ()) if artifact.name in names)
+    with Tolerating(ABSENT):  # the run may have been deleted since it was listed
+        yield from (artifact for artifact in (artifacts_of_run(api, run_id) if names else ()) if artifact.name in names)
 
 
 def results_by_job(api: Api, run_id: int, artifact: str) -> dict[str, Artifact]:

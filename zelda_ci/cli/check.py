@@ -17,9 +17,10 @@ from zelda_ci.cli import options, reporters
 from zelda_ci.cli.boundary import echo, echo_raw
 from zelda_ci.config.document import DEFAULT
 from zelda_ci.config.environment import read_environment
-from zelda_ci.config.project import InvalidConfigError, load, without_suites
+from zelda_ci.config.project import InvalidConfigError, load, select, without_suites
 from zelda_ci.config.schema import entries
-from zelda_ci.config.suites import LoadedSuite, select
+from zelda_ci.config.suites import LoadedSuite
+from zelda_ci.domain.measures import Metric
 from zelda_ci.domain.numbers import format_count, some_of
 from zelda_ci.pipeline.comparing import newest_results
 from zelda_ci.pipeline.fingerprints import MAX_TRIALS
@@ -69,7 +70,7 @@ def lint(*, names: tuple[str, ...], project: Path, judge: bool, as_json: bool) -
     also skills, rules and hooks that no suite touches. No session runs, and no judge is asked without --judge.
     """
     loaded = load(project, names)
-    suites = [suite.resolved for suite in select(loaded.suites, names, (), loaded.notices)]
+    suites = [suite.resolved for suite in select(loaded, names)]
     trials = newest_results(ResultStore(loaded.results_dir), {suite.name: MAX_TRIALS for suite in suites})
     for notice in loaded.notices:
         echo(f"warning: {sentence(notice)}", err=True)
@@ -117,7 +118,7 @@ def validate(*, names: tuple[str, ...], project: Path, whole: bool, as_json: boo
             _print_json({"valid": False, "problems": problems})
         raise
     # As a run would have them here.
-    suites = settled(loaded.root, select(loaded.suites, names, (), loaded.notices), os.environ)
+    suites = settled(loaded.root, select(loaded, names), os.environ)
     if as_json:
         described = [
             {
@@ -169,10 +170,14 @@ def _asked(loaded: LoadedSuite) -> tuple[str, str]:
         return f"skipped: {sentence(loaded.skip, 60)}", ""
     if suite.only_measures:
         return MEASURED, "yellow"
-    commands = [word for word in ("build", "test") if getattr(suite, f"{word}_command")]
     criteria = [format_count(len(suite.criteria), "criterion", "criteria")] if suite.criteria else []
     checks = [format_count(len(suite.checks), "check")] if suite.checks else []
-    return ", ".join([*criteria, *checks, *commands]), ""
+    commands = [word for word in ("build", "test") if getattr(suite, f"{word}_command")]
+    asked = {Metric.REQUIREMENT_FULFILLMENT: (*criteria, *checks), Metric.FUNCTIONAL_CORRECTNESS: commands}
+    parts = [", ".join(words) for metric, words in asked.items() if words and suite.metrics.is_on(metric)]
+    off = [metric for metric, words in asked.items() if words and not suite.metrics.is_on(metric)]
+    parts += [f"without {', '.join(asked[metric])}: metrics.{metric} is off" for metric in off]
+    return ", ".join(parts), "yellow" if off else ""
 
 
 def _setting(key: str, value: Any, origin: object) -> tuple[tuple[str, str], ...]:

@@ -65,11 +65,11 @@ def amount(text: str) -> float:
 UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
-def moment(text: str, now: datetime | None = None) -> datetime:
+def moment(text: str) -> datetime:
     """Read `2026-02-13`, `2026-02-13T14:30`, `7d` or `24h`; without a time zone in UTC, as in run ids."""
     try:
         if ago := re.fullmatch(r"([0-9]{1,9}) ?([mhdw])", text.strip()):
-            return (now or datetime.now(UTC)) - timedelta(**{UNITS[ago[2]]: int(ago[1])})
+            return datetime.now(UTC) - timedelta(**{UNITS[ago[2]]: int(ago[1])})
         found = datetime.fromisoformat(text.strip())
     except (ValueError, OverflowError):
         raise ValueError("allowed are a date like 2026-02-13 and a time like 7d, 24h or 30m") from None

@@ -23,7 +23,8 @@ from zelda_ci.cli.boundary import echo, explain, typed_path
 from zelda_ci.cli.reporters import HTML, Reporting, RunReport
 from zelda_ci.config.environment import read_environment
 from zelda_ci.config.files import NEW_ONES, find_root, listed, projects
-from zelda_ci.config.suites import containing, last_failed, select
+from zelda_ci.config.project import select
+from zelda_ci.config.suites import containing, last_failed
 from zelda_ci.domain.numbers import some_of
 from zelda_ci.domain.outcome import Outcome, batch_outcome
 from zelda_ci.domain.run import BatchResult, ShardOf, ShardPart, empty_batch, shard_of
@@ -51,7 +52,7 @@ RECORDING = click.Path(path_type=Path, file_okay=False)
 def _chosen(folder: Path, order: RunOrder, grep: str | None, *, failed: bool) -> app.Invocation:
     """What is to run in the project of a folder: of the ordered suites those that match, or failed when last run."""
     loaded = app.load(folder, order.names)
-    suites = select(loaded.suites, order.names, order.tags, loaded.notices, loaded.resting)
+    suites = select(loaded, order.names, order.tags)
     if grep is not None:
         suites = containing(suites, grep)
     if failed:

@@ -82,8 +82,8 @@ def show(*, run: str | None, project: Path, as_json: bool, transcript: bool, pat
     """Show a stored run or batch: its report, or the transcript or patch of a run.
 
     RUN is the id of a run or of a batch (all runs of one `zelda run`), or the beginning of one. `latest` is the newest
-    run, `latest~1` the one before, `latest:SUITE` the newest of a suite. `zelda list` shows all. Without RUN, the
-    newest batch is shown; of a batch of `zelda run --against REF`, its comparison, too.
+    run of your own files, `latest~1` the one before, `latest:SUITE` the newest of a suite. `zelda list` shows all.
+    Without RUN, the newest batch is shown; of a batch of `zelda run --against REF`, its comparison, too.
     """
     options.exclusive(json=as_json, transcript=transcript, patch=patch)
     results_dir = results_folder(project)

@@ -92,7 +92,8 @@ def _comparison(
     return Comparison(
         verdict=gravest([*(each.verdict for each in compared), *(row.verdict for row in rows if row.is_tested)]),
         counts={verdict: counts[verdict] for verdict in Verdict},
-        single_trial=any(question.method == "threshold" for question in asked),
+        # Not over all suites: where trials are added, that is asked of first ones, which others follow.
+        single_trial=any(question.method == "threshold" for question in questions.values()),
         mixed=any(question.mixed and bool(question.obstacles or question.doubts) for question in asked),
         family=findings.FamilySize(hypotheses=len(answers), alpha=ALPHA),
         overall=tuple(sorted(rows, key=lambda row: list(Measure).index(row.measure))),

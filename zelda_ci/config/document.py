@@ -258,28 +258,31 @@ def _sentence(model: type[BaseModel], source: Source, path: Steps, errors: list[
 
 def _instead(value: Any, written: str, kinds: set[str], words: list[str]) -> str:
     """What is there instead, and how to mend it."""
+    # A text is not shown: it may be a credential in the wrong place.
+    names: dict[type, str] = {dict: "a group of keys", tuple: "a list", str: "text"}
+    what, advice = names.get(type(value), written), ""
     match value:
         case None | "":
             return ", not empty"
-        case dict():
-            advice = ": a colon followed by a space makes a key, so put the whole text in quotes"
-            return ", not a group of keys" + (advice if "string_type" in kinds else "")
-        case tuple():
-            return f", not {len(value)}" if {"too_short", "too_long"} & kinds else ", not a list"
-        case str() if "tuple_type" in kinds:
-            return ", not text: write each item on a line of its own, after a dash"
+        case tuple() if {"too_short", "too_long"} & kinds:
+            return f", not {len(value)}"
         case str() if near := nearest(value, words):
             return f" (did you mean {near}?)"
+        case str() if not any(kind.endswith("_type") or (kind == "literal_error" and not words) for kind in kinds):
+            return ""
+        case bool() | int() | float() | Ambiguous() if "string_type" in kinds:
+            return f": put {written} in quotes"
+        case dict() if "string_type" in kinds:
+            advice = ": a colon followed by a space makes a key, so put the whole text in quotes"
+        case _ if "tuple_type" in kinds:
+            advice = ": write each item on a line of its own, after a dash"
+        case _ if kinds <= {"model_type", "dict_type"}:
+            advice = ": write its keys on lines below it, indented"
         case str() if isinstance(plain_value(value), bool | int | float):
             return ", not text: remove the quotes"
-        case str():
-            return ", not text" if any(kind.endswith("_type") for kind in kinds) else ""
-        case _ if "string_type" in kinds:
-            return f": put {written} in quotes"
-        case Ambiguous() if kinds & {"int_type", "float_type"}:
-            return f", not {written}: write it in plain digits"
-        case _:
-            return f", not {written}"
+        case _ if kinds & {"int_type", "float_type"} and type(value) not in {int, float}:
+            advice = ": write it in plain digits, such as 10"
+    return f", not {what}{advice}"
 
 
 def across(project: Layer[Any], suites: Sequence[Layer[Any]], *, complete: bool) -> Iterator[ConfigProblem]:

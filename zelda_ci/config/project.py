@@ -5,14 +5,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from operator import attrgetter
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from zelda_ci.config import files, suites
 from zelda_ci.config.document import DEFAULT, Layer, Model, Origin, across, load_document
 from zelda_ci.config.files import OwnFiles, find_root, lies_in, suite_files
 from zelda_ci.config.schema import CONFIG_FILE, ProjectConfig, SuiteConfig, keys
-from zelda_ci.config.source import ConfigProblem, Rejected, Source, config_problem, ordered, shown
+from zelda_ci.config.source import ConfigProblem, Rejected, Source, config_problem, nearest, ordered, printable, shown
 from zelda_ci.config.suites import LoadedSuite, SuiteFile
 from zelda_ci.domain.base import HEAD, Decider, KeyDecision
 from zelda_ci.domain.suite import ResolvedSuite
@@ -56,10 +56,9 @@ class InvalidConfigError(ConfigError):
     def __init__(self, problems: Iterable[ConfigProblem], code: str | None = None) -> None:
         self.problems = ordered(problems)
         count = "one problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
-        is_empty = code == NO_SUITES
-        what = "There is nothing to run" if is_empty else f"{count} in the configuration"
-        hint = None if is_empty else "Nothing was run. Correct the configuration, then check it with `zelda validate`."
-        super().__init__("\n".join([f"{what}:", *map(str, self.problems)]), hint=hint, code=code)
+        heading = [] if code == NO_SUITES else [f"{count} in the configuration:"]
+        hint = "Nothing was run. Correct the configuration, then check it with `zelda validate`." if heading else None
+        super().__init__("\n".join([*heading, *map(str, self.problems)]), hint=hint, code=code)
 
 
 def without_suites(folder: Path) -> LoadedProject:
@@ -139,6 +138,52 @@ def load(folder: Path, asked_for: Sequence[str] = ()) -> LoadedProject:
     notices = [f"left out, since it is broken: {problem}" for problem in left_out]
     notices += files.lookalikes(root, config.config.test_dir)
     return LoadedProject(root, config, resolved, tuple(notices))
+
+
+def select(loaded: LoadedProject, names: Iterable[str], tags: Iterable[str] = ()) -> tuple[LoadedSuite, ...]:
+    """The suites that one of the names means and that have one of the tags, in the order of their files.
+
+    Without names all are meant, and without tags any. Raises ConfigError where nothing is left; or where no suite has a
+    name or tag, with what was said of the files, such as of one that looks like a suite and is none.
+    """
+    names, tags = list(names), list(tags)
+    resolved = [suite.resolved for suite in loaded.suites]
+    # Where a suite has this very name, no folder and no file of that name is meant.
+    exact = {suite.name for suite in resolved}
+    meant, strangers = set[str](), list[str]()
+    for name in names:
+        found = {name} if name in exact else {it.name for it in resolved if suites.is_meant(name, it.name, it.file)}
+        why = [f"{why}." for it, why in loaded.resting if suites.is_meant(name, it.resolved.name, it.resolved.file)]
+        about = [f"{told}." for told in loaded.notices if PurePosixPath(name).stem in told]
+        strangers += [] if found else why or [_unknown(name, loaded), *about]
+        meant |= found
+    known = sorted({tag for suite in resolved for tag in suite.tags})
+    there = f"; there are {', '.join(known)}" if known else "; no suite has tags"
+    strangers += [f'No suite has the tag "{printable(shown(tag))}"{there}.' for tag in tags if tag not in known]
+    if strangers:
+        hint = "`zelda validate` shows every suite." if resolved else None
+        raise ConfigError("\n".join(dict.fromkeys(strangers)), hint=hint, code="UNKNOWN_SUITE")
+    wanted = meant if names else exact
+    tagged = (it for it in loaded.suites if not tags or set(tags) & set(it.resolved.tags))
+    chosen = tuple(it for it in tagged if it.resolved.name in wanted)
+    if not chosen:
+        raise ConfigError("None of the named suites has one of the tags.", code="NO_SUITE_SELECTED")
+    return chosen
+
+
+def _unknown(name: str, loaded: LoadedProject) -> str:
+    """Why a name means no suite: it is the path of something else, or nothing is called so."""
+    if suites.GLOB.search(name):
+        return f'No suite matches "{printable(shown(name))}".'
+    path, what = Path(name), f'No suite is called "{printable(shown(name))}"'
+    if ("/" in name or name.endswith(files.ENDINGS)) and os.path.exists(path):  # noqa: PTH110 - never raises
+        place = next(filter(files.is_project, (path.resolve(), *path.resolve().parents)), None)
+        if place and place != loaded.root.resolve():
+            other = printable(os.path.relpath(place))
+            return f"{what} here: it belongs to another project (--project {other}, or the input working-directory)."
+        return f"{what}: it exists, but suites are the files {loaded.config.test_dir}/test-NAME.yaml."
+    near = nearest(name, [text for suite in loaded.suites for text in (suite.resolved.name, suite.resolved.file)])
+    return f"{what}{f' (did you mean {near}?)' if near else ''}."
 
 
 def _read_config(root: Path) -> Layer[ProjectConfig]:

@@ -4,7 +4,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import product
@@ -18,7 +18,7 @@ from zelda_ci.config import document
 from zelda_ci.config.document import DEFAULT, NO_COMMAND, Layer, Origin, read_text
 from zelda_ci.config.files import lies_in
 from zelda_ci.config.schema import SuiteConfig, keys
-from zelda_ci.config.source import SENTENCES, TOP, ConfigProblem, Rejected, config_problem, nearest, printable, shown
+from zelda_ci.config.source import SENTENCES, TOP, ConfigProblem, Rejected, config_problem, shown
 from zelda_ci.domain.base import Record
 from zelda_ci.domain.suite import NAME, PATTERNS, ResolvedSuite
 from zelda_ci.errors import ConfigError
@@ -240,45 +240,7 @@ def _prompt(suite: Layer[SuiteConfig], path: Path, root: Path, tracked: Tracked)
     return text, Origin(name, 1)
 
 
-_GLOB = re.compile(r"[*?\[{]")
-
-
-def select(
-    suites: Sequence[LoadedSuite],
-    names: Iterable[str],
-    tags: Iterable[str] = (),
-    notices: Sequence[str] = (),
-    resting: Sequence[tuple[LoadedSuite, str]] = (),
-) -> tuple[LoadedSuite, ...]:
-    """The suites that one of the names means and that have one of the tags, in the order of their files.
-
-    Without names all are meant, and without tags any. `notices` were said of the files, such as of one that looks like
-    a suite and is none; `resting` ones do not run for now. Raises ConfigError where no suite has a name or tag, or
-    nothing is left.
-    """
-    names, tags = list(names), list(tags)
-    # Where a suite has this very name, no folder and no file of that name is meant.
-    exact = {suite.resolved.name for suite in suites}
-    resolved = [suite.resolved for suite in suites]
-    meant, strangers = set[str](), list[str]()
-    for name in names:
-        found = {name} if name in exact else {it.name for it in resolved if is_meant(name, it.name, it.file)}
-        why = [f"{why}." for it, why in resting if is_meant(name, it.resolved.name, it.resolved.file)]
-        about = [f"{told}." for told in notices if PurePosixPath(name).stem in told]
-        strangers += [] if found else why or [_unknown_suite(name, suites), *about]
-        meant |= found
-    known = sorted({tag for suite in suites for tag in suite.resolved.tags})
-    there = f"; there are {', '.join(known)}" if known else "; no suite has tags"
-    strangers += [f'No suite has the tag "{printable(shown(tag))}"{there}.' for tag in tags if tag not in known]
-    if strangers:
-        hint = "`zelda validate` shows every suite." if suites else None
-        raise ConfigError("\n".join(dict.fromkeys(strangers)), hint=hint, code="UNKNOWN_SUITE")
-    wanted = meant if names else exact
-    tagged = (it for it in suites if not tags or set(tags) & set(it.resolved.tags))
-    chosen = tuple(it for it in tagged if it.resolved.name in wanted)
-    if not chosen:
-        raise ConfigError("None of the named suites has one of the tags.", code="NO_SUITE_SELECTED")
-    return chosen
+GLOB = re.compile(r"[*?\[{]")
 
 
 def containing(suites: Sequence[LoadedSuite], pattern: str) -> tuple[LoadedSuite, ...]:
@@ -324,7 +286,7 @@ def is_meant(name: str, suite: str, file: str) -> bool:
     if name == suite or suite.startswith(f"{name}.") or is_path or is_longer:
         return True
     spelled = [suite, *(each for each in _tails(*files) if "/" in name or "/" not in each)]
-    return bool(_GLOB.search(name)) and any(globs.matches([name.removeprefix("./")], each) for each in spelled)
+    return bool(GLOB.search(name)) and any(globs.matches([name.removeprefix("./")], each) for each in spelled)
 
 
 def _tails(*paths: PurePosixPath) -> set[str]:
@@ -335,10 +297,3 @@ def _tails(*paths: PurePosixPath) -> set[str]:
 def usual_name(file: str) -> str:
     """A suite's name where its file gives none."""
     return PurePosixPath(file).stem.removeprefix("test-")
-
-
-def _unknown_suite(name: str, suites: Sequence[LoadedSuite]) -> str:
-    if _GLOB.search(name):
-        return f'No suite matches "{printable(shown(name))}".'
-    near = nearest(name, [suite.resolved.name for suite in suites] + [suite.resolved.file for suite in suites])
-    return f'No suite is called "{printable(shown(name))}"{f" (did you mean {near}?)" if near else ""}.'

@@ -90,7 +90,7 @@ class ContextItem(Record):
     on_demand: int = 0
     """Size of its part that comes when it is called, or when a file to which it applies is touched."""
     cut: int = 0
-    """Characters of its description that are left out of the listing."""
+    """Characters by which its description is too long for the listing."""
 
     @property
     def key(self) -> tuple[ItemKind, str]:

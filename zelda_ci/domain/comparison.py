@@ -423,7 +423,7 @@ class BaselineState(StrEnum):
     """The base branch never stored one, or no ancestor of the wanted commit has one."""
     EXPIRED = "expired"
     NOT_PERMITTED = "notPermitted"
-    """The token may not read artifacts."""
+    """The token may not read artifacts, or GitHub finds nothing for it."""
     INVALID = "invalid"
     """A baseline was found and could not be trusted or read."""
     UNREACHABLE = "unreachable"

@@ -187,9 +187,9 @@ def _session_variables(request: SessionRequest) -> Mapping[str, str]:
     }
 
 
-def find_cli(package: str = "claude_agent_sdk") -> Path:
+def find_cli() -> Path:
     """Find the Claude Code CLI inside the Agent SDK's wheel, without importing the SDK."""
-    spec = find_spec(package)
+    spec = find_spec("claude_agent_sdk")
     if spec and spec.origin and (cli := Path(spec.origin).with_name("_bundled") / "claude").is_file():
         return cli
     message = "The Claude Code CLI is missing: the installed claude-agent-sdk package does not contain it."

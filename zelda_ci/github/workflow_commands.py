@@ -149,10 +149,10 @@ def write_outputs(path: Path, outputs: Mapping[str, str]) -> None:
             file.write(f"{name}<<{end}\n{text}\n{end}\n".encode("utf-8", "replace"))
 
 
-def write_summary(path: Path, markdown: str, *, anew: bool = False, limit: int = MAX_SUMMARY_BYTES) -> None:
+def write_summary(path: Path, markdown: str, *, anew: bool = False) -> None:
     """Add Markdown to GITHUB_STEP_SUMMARY, or replace it, cut between two lines where the runner would take nothing."""
     with _opened(path, os.O_CREAT | (0 if anew else os.O_APPEND)) as file:
-        room = limit - (0 if anew else os.fstat(file.fileno()).st_size)
+        room = MAX_SUMMARY_BYTES - (0 if anew else os.fstat(file.fileno()).st_size)
         data = (markdown.rstrip("\n") + "\n").encode("utf-8", "replace")
         if len(data) > room:
             start = data[: max(0, room - len(CUT.encode()))].rpartition(b"\n")[0]

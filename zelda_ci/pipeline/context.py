@@ -91,7 +91,8 @@ class Opened:
 
 async def context_report(prepared: Prepared, proxy: ModelProxy, emit: Emit) -> ContextReport:
     """List the tested files, and the base where one is wanted; where the steering files are the same, only once."""
-    sides = {"head": prepared.workspaces, **({"base": prepared.base_workspaces} if prepared.order.against else {})}
+    # The base first: it may not exist, and files are copied.
+    sides = {**({"base": prepared.base_workspaces} if prepared.order.against else {}), "head": prepared.workspaces}
     async with proxy, AsyncExitStack() as stack:
         emit(Checking("the files that steer"))
         opened = {name: await _open(side, prepared, proxy, stack) for name, side in sides.items()}
@@ -208,7 +209,8 @@ def _document(item: ManifestItem, tree: Tree, memory: Collection[str], listings:
         return ItemTexts(item, body if item.is_main else "", "" if item.is_main else later)
     seen = entry[1] or ""
     is_cut = item.shown is Shown.DESCRIPTION and (not seen or seen.endswith(ELLIPSIS))
-    cut = max(0, len(description) - len(seen.removesuffix(ELLIPSIS))) if is_cut else 0
+    # By so much it is too long: the sign at the end of what is seen takes the place of a character.
+    cut = max(0, len(description) - len(seen)) if is_cut else 0
     if item.is_main:
         return ItemTexts(item, f"{entry[0]}\n{body}", "", cut)
     return ItemTexts(item, entry[0], body, cut)

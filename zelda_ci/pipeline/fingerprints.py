@@ -208,8 +208,8 @@ async def steering_between(prepared: Prepared) -> tuple[SteeringChange, ...]:
 async def stored_of_both(prepared: Prepared) -> dict[str, StoredTrials]:
     """By suite, the trials of head and base that one developer has stored; both must not be the same."""
     head, base, suites, order = prepared.workspaces, prepared.base_workspaces, prepared.suites, prepared.order
-    # Between the same files every difference is noise.
-    if order.against and await head.session_files() == await base.session_files():
+    # Between the same files every difference is noise. The base comes first: it may not exist, and files are copied.
+    if order.against and await base.session_files() == await head.session_files():
         ref, side = order.against.ref, "Your files are" if order.working_tree else "The tested commit has"
         meant = "change a file that sessions see, or name an older commit, as in `zelda run --against HEAD~1`"
         if not order.working_tree and (await head.inspect()).changed:

@@ -12,8 +12,8 @@ from typing import Self
 from zelda_ci.compare.shards import trial_seconds
 from zelda_ci.config.document import DEFAULT, Origin
 from zelda_ci.config.environment import EnvironmentSettings, accepted_isolation
-from zelda_ci.config.project import LoadedProject
-from zelda_ci.config.suites import LoadedSuite, select
+from zelda_ci.config.project import LoadedProject, select
+from zelda_ci.config.suites import LoadedSuite
 from zelda_ci.domain.run import StoredTrials
 from zelda_ci.domain.suite import IsolationLevel, ResolvedSuite
 from zelda_ci.domain.trials import TrialPlan, plan_of
@@ -109,10 +109,9 @@ class Prepared:
     @cached_property
     def chosen(self) -> list[LoadedSuite]:
         """The suites that were ordered, with their overrides and the setup that the project suggests."""
-        loaded = self.loaded
-        chosen = select(loaded.suites, self.order.names, self.order.tags, loaded.notices, loaded.resting)
+        chosen = select(self.loaded, self.order.names, self.order.tags)
         applied = [replace(suite, resolved=apply(suite.resolved, self.given)) for suite in chosen]
-        return settled(loaded.root, applied, self.environ)
+        return settled(self.loaded.root, applied, self.environ)
 
     @cached_property
     def suites(self) -> list[ResolvedSuite]:

@@ -76,8 +76,8 @@ def _as_they_are(stored: Sequence[StoredRun]) -> list[StoredRun]:
     return [run for run in stored if run.batch_id not in apart]
 
 
-def _latest(history: ResultStore, match: re.Match[str], noun: str, *, whole: bool = True) -> Found:
-    """The runs, newest first, of the run or batch that `latest~2` counts back to; of one suite as `latest:SUITE`."""
+def _latest(history: ResultStore, match: re.Match[str], noun: str, *, whole: bool = False) -> Found:
+    """The runs, newest first, of the run or batch that `latest~2` means; of the base only in a batch as a `whole`."""
     suite, back = match["suite"], int(match["back"] or 0)
     runs = [run for run in _as_they_are(history.overview().runs) if whole or run.side is Side.HEAD]
     if not runs:

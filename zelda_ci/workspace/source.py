@@ -288,7 +288,7 @@ async def at_commit(project: Project, order: BaseOrder, folder: Path, internal_g
     """The project as it is in another commit: found where it lies, or fetched into a repository in a new folder."""
     # A commit is named by its hash, so git checks what it is handed.
     if project.source.commit is None:
-        message = f"{project.folder} is no git repository, so there is no {order.ref} to compare with."
+        message = f"{project.folder} is no git repository, so it has no commit {order.ref}."
         raise WorkspaceError(message, hint="Make it one with git init, and commit.", code=UNAVAILABLE)
     here, commit = internal_git.within(project.folder), order.ref
     if not COMMIT.fullmatch(commit):

@@ -135,6 +135,14 @@ def test_side_by_side_it_is_proven_with_six_trials_each():
     assert first(of(head=head, base=base)).verdict is Verdict.REGRESSED
 
 
+def test_first_trials_that_others_follow_are_not_called_the_only_ones():
+    head, base = made("P", "F", "F", "F", "P", "P"), made(*"PPPPPP", label="base")
+    suites = [SuiteTrials(name, head, base, (), TrialPlan(first=1)) for name in ("alpha", "beta")]
+    found = compare_trials(suites)
+    assert found.overall
+    assert not found.single_trial
+
+
 def test_a_difference_of_a_single_trial_is_never_a_regression():
     plan = TrialPlan(first=1, looks=(2,))
     found = compare_trials([SuiteTrials("alpha", head=made("F"), stored=made("P", label="old"), plan=plan)])

@@ -27,6 +27,7 @@ from zelda_ci.domain.measures import EvalResult, Measure, Metric
 from zelda_ci.domain.run import RunResult
 from zelda_ci.domain.session import SessionStatus
 from zelda_ci.domain.suite import GateSettings, ScoreLimits
+from zelda_ci.report.builders.comparison import certainty
 
 REGRESSED, IMPROVED, UNCHANGED = Verdict.REGRESSED, Verdict.IMPROVED, Verdict.UNCHANGED
 INCONCLUSIVE, NEW, REMOVED = Verdict.INCONCLUSIVE, Verdict.NEW, Verdict.REMOVED
@@ -61,6 +62,14 @@ def test_a_difference_of_one_trial_is_changed_and_not_proven_and_says_what_would
     assert (two.method, two.effect, two.p_value, two.gates) == ("threshold", "worse", None, False)
     assert (found.single_trial, found.verdict) == (True, CHANGED)
     assert (found.counts[Verdict.REGRESSED], found.counts[Verdict.CHANGED]) == (0, 2)
+
+
+def test_the_suites_with_one_trial_are_named_where_others_have_more():
+    old, new = (
+        [*judged("P", suite="alpha", label=label), *judged("P", "P", suite="beta", label=label)] for label in "ab"
+    )
+    (noise, *_) = certainty(compare(old, new))
+    assert noise.cells[0].text == f"alpha: {SINGLE_TRIAL}"
 
 
 @pytest.mark.parametrize(("old", "new"), [(1, 1), (10, 1), (1, 10)])

@@ -44,7 +44,6 @@ def survives(suite: bytes, config: bytes) -> None:
             project.load(root)
         except ConfigError as error:
             lines = error.message.split("\n")
-            assert len(lines) > 1
             assert all(line.isprintable() for line in lines)
 
 

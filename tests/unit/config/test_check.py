@@ -9,7 +9,7 @@ from zelda_ci.domain.suite import MetricSwitches
 from zelda_ci.named_secrets import is_secret_name
 
 KEY = "a colon followed by a space makes a key, so put the whole text in quotes"
-DIGITS = "write it in plain digits"
+DIGITS, DASH = "write it in plain digits, such as 10", "write each item on a line of its own, after a dash"
 ENV = "execution.env"
 MODES = "default, acceptEdits, bypassPermissions, dontAsk or plan"
 TRIALS = "1:9: trials must be a whole number, adaptive or a group of keys"
@@ -23,21 +23,21 @@ OUTSIDE = ("/etc", "a/../../x", "~/x", "a\\b")
 
 WRONG = {
     'execution: {maxTurns: "5"}': "1:23: execution.maxTurns must be a whole number, not text: remove the quotes",
-    "execution: {maxTurns: true}": "1:23: execution.maxTurns must be a whole number, not true",
+    "execution: {maxTurns: true}": "1:23: execution.maxTurns must be a whole number, not true: " + DIGITS,
     "execution: {maxTurns: 10001}": "1:23: execution.maxTurns must be at most 10000, not 10001",
     "execution: {maxTurns: 1e3}": f"1:23: execution.maxTurns must be a whole number, not 1e3: {DIGITS}",
-    "execution: {maxTurns: [5]}": "1:23: execution.maxTurns must be a whole number, not a list",
-    "execution: {maxTurns: {a: 5}}": "1:23: execution.maxTurns must be a whole number, not a group of keys",
+    "execution: {maxTurns: [5]}": "1:23: execution.maxTurns must be a whole number, not a list: " + DIGITS,
+    "execution: {maxTurns: {a: 5}}": "1:23: execution.maxTurns must be a whole number, not a group of keys: " + DIGITS,
     f"execution: {{maxTurns: {'9' * 100_000}}}": f"1:23: execution.maxTurns must be a whole number, not {'9' * 57}...: "
     + DIGITS,
     "execution: {timeoutSeconds: .nan}": f"1:29: execution.timeoutSeconds must be a number, not .nan: {DIGITS}",
-    "execution: {timeoutSeconds: 30s}": "1:29: execution.timeoutSeconds must be a number, not text",
+    "execution: {timeoutSeconds: 30s}": "1:29: execution.timeoutSeconds must be a number, not text: " + DIGITS,
     "execution: {maxCostUsd: 0}": "1:25: execution.maxCostUsd must be above 0, not 0",
     "execution: {model: sonnet}": "1:20: execution.model must be the full id of a model, such as claude-sonnet-5-5, "
     "not an alias",
     "execution: {permissionMode: bypass}": f"1:29: execution.permissionMode must be {MODES} (did you mean "
     "bypassPermissions?)",
-    "execution: fast": "1:12: execution must be a group of keys, not text",
+    "execution: fast": "1:12: execution must be a group of keys, not text: write its keys on lines below it, indented",
     "execution: {env: [FOO=value]}": f"1:19: item 1 of {ENV} {NAME}",
     "execution: {env: {A B: x}}": f"1:19: {ENV}: A B {NAME}",
     "execution: {env: [HOME, anthropic_api_key]}": f"1:25: item 2 of {ENV} must not be passed on: sessions never hold "
@@ -48,7 +48,7 @@ WRONG = {
     "trials: yes": f"{TRIALS}, not yes: {DIGITS}",
     "trials: adaptiv": f"{TRIALS} (did you mean adaptive?)",
     "trials: {looks: [6, 3]}": "1:17: trials.looks must be numbers that rise",
-    "trials: {looks: 5}": "1:17: trials.looks must be a list, not 5",
+    "trials: {looks: 5}": "1:17: trials.looks must be a list, not 5: " + DASH,
     f"trials: {{looks: {[*range(4, 15)]}}}": "1:17: trials.looks must be a list of at most 10, not 11",
     "trials: {first: 0}": "1:17: trials.first must be at least 1, not 0",
     "trials: {first: 24}": "1:9: trials must have a look above first: first is 24, and the last look 24",

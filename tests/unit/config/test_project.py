@@ -99,7 +99,7 @@ def test_no_suites_is_an_error_that_says_how_to_make_one_and_points_out_what_is_
     with pytest.raises(ConfigError) as caught:
         load(tmp_path)
     assert caught.value.message == (
-        "There is nothing to run:\nzelda: does not exist, so there are no suites: write one to "
+        "zelda: does not exist, so there are no suites: write one to "
         "zelda/test-<name>.yaml, or let `zelda init` make an example"
     )
     assert (caught.value.code, caught.value.exit_code) == ("NO_SUITES", 2)

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.config.folder import loaded, make, problems
-from zelda_ci.config.project import settle
-from zelda_ci.config.suites import select
+from zelda_ci.config.project import select, settle
 from zelda_ci.domain.measures import Metric
 
 ROUTING = """\
@@ -27,7 +26,7 @@ PROJECT = "testCommand: npm test\nsetupCommand: npm ci\nexecution: {maxTurns: 9,
 
 def test_each_prompt_is_a_cheap_suite_with_its_check(tmp_path: Path) -> None:
     found = loaded(tmp_path, config=PROJECT, test_routes=ROUTING, test_other="prompt: x\n")
-    first, second, third = select(found.suites, ["routes"])
+    first, second, third = select(found, ["routes"])
     assert [it.resolved.name for it in (first, second, third)] == ["routes.1", "routes.2", "routes.3"]
     assert second.resolved.prompt == "Look at this,\nand be quick.\n"
     assert [str(it.provenance["prompt"]) for it in (first, second, third)] == [

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.config.folder import loaded, make, problems
-from zelda_ci.config.project import active, settle
-from zelda_ci.config.suites import select
+from zelda_ci.config.project import active, select, settle
 from zelda_ci.errors import ConfigError
 
 PLAIN = "prompt: x\n"
@@ -46,7 +45,7 @@ def test_a_suite_that_rests_is_there_and_its_message_says_why_it_does_not_run(tm
     skipped, beside = "a is skipped: Waits. (zelda/test-a.yaml).", "b is left out: c says `only`."
     for asked, said in (["a"], skipped), (["zelda/test-a.yaml", "a*"], skipped), (["b"], beside):
         with pytest.raises(ConfigError) as problem:
-            select(local.suites, asked, (), local.notices, local.resting)
+            select(local, asked)
         assert problem.value.message == said
 
 
@@ -76,8 +75,8 @@ def test_each_combination_of_a_matrix_is_a_suite_with_its_own_name(tmp_path: Pat
     assert (suite.execution.model, suite.execution.effort) == ("claude-haiku-4-5", "low")
     assert str(found.suites[3].provenance["execution.model"]) == "zelda/test-greeting.yaml:4"
     assert (suite.checks[0].called, suite.checks[0].times) == ("Bash(echo good evening)", 2)
-    assert len(select(found.suites, ["greeting"])) == 4
-    assert len(select(found.suites, ["greeting.*haiku*"])) == 2
+    assert len(select(found, ["greeting"])) == 4
+    assert len(select(found, ["greeting.*haiku*"])) == 2
 
 
 @pytest.mark.parametrize(

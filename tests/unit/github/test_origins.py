@@ -51,7 +51,7 @@ def test_a_refused_baseline_is_told_with_its_reason(error: ZeldaError, said: str
     ("code", "state", "said"),
     [
         ("GITHUB_NOT_PERMITTED", BaselineState.NOT_PERMITTED, "permissions: actions: read"),
-        ("GITHUB_NOT_FOUND", BaselineState.NOT_PERMITTED, "permissions: actions: read"),
+        ("GITHUB_NOT_FOUND", BaselineState.NOT_PERMITTED, "knows no such run"),
         ("GITHUB_RATE_LIMITED", BaselineState.UNREACHABLE, "limits how often"),
         ("GITHUB_UNREACHABLE", BaselineState.UNREACHABLE, "could not be asked"),
         ("GITHUB_REFUSED", BaselineState.UNREACHABLE, "could not be asked"),

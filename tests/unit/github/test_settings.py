@@ -29,7 +29,10 @@ def environ(workspace: Path, **inputs: str) -> dict[str, str]:
 
 def settings(workspace: Path, event: object = None, **inputs: str) -> ActionSettings:
     variables = environ(workspace, **inputs) | {"GITHUB_EVENT_PATH": "/github/workflow/event.json"}
-    return read_action_settings(variables, lambda _: json.dumps(event or {}).encode())
+    found = read_action_settings(variables, lambda _: json.dumps(event or {}).encode())
+    if found.problem:
+        raise found.problem
+    return found
 
 
 def test_without_inputs_everything_has_its_default(tmp_path: Path) -> None:
@@ -121,7 +124,11 @@ def test_every_wrong_input_is_named_at_once_with_what_is_allowed(tmp_path: Path)
     assert (
         "The input isolation-require cannot be used: isolation.require must be full, uid, landlock or none."
     ) in lines
-    assert "The input max-cost-usd cannot be used: execution.maxCostUsd must be a number, not text." in lines
+    with pytest.raises(ConfigError, match="The input jobs is ") as caught:
+        settings(tmp_path, jobs="sk-ant-api03-fakefakefakefakefakefake")
+    assert "fakefake" not in caught.value.message
+    words = "must be a number, not text: write it in plain digits, such as 10"
+    assert f"The input max-cost-usd cannot be used: execution.maxCostUsd {words}." in lines
     assert (
         "The input fail-on cannot be used: item 1 of gate.failOn must be regression or evaluation, or never alone."
     ) in lines

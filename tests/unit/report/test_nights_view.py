@@ -8,7 +8,7 @@ import pytest
 from tests.support.schemas import checker
 from tests.unit.compare.nights import FIRST, PLATFORM, history_of, night
 from zelda_ci.domain.nights import NightlyHistory
-from zelda_ci.report.builders.history import sparkline
+from zelda_ci.report.builders.history import nights_view, sparkline
 from zelda_ci.report.text import plain_title
 from zelda_ci.storage import codec
 
@@ -28,6 +28,8 @@ def test_a_bar_is_a_night_and_changes_stand_between() -> None:
         night(5, {"a": {}}, platform={**PLATFORM, "cli": "2.2"}, outcome="edited"),
     ]
     assert sparkline(nights, "a") == "█▅·¦▁¦█·"
+    shown = nights_view(NightlyHistory(nights=tuple(nights)), "a", 9)
+    assert [row.cells[-1].text for row in shown.lines][1:3] == ["suite, judge or steering files", "Claude Code 2.2"]
 
 
 @pytest.mark.parametrize("text", ["@octocat", "`rm -rf`", "a\nb", "deadbeef01", "x" * 999, "\u202e"])

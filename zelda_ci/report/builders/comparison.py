@@ -19,7 +19,7 @@ from zelda_ci.domain.comparison import (
 )
 from zelda_ci.domain.manifest import SteeringChange
 from zelda_ci.domain.measures import MEASURES, Measure
-from zelda_ci.domain.numbers import format_count, whole
+from zelda_ci.domain.numbers import format_count, some_of, whole
 from zelda_ci.report import model
 from zelda_ci.report.builders.phrases import change_words, interval_words, line, passed, points, quoted
 from zelda_ci.report.model import Cell, Column, Line, Row, Section, Table, TableRow, Tone, plain
@@ -319,7 +319,9 @@ def certainty(comparison: Comparison) -> Iterator[Row]:
         yield Row("Noise", (Cell(findings.SAME_FILES, Tone.WARN),))
     elif comparison.single_trial:
         advice = (Cell(findings.ONE_TRIAL_PROVES_NOTHING, Tone.WARN),) if comparison.counts.get(Verdict.CHANGED) else ()
-        yield Row("Noise", (Cell(findings.SINGLE_TRIAL, Tone.WARN), *advice))
+        single = [suite.suite for suite in both if 1 in {it.valid for it in (suite.baseline, suite.candidate) if it}]
+        of = f"{some_of(single)}: " if 0 < len(single) < len(both) else ""
+        yield Row("Noise", (Cell(f"{visible(of)}{findings.SINGLE_TRIAL}", Tone.WARN), *advice))
     elif hypotheses := comparison.family.hypotheses:
         tested = f"{format_count(hypotheses, 'question')} tested together"
         alarm = "if nothing had changed, at most 1 in 20 comparisons would show a false alarm"

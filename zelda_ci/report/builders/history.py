@@ -160,7 +160,7 @@ def nights_view(history: NightlyHistory, suite: str, limit: int) -> Table:
         checks = sum(row.checks.values(), Passes())
         changed = []
         if earlier:
-            changed += ["suite or steering files"] * (row.outcome != earlier.outcome)
+            changed += ["suite, judge or steering files"] * (row.outcome != earlier.outcome)
             changed += ["code"] * (row.tree != earlier.tree)
             changed += _platform_changes(earlier.platform, row.platform)
         passed = Tone.NEUTRAL if row.whole.passed == row.whole.trials else Tone.WARN
