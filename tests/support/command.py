@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 from tests.support import warm
 from tests.support.measured import measured
 from tests.support.patience import PATIENCE
-from tests.support.projects import Project, wait_until
+from tests.support.projects import Project, is_running, wait_until
 
 COMMAND = [sys.executable, "-m", "zelda_ci"]
 KEY = "sk-ant-fake-key-of-the-developer"
@@ -112,10 +113,14 @@ def processes(project: Project) -> list[str]:
     """Command lines of processes that were started for a run of this project, wherever they hide."""
     mark = os.fsencode(project.base)
     found = []
-    for entry in Path("/proc").iterdir():
+    for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            # A process that has ended has no line; Claude Code closes its environment to all but root.
-            line = (entry / "cmdline").read_bytes() if entry.name.isdigit() else b""
+            # Amid execve it has none, which lasts while the old memory is given back.
+            for _ in range(1000):
+                if (line := (entry / "cmdline").read_bytes()) or not is_running(entry.name):
+                    break
+                time.sleep(0.001)
+            # Claude Code closes its environment to all but root.
             if line and (mark in line or mark in (entry / "environ").read_bytes()):
                 found.append(line.replace(b"\0", b" ").decode())
     return [command for command in found if "zelda_ci" not in command]
