@@ -121,9 +121,15 @@ def processes(project: Project) -> list[str]:
                     break
                 time.sleep(0.001)
             # Claude Code closes its environment to all but root.
-            if line and (mark in line or mark in (entry / "environ").read_bytes()):
+            if line and (mark in line or mark in (entry / "environ").read_bytes()) and not _is_killed(entry):
                 found.append(line.replace(b"\0", b" ").decode())
     return [command for command in found if "zelda_ci" not in command]
+
+
+def _is_killed(process: Path) -> bool:
+    """Whether it has been sent SIGKILL: on a busy machine it may not yet have had the time to die of it."""
+    (pending,) = (line.split()[1] for line in (process / "status").read_text().splitlines() if "SigPnd" in line)
+    return bool(int(pending, 16) & 1 << signal.SIGKILL - 1)
 
 
 def gone(project: Project) -> bool:
