@@ -149,12 +149,18 @@ def _environment(pid: int | str) -> bytes:
 
     Raises ProcessLookupError of one that ends or has ended, also where nobody has buried it yet.
     """
-    with suppress(ProcessLookupError):  # what newer kernels say of a process without memory
+    refusal = None
+    try:
         if environment := _read(pid, "environ"):
             return environment
+    except (PermissionError, ProcessLookupError) as error:
+        # Of a process without memory newer kernels say the latter, and for all but root the former.
+        refusal = error
     # proc_pid_stat(5): flags, num_threads, vsize, env_start, env_end.
     fields = _read(pid, "stat").rpartition(b")")[2].split()
     flags, threads, memory, start, end = (int(fields[place]) for place in (6, 17, 20, 47, 48))
+    if memory and refusal:
+        raise refusal
     if memory and (not start or start != end):
         raise BlockingIOError
     if flags & EXITING and threads == 1:
