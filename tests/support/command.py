@@ -115,11 +115,11 @@ def processes(project: Project) -> list[str]:
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
+            line, looks = (entry / "cmdline").read_bytes(), 1000
             # Amid execve it has none, which lasts while the old memory is given back.
-            for _ in range(1000):
-                if (line := (entry / "cmdline").read_bytes()) or not is_running(entry.name):
-                    break
+            while looks and not line and is_running(entry.name):
                 time.sleep(0.001)
+                line, looks = (entry / "cmdline").read_bytes(), looks - 1
             # Claude Code closes its environment to all but root.
             if line and (mark in line or mark in (entry / "environ").read_bytes()) and not _is_killed(entry):
                 found.append(line.replace(b"\0", b" ").decode())
