@@ -35,7 +35,7 @@ CEILINGS = {
     "zelda_ci/storage": 918,
     "zelda_ci/survey": 385,
     "zelda_ci/test_output": 1_981,
-    "zelda_ci/workspace": 3192,
+    "zelda_ci/workspace": 3205,
     "scripts": 2561,
     "benchmarks": 1123,
     "runner": 215,
@@ -43,10 +43,10 @@ CEILINGS = {
     "tests/architecture": 915,
     "tests/golden": 1430,
     "tests/hostile": 3424,
-    "tests/integration": 20_976,
-    "tests/scenarios": 3827,
+    "tests/integration": 21_011,
+    "tests/scenarios": 3828,
     "tests/slow": 540,
-    "tests/support": 7167,
+    "tests/support": 7179,
     "tests/unit": 20_974,
 }
 

@@ -170,10 +170,10 @@ def test_processes_that_begin_in_the_same_second_get_folders_of_their_own(tmp_pa
 
 def test_a_process_killed_at_any_moment_leaves_nothing_half_done(tmp_path: Path) -> None:
     script = """
-say("ready")
 while True:
     folder = begun(store)
     folder.finish(result(folder.run_id), session("Read a.py"))
+    say("ready")
 """
     random = Random(7)
     for _ in range(3):

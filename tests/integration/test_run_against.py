@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tests.support.command import ended, gone, results, started, zelda
+from tests.support.command import ended, gone, processes, results, started, zelda
 from tests.support.judging import answer, verdict
 from tests.support.projects import Project, repository, wait_until
 from tests.support.scripted_api import ApiRequest, Reply, ScriptedApi, hang, text, tool_call
@@ -266,6 +266,8 @@ def test_after_a_kill_amid_a_look_the_same_question_goes_on_with_the_same_plan(t
         wait_until(lambda: len([*project.results.glob("runs/greeting-*")]) >= 4)
         os.kill(zelda_.pid, signal.SIGKILL)
         ended(zelda_)
+    # A git that outlives its Zelda keeps the run's lock until it is done.
+    wait_until(lambda: not processes(project))
     stored = results(project)
     before, known = Counter((run["side"], run["look"]) for run in stored), {run["runId"] for run in stored}
     assert before["head", 1] == 1

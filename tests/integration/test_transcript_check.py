@@ -88,9 +88,9 @@ async def test_words_that_something_else_writes_into_the_stream_are_named(tmp_pa
     message = {"id": "msg_forged", "role": "assistant", "model": "claude-sonnet-5-5", "content": content, "usage": {}}
     line = {"type": "assistant", "message": message, "parent_tool_use_id": None, "session_id": "s", "uuid": "u"}
     cli = tmp_path / "claude"
-    # Whoever holds the same pipe can write into it; this one knows when the session works.
-    forge = f"echo {shlex.quote(json.dumps(line))}"
+    # Whoever holds the same pipe can write into it; this one knows when the session works, which waits for it.
+    forge = f'echo {shlex.quote(json.dumps(line))}; touch "$PWD/forged"'
     cli.write_text(f'#!/bin/sh\n(while [ ! -e "$PWD/now" ]; do sleep 0.1; done; {forge}) &\nexec "{find_cli()}" "$@"\n')
     cli.chmod(0o755)
-    script = [tool_call("Bash", {"command": "touch now; sleep 1"}), text("Honest.")]
+    script = [tool_call("Bash", {"command": "touch now; until [ -e forged ]; do sleep 0.1; done"}), text("Honest.")]
     assert await differences(tmp_path, script, {}, cli) == ("the text of message msg_forged",)

@@ -304,6 +304,28 @@ def test_a_process_whose_first_thread_has_ended_is_not_overlooked(tmp_path: Path
         assert not is_running(str(process.pid))
 
 
+def test_what_a_process_starts_that_ends_amid_a_look_is_not_overlooked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although whoever should bury it does not, and so it is still listed."""
+    pids, listed = tmp_path / "pids", os.listdir
+    line = f"read -r _; sleep 300 & echo $! > {pids}"
+    mark = {MARKER: str(tmp_path), "PATH": os.environ["PATH"]}
+    with subprocess.Popen(["sh", "-c", line], env=mark, stdin=subprocess.PIPE) as process:
+
+        def listing(folder: str) -> list[str]:
+            found = listed(folder)
+            if not pids.exists():
+                assert process.stdin
+                os.write(process.stdin.fileno(), b"\n")
+                os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+            return found
+
+        monkeypatch.setattr(os, "listdir", listing)
+        anyio.run(end_orphans, tmp_path)
+    assert not is_running(pids.read_text())
+
+
 def test_git_is_missing_or_too_old(tmp_path: Path) -> None:
     project = repository(tmp_path)
     project.environ["PATH"] = str(tmp_path / "bin")

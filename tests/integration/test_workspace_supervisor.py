@@ -72,7 +72,8 @@ def test_no_descriptor_is_passed_on(tmp_path: Path) -> None:
 
 
 def test_a_program_that_forks_without_end_is_ended(tmp_path: Path) -> None:
-    line = f"f() {{ sleep 0.001; echo $$ >> {tmp_path}/n; (f &) ; }}; for n in 1 2 3; do f & done; sleep 0.3; exit 5"
+    line = f"f() {{ sleep 0.001; echo $$ >> {tmp_path}/n; (f &) ; }}; for n in 1 2 3; do f & done"
+    line += f"; until [ -s {tmp_path}/n ]; do sleep 0.01; done; sleep 0.3; exit 5"
     assert finish("sh", "-c", line)[0] == 5
     before = (tmp_path / "n").stat().st_size
     time.sleep(0.2)

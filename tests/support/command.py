@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 from tests.support import warm
 from tests.support.measured import measured
 from tests.support.patience import PATIENCE
-from tests.support.projects import Project, wait_until
+from tests.support.projects import Project, is_running, wait_until
 
 COMMAND = [sys.executable, "-m", "zelda_ci"]
 KEY = "sk-ant-fake-key-of-the-developer"
@@ -112,13 +113,23 @@ def processes(project: Project) -> list[str]:
     """Command lines of processes that were started for a run of this project, wherever they hide."""
     mark = os.fsencode(project.base)
     found = []
-    for entry in Path("/proc").iterdir():
+    for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            # A process that has ended has no line; Claude Code closes its environment to all but root.
-            line = (entry / "cmdline").read_bytes() if entry.name.isdigit() else b""
-            if line and (mark in line or mark in (entry / "environ").read_bytes()):
+            line, looks = (entry / "cmdline").read_bytes(), 1000
+            # Amid execve it has none, which lasts while the old memory is given back.
+            while looks and not line and is_running(entry.name):
+                time.sleep(0.001)
+                line, looks = (entry / "cmdline").read_bytes(), looks - 1
+            # Claude Code closes its environment to all but root.
+            if line and (mark in line or mark in (entry / "environ").read_bytes()) and not _is_killed(entry):
                 found.append(line.replace(b"\0", b" ").decode())
     return [command for command in found if "zelda_ci" not in command]
+
+
+def _is_killed(process: Path) -> bool:
+    """Whether it has been sent SIGKILL: on a busy machine it may not yet have had the time to die of it."""
+    (pending,) = (line.split()[1] for line in (process / "status").read_text().splitlines() if "SigPnd" in line)
+    return bool(int(pending, 16) & 1 << signal.SIGKILL - 1)
 
 
 def gone(project: Project) -> bool:

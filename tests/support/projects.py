@@ -53,8 +53,9 @@ def is_running(pid: str) -> bool:
         fields = Path("/proc", pid.strip(), "stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return False
-    # Its first thread may be dead, and others run.
-    return fields[0] != "Z" or int(fields[17]) > 1
+    # proc_pid_stat(5): num_threads, vsize. One that ends gives its memory back first, and is no zombie before it has
+    # closed its files. Its first thread may be dead, and others run.
+    return int(fields[17]) > 1 or int(fields[20]) > 0
 
 
 @dataclass

@@ -34,6 +34,8 @@ from zelda_ci.workspace.git import configuration
 TIMEOUT_SECONDS = 2.0
 # Looks one after another that find none of the processes looked for: on a busy machine, some other ends amid each.
 LOOKS = 3
+# PF_EXITING of the kernel.
+EXITING = 4
 # Longer than any run lives.
 DOUBTFUL_SECONDS = 86_400.0
 # Folders of runs; repositories of Zelda's own, which hold what is tested and what is measured.
@@ -122,11 +124,11 @@ def _problem(base: Path, project: Path, *, passable: bool) -> str | None:
 
 async def end_orphans(run_folder: Path) -> None:
     """Kill the processes that bear the mark of a run and wait until they are gone."""
-    mark, looks = os.fsencode(f"{MARKER}={run_folder}"), LOOKS
+    mark, looks, known = os.fsencode(f"{MARKER}={run_folder}"), LOOKS, set[int]()
     with anyio.move_on_after(TIMEOUT_SECONDS):
         while looks:
             found, gone = _signal(signal.SIGKILL, lambda pid: mark in _environment(pid).split(b"\0"))
-            looks = LOOKS if found else looks - 1 if gone else 0
+            looks, known = LOOKS if found else looks - 1 if gone - known else 0, gone
             if looks:
                 await anyio.sleep(0.01)
 
@@ -143,15 +145,26 @@ def kill_supervised() -> None:
 
 
 def _environment(pid: int | str) -> bytes:
-    """Read the variables of a process; raises BlockingIOError amid execve, where the kernel shows none."""
-    with suppress(ProcessLookupError):  # what newer kernels say of a process without memory
+    """Read the variables of a process; raises BlockingIOError amid execve, where the kernel shows none.
+
+    Raises ProcessLookupError of one that ends or has ended, also where nobody has buried it yet.
+    """
+    refusal = None
+    try:
         if environment := _read(pid, "environ"):
             return environment
-    # proc_pid_stat(5): num_threads, vsize, env_start, env_end.
+    except (PermissionError, ProcessLookupError) as error:
+        # Of a process without memory newer kernels say the latter, and for all but root the former.
+        refusal = error
+    # proc_pid_stat(5): flags, num_threads, vsize, env_start, env_end.
     fields = _read(pid, "stat").rpartition(b")")[2].split()
-    threads, memory, start, end = (int(fields[place]) for place in (17, 20, 47, 48))
+    flags, threads, memory, start, end = (int(fields[place]) for place in (6, 17, 20, 47, 48))
+    if memory and refusal:
+        raise refusal
     if memory and (not start or start != end):
         raise BlockingIOError
+    if flags & EXITING and threads == 1:
+        raise ProcessLookupError
     if memory or threads == 1:
         return b""
     # Its first thread is dead, and others run.
@@ -159,9 +172,9 @@ def _environment(pid: int | str) -> bytes:
     return _environment(f"{pid}/task/{others[-1].name}")
 
 
-def _signal(number: int, is_meant: Callable[[int], bool]) -> tuple[int, int]:
-    """Send a signal to each other process that fits; returns how many there are, and how many went amid the look."""
-    found = gone = 0
+def _signal(number: int, is_meant: Callable[[int], bool]) -> tuple[int, set[int]]:
+    """Send a signal to each other process that fits; returns how many there are, and which have ended."""
+    found, gone = 0, set[int]()
     with suppress(FileNotFoundError):  # no /proc: a system without this means
         for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))):  # noqa: PTH208  # there may be thousands
             try:
@@ -179,7 +192,7 @@ def _signal(number: int, is_meant: Callable[[int], bool]) -> tuple[int, int]:
                 found += 1
             except (FileNotFoundError, ProcessLookupError):
                 # Only another look shows what it started before it ended.
-                gone += 1
+                gone.add(pid)
             except (OSError, IndexError):
                 continue
     return found, gone
