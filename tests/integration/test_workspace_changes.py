@@ -108,6 +108,16 @@ line"; do echo odd > "./$name"; done
     assert (clone / "src").read_text() == "flat\n"
 
 
+def test_names_that_differ_by_case_alone_are_two(project: Project, tmp_path: Path) -> None:
+    # As git says of a project on the disk of a Mac or of Windows.
+    project.git("config", "core.ignorecase", "true")
+    changes, patch = project.changes_after(
+        "mv README.md readme.md; mkdir SRC; echo new > SRC/a.py; echo more > src/A.py"
+    )
+    assert changes.files == ("SRC/a.py", "readme.md", "src/A.py")
+    assert (applied(project, patch, tmp_path) / "SRC/a.py").read_text() == "new\n"
+
+
 PLANTS = {
     "settings": r"""
         mkdir hooks; printf '#!/bin/sh\ntouch {trace}\n' | tee hooks/post-index-change > hooks/post-checkout
