@@ -38,8 +38,6 @@ CACHE_WRITE_5M, CACHE_WRITE_1H = 1.25, 2.0
 WEB_SEARCH_USD = 0.01
 # Factor for inference that stays in the United States.
 US_ONLY = 1.1
-# Kinds of steps of an answer that its own counts leave out.
-BESIDE = ("advisor_message", "compaction")
 
 
 @dataclass(frozen=True)
@@ -106,7 +104,7 @@ def is_known(model: str) -> bool:
 def cost_usd(model: str, usage: Mapping[str, Any]) -> float:
     """Return the cost of one answer in US dollars; of an unknown model, a guess."""
     # The counts of the answer are without those of an advisor and of a summary that the API wrote for it.
-    beside = (it for it in dicts(usage.get("iterations")) if it.get("type") in BESIDE)
+    beside = (it for it in dicts(usage.get("iterations")) if it.get("type") in ("advisor_message", "compaction"))
     own = {"iterations": None, "inference_geo": usage.get("inference_geo")}
     more = sum(cost_usd(str(it.get("model") or model), it | own) for it in beside)
     price = PRICES.get(base_name(model), GUESS)

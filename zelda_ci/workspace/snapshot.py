@@ -24,8 +24,8 @@ from zelda_ci.workspace.source import Project, Repository
 MAX_FILES = 200_000
 MAX_BYTES = 4 << 30
 # Neither hooks nor files beside the index that git would share between indexes, and each file with an entry in it.
-OVERRIDES = {"core.hooksPath": os.devnull, "core.splitIndex": "false", "core.untrackedCache": "false"}
-OVERRIDES["index.sparse"] = "false"
+OVERRIDES = dict.fromkeys(("core.splitIndex", "core.untrackedCache", "index.sparse"), "false")
+OVERRIDES["core.hooksPath"] = os.devnull
 IDENTITY = {
     f"GIT_{role}_{part}": value
     for role in ("AUTHOR", "COMMITTER")
