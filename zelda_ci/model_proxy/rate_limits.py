@@ -43,8 +43,7 @@ def asked_seconds(answer: ApiAnswer) -> float | None:
     """Return for how long a refusal asks to wait; None where it does not say."""
     asked = dict(answer.headers).get(b"retry-after", b"").decode("latin-1")
     with suppress(ValueError, OverflowError):
-        is_date = ":" in asked
-        seconds = max(0.0, parsedate_to_datetime(asked).timestamp() - time()) if is_date else float(asked)
+        seconds = max(0.0, parsedate_to_datetime(asked).timestamp() - time()) if ":" in asked else float(asked)
         return seconds if 0 <= seconds < math.inf else None
     return None
 

@@ -118,7 +118,7 @@ class Objects(AsyncExitStack):
     async def commit(self, name: str) -> Commit:
         """Read a commit."""
         content = (await self.read([name], MAX_TOTAL_BYTES)).get(name)
-        if content is None:
+        if content is None or not content.startswith(b"tree "):
             raise lacking(name)
         header, _, message = content.partition(b"\n\n")
         # Signatures, and lines of further ones, count no more once a tree is another.
