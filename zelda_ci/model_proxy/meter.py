@@ -246,12 +246,11 @@ class MeteredExchange:
         for event in self._events.end():
             self._update(event)
         # Who leaves an answer could otherwise read all of it but its price.
-        seen, size = self.model_usage(), self._request_bytes // BYTES_PER_TOKEN
-        has_input = seen.total > seen.output_tokens
+        size = 0 if (seen := self.model_usage()).total > seen.output_tokens else self._request_bytes // BYTES_PER_TOKEN
         if (self.is_left or self.message_id or not self.error) and not self.is_free:
             output = max(round(self.seconds * TOKENS_PER_SECOND), self._answer_bytes // BYTES_PER_TOKEN)
             output = 0 if self.is_reported else min(self._max_tokens, output)
-            estimate = {"input_tokens": 0 if has_input else size, "output_tokens": output}
+            estimate = {"input_tokens": size, "output_tokens": output}
             self.estimated_usd = pricing.cost_usd(self.model, estimate)
             if self.estimated_usd and self.message_id and not (self.is_left or self.error):
                 self.cost_usd, self.estimated_usd, self.is_guessed = self.cost_usd + self.estimated_usd, 0.0, True
