@@ -186,6 +186,32 @@ def test_signed_merged_and_oddly_encoded_commits_keep_all_that_is_still_true(tmp
     assert seen(project, historyDepth=9) == ""
 
 
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        (b"Foo<a@b> 1000000000 +0000", b"Foo <a@b> 1000000000 +0000"),
+        (b"A <a@b>> 1000000000 +0000", b"A <a@b> 1000000000 +0000"),
+        (b"A <<a@b> 1000000000 -0130 ", b"A <a@b> 1000000000 -0130"),
+        (b"A <a@b>  1000000000  +0000", b"A <a@b> 1000000000 +0000"),
+        (b"A <a@b> 99999999999999999999 +0000", b"A <a@b> 0 +0000"),
+        (b"A <a@b>", b"A <a@b> 0 +0000"),
+        (b"A 1000000000 +0000", b"A 1000000000 +0000 <> 1000000000 +0000"),
+        (b"A <a@b> Mon Jan 1 2020", b"A <a@b> 0 +0000"),
+        (b"A <a@b> 1 +0000\nauthor B <b@b> 2 +0000", b"A <a@b> 1 +0000"),
+        (b"A", b"A <> 0 +0000"),
+    ],
+)
+def test_whoever_made_a_commit_is_named_as_git_can_read_it(line: bytes, kept: bytes, tmp_path: Path) -> None:
+    project = repository(tmp_path, {**CODE, "zelda/test-a.yaml": SUITE})
+    tree = project.git("write-tree").encode()
+    made = b"tree %b\nauthor %b\ncommitter C <c@example.com> 1 +0000\n\n%b" % (tree, line, b"long " * 500_000)
+    tip = project.git("hash-object", "-t", "commit", "-w", "--literally", "--stdin", stdin=made)
+    project.git("update-ref", "refs/heads/main", tip)
+    said = seen(project, "git cat-file commit HEAD | head -c 200").encode()
+    assert b"\nauthor %b\ncommitter C <c@example.com> 1 +0000\n\nlong long" % kept in said
+    assert seen(project) == ""
+
+
 def test_each_commit_of_a_history_keeps_all_but_the_suites(tmp_path: Path) -> None:
     project = repository(tmp_path, {**CODE, "zelda/test-a.yaml": SUITE, "file": "1", "folder/a": "2", "x y\té": "3"})
     (project.path / "file").unlink()

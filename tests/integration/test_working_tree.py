@@ -82,6 +82,21 @@ def test_the_working_tree_is_tested_and_nothing_of_the_repository_changes(tmp_pa
     assert project.inspected(working_tree=True).commit == head
 
 
+def test_folders_outside_of_a_sparse_checkout_are_as_committed(tmp_path: Path) -> None:
+    project = repository(tmp_path, {"src/a.py": "a\n", "lib/deep/b.py": "b\n", "README.md": "hello\n"})
+    project.git("sparse-checkout", "set", "--cone", "--sparse-index", "src")
+    project.write({"src/a.py": "changed\n", "src/new.py": "new\n"})
+    project.git("status")
+    before = project.fingerprint()
+
+    async def look() -> set[str]:
+        async with project.workspaces(working_tree=True).open("run-1", project.suite()) as workspace:
+            return {*files_of(workspace.root)}
+
+    assert anyio.run(look) == {".gitignore", "README.md", "lib/deep/b.py", "src/a.py", "src/new.py"}
+    assert project.fingerprint() == before
+
+
 def test_where_a_commit_is_tested_uncommitted_files_are_named_before_anything_is_spent(tmp_path: Path) -> None:
     project = dirty(tmp_path)
     with ScriptedApi(look()) as api:

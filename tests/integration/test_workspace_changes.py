@@ -30,12 +30,17 @@ def project(tmp_path: Path) -> Project:
     return made
 
 
-def applied(project: Project, patch: str, tmp_path: Path) -> Path:
+def applied(project: Project, patch: str, tmp_path: Path, encoding: str = "utf-8") -> Path:
     """The start state with the patch applied by plain git."""
     clone = tmp_path / "applied"
     project.git("clone", "-q", str(project.path), str(clone))
     subprocess.run(
-        ["git", "apply", "--binary", "-"], cwd=clone, env=ENVIRON, input=patch.encode(), check=True, capture_output=True
+        ["git", "apply", "--binary", "-"],
+        cwd=clone,
+        env=ENVIRON,
+        input=patch.encode(encoding),
+        check=True,
+        capture_output=True,
     )
     return clone
 
@@ -106,6 +111,39 @@ line"; do echo odd > "./$name"; done
     assert (clone / "new\nline").read_text() == "odd\n"
     assert (clone / "README.md/inside").read_text() == "in\n"
     assert (clone / "src").read_text() == "flat\n"
+
+
+def test_text_in_another_encoding_is_as_in_the_file_unless_a_secret_is_beside_it(
+    project: Project, tmp_path: Path
+) -> None:
+    latin = "gr\xfcn\nwei\xdf\n".encode("latin-1")
+    project.write({"latin.txt": latin, "secret.txt": latin})
+    project.commit()
+    secret = "ghp_" + "".join("0a1B2c3D4e5F6g7H8i9J"[index % 20] for index in range(36))
+    patch = project.home / "changes.patch"
+
+    async def work(workspaces: Workspaces, workspace: Workspace) -> None:
+        script = f"printf 'blau \\344\\n' >> latin.txt; printf 'token={secret} \\344\\n' >> secret.txt"
+        await workspaces.run_command(workspace, script, PATIENCE)
+        await workspaces.changes(workspace, patch)
+
+    project.work(work)
+    content = patch.read_bytes()
+    assert b" wei\xdf\n+blau \xe4\n" in content
+    assert secret.encode() not in content
+    clean = content[: content.index(b"diff --git a/secret.txt")]
+    clone = applied(project, clean.decode("latin-1"), tmp_path, "latin-1")
+    assert (clone / "latin.txt").read_bytes() == latin + b"blau \xe4\n"
+
+
+def test_names_that_differ_by_case_alone_are_two(project: Project, tmp_path: Path) -> None:
+    # As git says of a project on the disk of a Mac or of Windows.
+    project.git("config", "core.ignorecase", "true")
+    changes, patch = project.changes_after(
+        "mv README.md readme.md; mkdir SRC; echo new > SRC/a.py; echo more > src/A.py"
+    )
+    assert changes.files == ("SRC/a.py", "readme.md", "src/A.py")
+    assert (applied(project, patch, tmp_path) / "SRC/a.py").read_text() == "new\n"
 
 
 PLANTS = {

@@ -121,6 +121,18 @@ def test_what_cannot_be_tested_is_a_sentence(tmp_path: Path) -> None:
     for place in ("app", "app/refs"):
         assert "repository without files" in refused(at(project, project.path / place)).message
 
+    # As a git that is older than the repository says it.
+    newer = repository(tmp_path / "newer")
+    newer.git("config", "core.repositoryformatversion", "1")
+    newer.git("config", "extensions.ofTomorrow", "true")
+    assert "fatal: unknown repository extension found: oftomorrow" in refused(newer).message
+
+    # `git checkout` puts a commit there, whatever has the tag.
+    tagged = repository(tmp_path / "tagged")
+    tagged.git("tag", "-a", "-m", "a tag", "v1")
+    (tagged.path / ".git/HEAD").write_text(tagged.git("rev-parse", "v1"))
+    assert "The repository lacks" in refused(tagged).message
+
     blob = project.git("rev-parse", "HEAD:README.md")
     (project.path / ".git/objects" / blob[:2] / blob[2:]).unlink()
     assert "git pack-objects failed" in refused(project).message

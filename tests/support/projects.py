@@ -155,7 +155,7 @@ class Project:
             return await workspaces.changes(workspace, patch)
 
         changes = self.work(work, **settings)
-        return changes, patch.read_text("utf-8")
+        return changes, patch.read_text("utf-8", "replace")
 
     def fingerprint(self) -> dict[str, tuple[object, ...]]:
         """All that a run could have changed: every entry with its times and content, `.git` included."""

@@ -48,14 +48,14 @@ NOT_EXACT = "the replay was not exactly what was recorded"
 DIFF_LINES, DIFF_WIDTH = 16, 160
 
 _WEEKDAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
-_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
-_DATE = rf"\b{_WEEKDAY},? +(?:{_MONTH} +\d+|\d+ {_MONTH}) +[\d: ]+(?:[A-Z]{{2,5}} )?(?:\d{{4}})?(?: ?[+-]\d{{4}})?"
+_MONTH = rf"(?:\b{_WEEKDAY},? +)?\b(?:\d+ )?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\b(?: +\d+)?,?"
+_DATE = rf"{_MONTH} +\d\d(?:\d\d|:\d\d)[\d: ]*(?:[A-Z]{{2,5}} )?(?:\d{{4}})?(?: ?[+-]\d{{4}})?"
 _NUMBER = r"\d[\d,_]*(?:\.\d+)?(?:[eE][+-]?\d+)?"
 _UNIT = r"(?:[nuµμm]s|s|msecs?|secs?|mins?|(?:milli|micro|nano)?seconds?|millis|minutes?)"
 _LARGE_UNIT = r"(?:d|days?|h|hrs?|hours?|m|mins?|minutes?)"
 _MEASURED = rf"(?:duration|elapsed|latency|timestamp|timing|time)(?:[_-]?(?:in[_-]?)?{_UNIT})?"
 
-_UUID = re2.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b")
+_UUID = re2.compile(r"(?i)\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b")
 
 _CIRCUMSTANCES: tuple[tuple[str, str | Callable[[Any], str]], ...] = (
     (r"\x1b\[[\d;]*[A-Za-z]", ""),
@@ -70,8 +70,8 @@ _CIRCUMSTANCES: tuple[tuple[str, str | Callable[[Any], str]], ...] = (
     (r"^(?:platform|plugins:|rootdir:|cachedir:) .*$", "<pytest>"),
     (_DATE, "<time>"),
     (r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?(?:Z\b|[+-]\d\d:?\d\d))?)?", "<time>"),
-    (r"\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\b|\b\d{1,3}:\d\d\.\d+\b", "<time>"),
-    (r"\b1[5-9]\d{8}(?:\d{3}){0,3}(?:\.\d+)?\b", "<time>"),
+    (r"\b\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?\b(?: ?[AP]M\b)?| ?[AP]M\b)|\b\d{1,3}:\d\d\.\d+\b", "<time>"),
+    (r"\b1[5-9]\d{8}(?:\d{3}){0,3}(?:\.\d+)?\b|\b\d{8}T\d{6}Z?\b|\b\d\d?/\d\d?/\d{4}\b", "<time>"),
     # Places, processes, chance; the ports are those that a system chooses.
     (r"(?:/(?:tmp|var/folders|var/tmp)|\{\{zelda:tmp\}\})/[\w.+/{}-]+", "<temporary>"),
     (r"\b(?:127\.0\.0\.1|localhost|0\.0\.0\.0):\d+|\[::1?\]:\d+", "<local>"),

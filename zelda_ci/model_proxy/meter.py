@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -194,7 +195,8 @@ class MeteredExchange:
     def __init__(self, call: Call, passed: PassedAnswer) -> None:
         # Only what the price depends on: the requests of a session are large, each repeats the one before.
         self.is_free, self._request_bytes = call.counts_tokens, len(call.raw_body)
-        self._max_tokens = most if isinstance(most := call.body.get("max_tokens"), int) else 0
+        # What is no number of tokens here may be one to the API.
+        self._max_tokens = pricing.count(call.body, "max_tokens") or sys.maxsize
         self._requested_model = self.model = str(call.body.get("model", ""))
         self.has_tools = bool(call.body.get("tools"))
         # The CLI changes options and its own notes between the attempts, so only the two speakers' messages count.
@@ -244,12 +246,13 @@ class MeteredExchange:
         for event in self._events.end():
             self._update(event)
         # Who leaves an answer could otherwise read all of it but its price.
-        if (self.is_left or not self.error) and not (self.is_reported or self.is_free):
+        size = 0 if (seen := self.model_usage()).total > seen.output_tokens else self._request_bytes // BYTES_PER_TOKEN
+        if (self.is_left or self.message_id or not self.error) and not self.is_free:
             output = max(round(self.seconds * TOKENS_PER_SECOND), self._answer_bytes // BYTES_PER_TOKEN)
-            size = 0 if self.usage else self._request_bytes // BYTES_PER_TOKEN
-            estimate = {"input_tokens": size, "output_tokens": max(0, min(self._max_tokens, output))}
+            output = 0 if self.is_reported else min(self._max_tokens, output)
+            estimate = {"input_tokens": size, "output_tokens": output}
             self.estimated_usd = pricing.cost_usd(self.model, estimate)
-            if self.message_id and not self.is_left:
+            if self.estimated_usd and self.message_id and not (self.is_left or self.error):
                 self.cost_usd, self.estimated_usd, self.is_guessed = self.cost_usd + self.estimated_usd, 0.0, True
         # A conversation's answers are as long as the conversation.
         self._events, self._passed = AnswerEvents(), None
@@ -258,7 +261,7 @@ class MeteredExchange:
         if self._passed:
             self._passed.event(event)
         match event:
-            case {"type": "message_start", "message": dict(message)}:
+            case {"type": "message_start", "message": dict(message)} if not self.error:
                 if isinstance(model := message.get("model"), str) and model:
                     # The API answers with the dated id; the session and Claude Code use the one that was requested.
                     same = pricing.base_name(model) == pricing.base_name(self._requested_model)
@@ -268,8 +271,9 @@ class MeteredExchange:
             case {"type": "message_delta", "usage": dict(usage)}:
                 self.is_reported |= pricing.count(usage, "output_tokens") > 0
                 self._count(usage)
-            case {"type": "error", "error": {"type": str(kind)}}:
-                self.error = self.error or ERROR_STATUS.get(kind, "500")
+            case {"type": "error", "error": error}:
+                kind = error.get("type") if isinstance(error, dict) else None
+                self.error = self.error or ERROR_STATUS.get(str(kind), "500")
             case _:
                 pass
 

@@ -70,8 +70,7 @@ class Allowed:
 
 def judged(path: str, headers: Headers, data: bytes, allowed: Allowed) -> Call:
     """Return what a request asks, its headers in lower case; of a key that its body gives twice the last is sent."""
-    body = wire.read_object(data)
-    if body is None:
+    if (body := wire.read_object(data)) is None:
         raise RefusedHereError(400, "invalid_request_error", "the body is not a JSON object")
     check(body, allowed)
     kept = [(name, value) for name, value in headers if name in HEADERS or name.startswith(HEADER_PREFIX)]

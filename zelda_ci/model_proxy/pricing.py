@@ -21,8 +21,8 @@ def count(usage: Mapping[str, Any], *keys: str) -> int:
     value: Any = usage
     for key in keys:
         value = value.get(key) if isinstance(value, Mapping) else None
-    # What is too large for 64 bits is read as a float.
-    is_count = isinstance(value, int) or (isinstance(value, float) and value >= 2**63)
+    # Some gateways write whole numbers with a fraction, and what is too large for 64 bits is read as a float.
+    is_count = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
     return int(min(value, 10**12)) if is_count and value > 0 else 0
 
 
@@ -103,6 +103,10 @@ def is_known(model: str) -> bool:
 
 def cost_usd(model: str, usage: Mapping[str, Any]) -> float:
     """Return the cost of one answer in US dollars; of an unknown model, a guess."""
+    # The counts of the answer are without those of an advisor and of a summary that the API wrote for it.
+    beside = (it for it in dicts(usage.get("iterations")) if it.get("type") in ("advisor_message", "compaction"))
+    own = {"iterations": None, "inference_geo": usage.get("inference_geo")}
+    more = sum(cost_usd(str(it.get("model") or model), it | own) for it in beside)
     price = PRICES.get(base_name(model), GUESS)
     uncached, cached = count(usage, "input_tokens"), count(usage, "cache_read_input_tokens")
     five_minutes, one_hour = cache_writes(usage)
@@ -115,7 +119,7 @@ def cost_usd(model: str, usage: Mapping[str, Any]) -> float:
         cost *= price.long
     if usage.get("inference_geo") == "us":
         cost *= US_ONLY
-    return cost + count(usage, "server_tool_use", "web_search_requests") * WEB_SEARCH_USD
+    return cost + more + count(usage, "server_tool_use", "web_search_requests") * WEB_SEARCH_USD
 
 
 def plain(model: str) -> str:

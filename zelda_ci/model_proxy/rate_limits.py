@@ -9,7 +9,8 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
-from time import monotonic
+from email.utils import parsedate_to_datetime
+from time import monotonic, time
 
 import anyio
 
@@ -40,8 +41,9 @@ def is_throttled(answer: ApiAnswer) -> bool:
 
 def asked_seconds(answer: ApiAnswer) -> float | None:
     """Return for how long a refusal asks to wait; None where it does not say."""
-    with suppress(KeyError, ValueError):
-        seconds = float(dict(answer.headers)[b"retry-after"])
+    asked = dict(answer.headers).get(b"retry-after", b"").decode("latin-1")
+    with suppress(ValueError, OverflowError):
+        seconds = max(0.0, parsedate_to_datetime(asked).timestamp() - time()) if ":" in asked else float(asked)
         return seconds if 0 <= seconds < math.inf else None
     return None
 

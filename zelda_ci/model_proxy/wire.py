@@ -130,10 +130,12 @@ class AnswerEvents:
                 yield event or {}
 
     def end(self) -> Iterator[dict[str, Any]]:
-        """Yield the events that a message would have been streamed in; none where the answer was no whole message."""
+        """Yield the events that a message or error would have been streamed in; none where the answer was not whole."""
         if self._is_stream:
             yield from self.feed(b"\n")
-        elif message := read_object(bytes(self._rest)):
+        elif (message := read_object(bytes(self._rest))) and "error" in message:
+            yield {"type": "error", "error": message["error"]}
+        elif message:
             yield {"type": "message_start", "message": message}
             for index, block in enumerate(dicts(message.get("content"))):
                 yield {"type": "content_block_start", "index": index, "content_block": block}

@@ -328,11 +328,13 @@ def copy_sections(source: BinaryIO, file: BinaryIO, redact: Redactor, *, complet
         if line.startswith(BORDER) and section:
             # Compressed data says nothing, but letters by chance look like a name with a value.
             mask = redact.known_only() if BINARY in section else redact
-            text = mask(section.decode("utf-8", "replace")).encode() if len(section) <= MAX_PATCH_BYTES else section
-            if file.tell() + len(text) <= MAX_PATCH_BYTES:
-                file.write(text)
-            else:
-                is_cut = True
+            text = section.decode("utf-8", "replace")
+            masked = mask(text) if len(section) <= MAX_PATCH_BYTES else text
+            # What is no UTF-8 stays as it is where there is nothing to mask.
+            content = section if masked == text else masked.encode()
+            is_cut |= file.tell() + len(content) > MAX_PATCH_BYTES
+            if file.tell() + len(content) <= MAX_PATCH_BYTES:
+                file.write(content)
             section.clear()
         # Of a section that can never fit, only enough to show that.
         if len(section) <= MAX_PATCH_BYTES:

@@ -86,7 +86,7 @@ class Git:
         """The error that a failed command means."""
         stderr = self.redact(outcome.stderr.decode("utf-8", "replace")).strip()
         log.info("git %s ended with %s: %s", _verb(arguments), outcome.exit_code, stderr)
-        lines = stderr.splitlines()
+        lines = re.sub(r":\n\s+", ": ", stderr).splitlines()
         full = [line for line in lines if any(sign in line for sign in DISK_FULL)]
         causes = full or [line for line in lines if line.startswith(("fatal: ", "error: "))] or lines
         reason = causes[0] if causes else f"exit code {outcome.exit_code}"

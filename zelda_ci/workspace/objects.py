@@ -34,6 +34,7 @@ MAX_NAMES = 500
 MAX_TREE_BYTES = 256 << 20
 # The entries of a tree, by the length of names of objects: mode (old tools wrote it with a zero), name, object.
 ENTRIES = {size * 2: re.compile(rb"0?(\d+) ([^\0]+)\0(.{%d})" % size, re.DOTALL) for size in (20, 32)}
+IDENTITY, DATE = re.compile(rb"([^<>]* )?<[^<>]*> -?\d{1,18} [+-]\d+"), re.compile(rb" (\d{1,18}) +([+-]\d{4})\b")
 IMPORT = ("-c", "fastimport.unpackLimit=1", "fast-import", "--quiet", "--force", "--date-format=raw-permissive")
 
 
@@ -47,6 +48,15 @@ class Commit:
     head: bytes
     """Lines that say who made it, when, and in which encoding its message is."""
     message: bytes
+
+
+def _identity(role: bytes, header: bytes) -> bytes:
+    """Return the line that says who made a commit and when; `git fast-import` refuses some that other tools wrote."""
+    line, *_ = [*re.findall(rb"^%b (.*)$" % role, header, re.MULTILINE), b""]
+    if not IDENTITY.fullmatch(line):
+        (name, email, *_), date = [*re.split(rb"[<>]+", line), b""], DATE.search(line)
+        line = b"%b <%b> %b" % (name.strip(), email.strip(), b" ".join(date.groups()) if date else b"0 +0000")
+    return b"%b %b\n" % (role, line)
 
 
 def lacking(name: str) -> WorkspaceError:
@@ -107,12 +117,13 @@ class Objects(AsyncExitStack):
 
     async def commit(self, name: str) -> Commit:
         """Read a commit."""
-        content = (await self.read([name])).get(name)
-        if content is None:
+        content = (await self.read([name], MAX_TOTAL_BYTES)).get(name)
+        if content is None or not content.startswith(b"tree "):
             raise lacking(name)
         header, _, message = content.partition(b"\n\n")
         # Signatures, and lines of further ones, count no more once a tree is another.
-        head = b"".join(re.findall(rb"^(?:author|committer|encoding) .*\n", header + b"\n", re.MULTILINE))
+        head = b"".join(_identity(role, header) for role in (b"author", b"committer"))
+        head += b"".join(re.findall(rb"^encoding .*\n", header + b"\n", re.MULTILINE)[:1])
         tree, *parents = re.findall(r"^(?:tree|parent) (.*)$", header.decode("latin-1"), re.MULTILINE)
         return Commit(name, tree, tuple(parents), head, message)
 

@@ -23,8 +23,9 @@ from zelda_ci.workspace.source import Project, Repository
 
 MAX_FILES = 200_000
 MAX_BYTES = 4 << 30
-# Neither hooks nor files beside the index that git would share between indexes.
-OVERRIDES = {"core.hooksPath": os.devnull, "core.splitIndex": "false", "core.untrackedCache": "false"}
+# Neither hooks nor files beside the index that git would share between indexes, and each file with an entry in it.
+OVERRIDES = dict.fromkeys(("core.splitIndex", "core.untrackedCache", "index.sparse"), "false")
+OVERRIDES["core.hooksPath"] = os.devnull
 IDENTITY = {
     f"GIT_{role}_{part}": value
     for role in ("AUTHOR", "COMMITTER")
@@ -89,12 +90,16 @@ async def of_files(
     top = repository.top
     create_repository(folder, head or "", cut=repository.common_dir / "shallow" if head else None)
     if head:
-        index = folder / "index"
+        index, is_sparse = folder / "index", False
         with suppress(FileNotFoundError):
             # With its times, by which git knows what has not changed.
             await anyio.to_thread.run_sync(shutil.copy2, repository.git_dir / "index", index)
+            is_sparse = b"sdir" in await anyio.to_thread.run_sync(index.read_bytes)
         settings = untrusted.git_variables({**repository.overrides, **OVERRIDES})
         git = for_status(internal_git, environ).within(top, GIT_INDEX_FILE=str(index), **settings)
+        if is_sparse:
+            # It names folders by their trees, for which git would look where it writes.
+            await git("read-tree", head)
     else:
         (folder / "info" / "attributes").write_text(RAW)
         git = internal_git.within(top, GIT_DIR=str(folder), GIT_WORK_TREE=str(top))

@@ -22,8 +22,8 @@ from zelda_ci.workspace.objects import Objects
 
 # The first git that takes its global configuration from a file of our choice.
 MIN_VERSION = (2, 32)
-# Settings on which the bytes of a checkout depend.
-CHECKOUT_SETTINGS = r"core\.(autocrlf|eol|symlinks|filemode|ignorecase|precomposeunicode|longpaths)"
+# Settings on which the bytes of a checkout depend. Not `ignorecase`: workspaces lie on a file system of their own.
+CHECKOUT_SETTINGS = r"core\.(autocrlf|eol|symlinks|filemode|precomposeunicode|longpaths)"
 # Each repository has one of the second group, and git says where it was found.
 SETTINGS = rf"^({CHECKOUT_SETTINGS}|core\.(bare|repositoryformatversion|worktree)|zelda\.configured)$|^filter\."
 # Fields before the path, by the first letter of a line of `git status --porcelain=v2`.

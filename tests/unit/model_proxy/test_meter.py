@@ -7,6 +7,7 @@ import pytest
 from tests.support.scripted_replies import ApiRequest, Message, Tokens, events, sse, text
 from tests.unit.model_proxy.requests import body, call, called, noted, returned, said
 from zelda_ci.domain.session import Usage
+from zelda_ci.model_proxy import wire
 from zelda_ci.model_proxy.meter import Meter, MeteredExchange
 from zelda_ci.model_proxy.wire import Call, CassetteState
 
@@ -94,7 +95,7 @@ def test_a_request_that_repeats_a_failed_one_is_a_retry() -> None:
 def test_the_budget_is_spent_when_cost_reaches_it_but_the_answer_may_end() -> None:
     counts = meter(budget_usd=0.01)
     exchange = begin(counts)
-    for event in stream(text("x", tokens=Tokens(0, 999))):
+    for event in stream(text("x", tokens=Tokens(1, 999))):
         exchange.chunk(event)
     assert not counts.is_spent
     counts.end(exchange)
@@ -113,7 +114,7 @@ def test_the_budget_is_spent_when_cost_reaches_it_but_the_answer_may_end() -> No
         {"type": "message_start"},
         {"type": "message_start", "message": "x"},
         {"type": "message_delta", "usage": {"output_tokens": "many"}},
-        {"type": "error", "error": "x"},
+        {"type": "error"},
     ],
 )
 def test_nonsense_counts_nothing(event: dict[str, Any]) -> None:
@@ -130,12 +131,12 @@ def test_a_stream_is_metered_and_checked_by_its_bytes_alone() -> None:
     counts = meter(budget_usd=0.001)
     exchange = begin(counts)
     exchange.chunk(b"\n")
-    for event in stream(text("Done.", tokens=Tokens(0, 100), id="msg_1")):
+    for event in stream(text("Done.", tokens=Tokens(5, 99), id="msg_1")):
         exchange.chunk(event)
     counts.end(exchange)
     assert counts.cost_usd == pytest.approx(0.001)
     assert counts.is_spent
-    assert counts.usage_of("msg_1") == Usage(output_tokens=100)
+    assert counts.usage_of("msg_1") == Usage(input_tokens=5, output_tokens=99)
     assert counts.usage_of("msg_2") is None
     counts.transcript_check.said("msg_1", "Done.", thinking=False)
     assert counts.transcript_check.differences() == ()
@@ -234,3 +235,51 @@ def test_an_answer_that_cannot_be_read_counts_as_spent(answer: bytes) -> None:
     counts.end(exchange)
     assert counts.cost_usd == 0
     assert counts.exhausted.is_set()
+
+
+STARTED: dict[str, Any] = {"type": "message_start", "message": {"id": "msg_1", "usage": {}}}
+ERROR: dict[str, Any] = {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}
+
+
+def test_what_an_answer_cost_before_an_error_in_it_is_estimated() -> None:
+    counts = meter(budget_usd=0.0001)
+    exchange = begin(counts)
+    exchange.chunk(sse(STARTED) + sse({"type": "ping", "padding": "x" * 1000}) + sse(ERROR))
+    counts.end(exchange)
+    assert counts.usage().errors == {"529": 1}
+    assert counts.cost_usd == 0
+    assert counts.is_spent
+
+
+@pytest.mark.parametrize(
+    "answer", [wire.write(ERROR), b'{"error": {"type": "overloaded_error"}}', b'{"error": "busy"}']
+)
+def test_an_error_with_a_good_status_is_one_and_costs_nothing(answer: bytes) -> None:
+    counts = meter(budget_usd=1e-9)
+    exchange = begin(counts)
+    exchange.chunk(answer)
+    counts.end(exchange)
+    assert counts.usage().errors == {"529" if b"overloaded" in answer else "500": 1}
+    assert counts.failure_at_end(30) in {"529", "500"}
+    assert not counts.is_spent
+
+
+@pytest.mark.parametrize("used", [{}, {"input_tokens": "1000"}, {"input_tokens": -1}])
+def test_an_answer_that_counts_only_its_output_has_an_input_all_the_same(used: dict[str, Any]) -> None:
+    counts, request = meter(), body(said("x" * 40_000))
+    exchange = begin(counts, request)
+    exchange.chunk(sse({"type": "message_start", "message": {"id": "msg_1", "usage": used}}))
+    exchange.chunk(sse({"type": "message_delta", "usage": {"output_tokens": 50}}))
+    counts.end(exchange)
+    assert counts.cost_usd == pytest.approx((len(call(request).raw_body) // 4 * 2 + 50 * 10) / 1e6)
+    assert not counts.usage().models["claude-sonnet-5-5"].cost_known
+
+
+@pytest.mark.parametrize("limit", ["32000", 32000.5, None, -1])
+def test_an_estimate_has_no_limit_that_only_the_api_can_read(limit: object) -> None:
+    counts = meter()
+    exchange = begin(counts, body(PROMPT, max_tokens=limit))
+    exchange.chunk(b"x" * 40_000)
+    exchange.is_left = True
+    counts.end(exchange)
+    assert exchange.estimated_usd > 10_000 * 10 / 1e6

@@ -78,6 +78,22 @@ def test_cache_writes_are_split_by_lifetime() -> None:
     assert cache_writes({"cache_creation_input_tokens": 10, "cache_creation": None}) == (10, 0)
 
 
+def test_what_an_answers_own_counts_leave_out_is_paid_too() -> None:
+    steps = [
+        {"type": "message", **usage(5, 5)},
+        {"type": "compaction", **usage(MILLION, 1000)},
+        {"type": "advisor_message", "model": "claude-opus-5-5", "iterations": [{"type": "compaction"}], **usage(500)},
+    ]
+    own = usage(5, 5) | {"inference_geo": "us", "iterations": steps}
+    beside = MILLION * 2 + 1000 * 10 + 500 * 4
+    assert cost_usd(SONNET, own) == pytest.approx(1.1 * (5 * 2 + 5 * 10 + beside) / MILLION)
+    assert cost_usd(SONNET, {"iterations": "x"}) == cost_usd(SONNET, {"iterations": [None, {"type": []}]}) == 0
+
+
+def test_a_whole_number_may_be_written_with_a_fraction() -> None:
+    assert cost_usd(SONNET, {"input_tokens": 1000.0}) == pytest.approx(0.002)
+
+
 @pytest.mark.parametrize("nonsense", [None, "12", -5, 1.5, [], {}, {"x": 1}])
 def test_what_is_no_count_is_zero(nonsense: Any) -> None:
     keys = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation", "server_tool_use")

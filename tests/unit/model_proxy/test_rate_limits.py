@@ -25,6 +25,18 @@ def test_the_time_is_a_number_of_seconds_and_nonsense_says_nothing() -> None:
     assert {asked_seconds(answered(429, retry_after=value)) for value in nonsense} == {None}
 
 
+def test_the_time_may_be_a_date_and_one_that_is_past_means_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rate_limits, "time", lambda: 1_800_000_000.0)
+    dates = {
+        "Fri, 15 Jan 2027 08:01:00 GMT": 60,
+        "Friday, 15-Jan-27 08:00:30 GMT": 30,
+        "Fri, 15 Jan 2027 07:00:00 GMT": 0,
+        "Fri, 15 Jan 2027 25:00:00 GMT": None,
+        "Fri, 15 Jan 99999 08:00:00 GMT": None,
+    }
+    assert {date: asked_seconds(answered(429, retry_after=date)) for date in dates} == dates
+
+
 def refusal(seconds: float | None, status: int = 429) -> ApiAnswer:
     return answered(status) if seconds is None else answered(status, retry_after=str(seconds))
 
