@@ -132,7 +132,7 @@ def test_what_steers_or_means_nothing_is_the_projects_own(tmp_path: Path, settin
     assert find(tmp_path, settings) == Pins()
 
 
-@pytest.mark.parametrize("value", ["[" * 2000 + "]" * 2000, "1" * 5000])
+@pytest.mark.parametrize("value", ["[" * 100_000 + "]" * 100_000, "1" * 5000])
 def test_settings_that_claude_code_reads_and_zelda_cannot_end_the_run(tmp_path: Path, value: str) -> None:
     with pytest.raises(ExecutionError, match="holds a number of thousands of digits"):
         find(tmp_path, f'{{"env": {{"CLAUDE_CODE_OF_TOMORROW": "1"}}, "x": {value}}}')
