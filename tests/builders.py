@@ -46,6 +46,8 @@ _ARGUMENTS = {
     "Read": "file_path",
     "Edit": "file_path",
     "Write": "file_path",
+    "LS": "path",
+    "WebFetch": "url",
 }
 
 

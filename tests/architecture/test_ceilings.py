@@ -19,7 +19,7 @@ CEILINGS = {
     "zelda_ci/ci": 3409,
     "zelda_ci/cli": 2383,
     "zelda_ci/compare": 2406,
-    "zelda_ci/config": 2770,
+    "zelda_ci/config": 2779,
     "zelda_ci/domain": 3930,
     "zelda_ci/execution": 2_423,
     "zelda_ci/files": 753,
@@ -39,15 +39,15 @@ CEILINGS = {
     "scripts": 2561,
     "benchmarks": 1123,
     "runner": 215,
-    "schemas": 3642,
+    "schemas": 3648,
     "tests/architecture": 915,
     "tests/golden": 1430,
     "tests/hostile": 3424,
-    "tests/integration": 21_020,
+    "tests/integration": 21_027,
     "tests/scenarios": 3783,
     "tests/slow": 540,
     "tests/support": 7167,
-    "tests/unit": 20_773,
+    "tests/unit": 20_933,
 }
 
 

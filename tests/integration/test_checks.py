@@ -18,7 +18,7 @@ checks:
   - hookFailed: none
   - notCalled: Bash(git push*)
   - before: {first: "Bash(echo*)", then: Read}
-  - changedOnly: [notes.txt, check.sh]
+  - changedOnly: [notes.txt, check.sh, told.txt, ended.txt]
   - notRead: ["secrets/**"]
   - says: /released/i
   - command: test -f README.md && grep -q hello notes.txt
@@ -37,6 +37,9 @@ SETTINGS = {
     "hooks": {
         "PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "python3 .claude/guard.py"}]}],
         "PostToolUse": [{"matcher": "Read", "hooks": [{"type": "command", "command": "exit 1"}]}],
+        # Of these Claude Code tells nothing, so that no check may ask for them.
+        "InstructionsLoaded": [{"hooks": [{"type": "command", "command": "touch told.txt"}]}],
+        "SessionEnd": [{"hooks": [{"type": "command", "command": "touch ended.txt"}]}],
     }
 }
 WORK: list[Reply] = [
@@ -104,6 +107,10 @@ def test_checks_are_decided_on_what_a_real_session_did_and_no_judge_is_asked(tmp
         )
         assert found["hookFailed"][1] == "Failed: PostToolUse:Read."
         assert found["command"][1] == "The command ended with exit code 3. broken"
+        (patch,) = project.results.glob("runs/*/changes.patch")
+        assert {"b/told.txt", "b/ended.txt"} <= set(patch.read_text().split())
+        told = json.loads(patch.with_name("transcript.json").read_text())["entries"]
+        assert {entry["event"] for entry in told if entry["type"] == "hookRan"} == {"PreToolUse", "PostToolUse"}
         assert "Not met  notRead: secrets/**" in done.stdout
         assert fulfillment(project)["score"] == pytest.approx(700 / 11)
         (log,) = project.results.glob("runs/*/check-10.log")

@@ -209,7 +209,7 @@ def import_(*, paths: Sequence[Path], project: Path, force: bool) -> None:
     for draft in drafts:
         echo(f"{'kept' if draft.exists and draft not in changed else 'wrote'} {draft.file}")
     if importer.to_do:
-        echo(f"\nTo do, since it has no equivalent ({len(importer.to_do)}):")
+        echo(f"\nTo do by hand ({len(importer.to_do)}):")
         for each in importer.to_do:
             echo(f"- [ ] {each}")
     echo("\nNext: read the suites, then `zelda validate`.")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from zelda_ci.config.document import is_sound, read_text
-from zelda_ci.config.files import SKIPPED, lies_in, walk
+from zelda_ci.config.files import SKIPPED, lies_in
 from zelda_ci.config.init import printed, scalar
 from zelda_ci.config.schema import SuiteConfig
 from zelda_ci.config.source import Position, Rejected, Source, Steps, config_problem, read
@@ -32,32 +32,36 @@ _PLAIN = re.compile(r"(?:[\w @/:,=-]|\\[.\-/]|\\s[+*])+")
 _KEYS = {"Bash": "command", "Skill": "skill", "Agent": "subagent_type", "Task": "subagent_type"}
 _KEYS |= {**dict.fromkeys(("Read", "Edit", "Write", "MultiEdit"), "file_path"), "Grep": "path", "Glob": "path"}
 _CASES = re.compile(r"case\.yaml|prompt\.md|evals\.json|promptfooconfig.*\.(ya?ml|json|[cm]?[jt]s)")
-_FILE = re.compile(r"file://.*|\S+\.(?:txt|md|j2|ya?ml|jsonl?|csv|xlsx|py|[cm]?[jt]s)(?::\w+)?")
+_FILE = re.compile(r"file://.*|(?:\w+://|exec:)\S+|\S+\.(?:txt|md|j2|ya?ml|jsonl?|csv|xlsx|py|[cm]?[jt]s)(?::\w+)?")
 # Around the path of a file: `file://check.py:function`.
 _AROUND = re.compile(r"^file://|:\w+$")
 # Markdown with settings between two lines of dashes.
 _HEAD = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _DASHES = re.compile(r"^---\s*$", re.MULTILINE)
 _SLOT = re.compile(r"\{\{-?\s*(\w+)\s*-?\}\}")
-_TEMPLATE = re.compile(r"\{[{%][^{}\n]{0,200}[%}]\}")
+_TEMPLATE = re.compile(r"\{[{%#][^{}\n]{0,200}[%#}]\}")
 # Two escapes of JSON that stand for one character; YAML has no such pairs.
 _PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 _READABLE = {".yaml", ".yml", ".json"}
 # Options of cases of `claude plugin eval`, as suites call them, and what evals.json states.
 _OPTIONS = {"tags": "tags", "runs": "trials", "max_turns": "execution.maxTurns"}
 _OPTIONS |= {"timeout_seconds": "execution.timeoutSeconds", "allowed_tools": "execution.allowedTools"}
-_STATED = dict.fromkeys(("expectations", "assertions", "expected_behavior"), "{}")
-_EXPECTED = " ".join([*_STATED, "expected_output"])
-_STATED["expected_output"] = "The result is as described: {}"
-# Graders and assertions: their keys, and what becomes of them: how their text is searched for, or that a judge decides.
-_KNOWN = "type name description tool input input_match min max before after pattern flags match target path glob exists"
-_KNOWN += " focus rubric criteria prompt arm value assert metric goal args arguments steps"
+_SAID = dict.fromkeys(("expectations", "assertions", "expected_behavior"), "")
+_SAID["expected_output"] = "The result is as described: "
+# Graders and assertions: what becomes of them, that their text is searched for or a judge decides; and their keys.
 _SEARCHES = {"contains": "{}", "icontains": "(?i){}", "starts-with": r"\A{}", "equals": r"\A\s*{}\s*\z", "regex": "{}"}
 _SEARCH = re.compile(rf"({'|'.join(_SEARCHES)})(?:-(any|all))?")
 _RUBRICS = "llm|(llm|agent)-rubric|g-eval|model-graded-closedqa|(model-graded-)?factuality|trajectory:goal-success"
+_KNOWN = {
+    "tool_order": "before after",
+    "(tool|skill|trajectory:(?!goal)).*": "tool pattern input input_match args arguments min max steps",
+    "file_exists": "path glob pattern exists",
+    _RUBRICS: "rubric criteria prompt pattern goal focus",
+    ".*": "pattern flags match target",
+}
+_MEANT = {"factuality": "It agrees with this: ", "goal-success": "The goal is reached: "}
 _PROGRAMS = {"javascript": "node", "python": "python3"}
-_LIMITS = {"cost": ("efficiencyTargets.costUsd", 1), "latency": ("efficiencyTargets.durationSeconds", 1000)}
-_ABSENT = {"says": "notSays", "called": "notCalled"}
+_LIMITS = {"cost": ("costUsd", 1), "latency": ("durationSeconds", 1000)}
 _CRITERIA = ("acceptanceCriteria", "answerCriteria", "checks")
 Keys = dict[str, Any]
 
@@ -94,10 +98,12 @@ class Node:
         return next(at for path in paths if (at := self.source.keys.get(path) or self.source.at.get(path)))
 
     def __iter__(self) -> Iterator["Node"]:
-        """The items of a list, or the value alone where it is none."""
-        if isinstance(self.value, tuple):
-            return (replace(self, path=(*self.path, at)) for at in range(len(self.value)))
-        return iter(() if self.value is None else (self,))
+        """The items of a list, or the value alone where it is none; of a reference, the template that it names."""
+        file, value, path = self.source, self.value, self.path
+        paths = [(*path, at) for at in range(len(value))] if isinstance(value, tuple) else [path] * (value is not None)
+        for own in paths:
+            named: Steps = tuple(file.texts.get((*own, "$ref"), "").removeprefix("#/").split("/"))
+            yield replace(self, path=named if named in file.at and named[0] == "assertionTemplates" not in own else own)
 
     def get(self, *keys: str) -> "Node":
         """The first of some keys that has a value; otherwise a node without one."""
@@ -127,21 +133,18 @@ class Importer:
         self._taken = {name.lower() for name in taken}
 
     def read(self, *paths: Path) -> None:
-        """Read files and folders; raises ConfigError where one has nothing of a known kind, or cannot be read."""
-        try:
-            for file in dict.fromkeys(file for path in paths for file in _cases(path)):
-                self._folder = file.parent
-                whole, _ = self._document(file)
-                if file.name in {"case.yaml", "prompt.md"}:
-                    self._plugin_case()
-                elif file.suffix not in _READABLE:
-                    self._left(whole, "is no YAML or JSON: write what it yields to one")
-                elif file.name == "evals.json" or isinstance(whole.value, tuple) or any(whole.get("evals")):
-                    self._skill_evals(whole)
-                else:
-                    self._promptfoo(whole)
-        except Rejected as problem:
-            raise ConfigError("\n".join(map(str, problem.problems)), code="IMPORT_FAILED") from None
+        """Read files and folders; raises ConfigError where one has nothing of a known kind, or nothing is imported."""
+        for file in dict.fromkeys(file for path in paths for file in _cases(path)):
+            self._folder, before = file.parent, (len(self.suites), len(self.to_do))
+            whole, _ = self._document(file)
+            if file.name in {"case.yaml", "prompt.md"}:
+                self._plugin_case()
+            elif file.name == "evals.json" or isinstance(whole.value, tuple) or any(whole.get("evals", "query")):
+                self._skill_evals(whole)
+            else:
+                self._promptfoo(whole)
+            if before == (len(self.suites), len(self.to_do)):
+                self._left(whole, "holds no case, or is neither YAML nor JSON")
         if not self.suites:
             raise ConfigError("Nothing was imported.", hint="\n".join(self.to_do), code="IMPORT_FAILED")
 
@@ -150,22 +153,23 @@ class Importer:
 
     def _is_own(self, node: Node, path: Path, *folders: Path) -> bool:
         """Whether a file lies in the project, or in another folder; left to do, at the place that names it, if not."""
-        is_own = os.path.isfile(path) and any(lies_in(path, top) for top in (self.root, *folders))  # noqa: PTH113
-        if not is_own:
+        if not (is_own := os.path.isfile(path) and any(lies_in(path, it) for it in (self.root, *folders))):  # noqa: PTH113
             self._left(node, f"{node.text or self._name(path)} is no file of the project")
         return is_own
 
-    def _document(self, path: Path) -> tuple[Node, str]:
-        """What a file says, of Markdown its head, and the text below that; nothing of other kinds of files."""
+    def _document(self, path: Path, *, raw: bool = False) -> tuple[Node, str]:
+        """What a file says, of Markdown its head, and the text below that, or all of a text; nothing of other kinds."""
         name, text = self._name(path), ""
-        said = read_text(path, name) if path.suffix in {".md", *_READABLE} else ""
-        if path.suffix == ".md":
-            head = _HEAD.match(said)
-            # Its lines are counted from the file's first.
-            said, text = (f"\n{head[1]}", said[head.end() :]) if head else ("", said)
-        source = read(_PAIR.sub(lambda pair: str(json.loads(f'"{pair[0]}"')), said), name, merges=True)
-        for problem in source.problems:
-            self._left(Node(Source(name, at={(): Position(problem.line or 1, 1)})), problem.message)
+        try:
+            said = read_text(path, name) if raw or path.suffix in {".md", *_READABLE} else ""
+            if raw or path.suffix == ".md":
+                head = None if raw else _HEAD.match(said)
+                # Its lines are counted from the file's first.
+                said, text = (f"\n{head[1]}", said[head.end() :]) if head else ("", said)
+            source = read(_PAIR.sub(lambda pair: str(json.loads(f'"{pair[0]}"')), said), name, merges=True)
+        except Rejected as problem:
+            source = Source(name, problems=[*problem.problems])
+        self.to_do |= dict.fromkeys(f"{it.file}:{it.line or 1}: {it.message}" for it in source.problems)
         return Node(source), text
 
     def _left(self, node: Node, text: str) -> None:
@@ -213,47 +217,52 @@ class Importer:
     def _skill_evals(self, whole: Node) -> None:
         own = next((it for it in (self._folder, *self._folder.parents) if (it / "SKILL.md").is_file()), self._folder)
         skill = whole.get("skill_name", "skill").text or (own.parent if own.name == "evals" else own).name
-        for number, entry in enumerate(whole if isinstance(whole.value, tuple) else whole.get("evals"), start=1):
+        for number, entry in enumerate(whole if (evals := whole.get("evals")).value is None else evals, start=1):
             name = f"{skill}-{entry.get('name', 'id').text or number}"
             suite = self._suite(name, entry, entry.get("prompt", "query", "input").text)
             case = replace(entry, of=suite["name"])
             word = "notCalled" if case.get("should_trigger").text.lower() == "false" else "called"
             for called in [it.text for it in case.get("skills")] or [skill]:
                 self._keep(suite, case, "checks", {word: f"Skill({called})"})
-            for key, form in _STATED.items():
+            for key, start in _SAID.items():
                 for each in case.get(key):
                     if text := each.text or each.get("text", "description", "assertion").text:
-                        self._keep(suite, each, "acceptanceCriteria", form.format(text))
+                        self._keep(suite, each, "acceptanceCriteria", start + text)
+                        self._unknown(each, "text description assertion name id")
                     else:
                         self._left(each, f"no text says what {key} means here")
             for item in case.get("files"):
                 self._left(item, f"have {item.text or item.dumped} in the repository, named in the prompt")
-            self._unknown(case, f"prompt query input name id should_trigger files skills description {_EXPECTED}")
+            self._unknown(case, f"prompt query input name id should_trigger files skills description {' '.join(_SAID)}")
             self._add(suite, entry)
-        self._unknown(replace(whole, of="evals.json"), "skill_name skill evals version description")
+        self._unknown(whole if any(evals) else evals, "skill_name skill evals version description")
 
     def _plugin_case(self) -> None:
         folder = self._folder
         documents = [self._document(it) for it in (folder / "case.yaml", folder / "prompt.md") if it.is_file()]
         (case, _), (head, text) = documents[0], documents[-1]
         prompt = text.strip() or case.get("execution").get("prompt").text or case.get("prompt").text
+        known = "schema_version name description graders execution" + " prompt" * (not text.strip())
         suite = self._suite(case.get("name").text or folder.name, case, prompt)
         for options in (replace(it, of=suite["name"]) for it in (case, case.get("execution"), head)):
             for key, ours in _OPTIONS.items():
                 if (given := options.get(key)).value is not None:
                     self._keep(suite, given, ours, json.loads(given.dumped))
-            self._unknown(options, f"schema_version name description graders execution prompt {' '.join(_OPTIONS)}")
+            self._unknown(options, f"{known} {' '.join(_OPTIONS)}")
         scripts = [it for it in (folder / "fixture.sh", folder / "scaffold.sh") if it.is_file()]
         if own := [f"bash {shlex.quote(self._name(it))}" for it in scripts if self._is_own(head, it)]:
             self._keep(suite, head, "setupCommand", " && ".join(own))
         files = map(self._document, sorted((folder / "graders").glob("*")))
         for each, text in (*((it, "") for it in case.get("graders")), *files):
             grader = replace(each, of=suite["name"])
-            self._criterion(suite, grader, [grader.get("pattern", "rubric", "criteria", "prompt").text or text.strip()])
+            said = grader.get("pattern", "rubric", "criteria", "prompt").text
+            if said and text.strip():
+                self._left(grader, "its head says what is wanted: the text below is left out")
+            self._criterion(suite, grader, [said or text.strip()])
         self._add(suite, head)
 
     def _promptfoo(self, whole: Node) -> None:
-        self._unknown(replace(whole, of="promptfoo"), "description prompts tests defaultTest $schema")
+        self._unknown(whole, "description prompts tests defaultTest assertionTemplates $schema")
         usual, given = replace(whole.get("defaultTest"), of="defaultTest"), replace(whole.get("prompts"), of="prompts")
         default = next(self._groups(usual), usual)
         self._unknown(default, "description vars assert")
@@ -275,7 +284,7 @@ class Importer:
             self._unknown(test, "description vars assert")
             asserts, variables = [*default.get("assert"), *test.get("assert")], shared | self._variables(test)
             for at, prompt in enumerate(prompts, start=1):
-                used = f"{prompt}{[it.value for it in asserts]}"
+                used = f"{prompt}{[it.value for it in asserts]}{[*variables.values()]}"
                 axes = {key: it for key, it in variables.items() if len(it) == 1 or (it and key in used)}
                 if prod(map(len, axes.values())) > MAX_COMBINATIONS:
                     self._left(test, f"of its combinations of variables the first {MAX_COMBINATIONS} are here")
@@ -300,8 +309,7 @@ class Importer:
                 if file.suffix in _READABLE:
                     yield from replace(self._document(file)[0], of=item.of)
                 elif file.suffix in {".txt", ".md", ".j2", ""}:
-                    text = read_text(file, name := self._name(file))
-                    yield Node(Source(name, text, texts={(): text}), of=item.of)
+                    yield Node(Source(self._name(file), "", texts={(): self._document(file, raw=True)[1]}), of=item.of)
                 else:
                     self._left(item, f"{item.text} is a program or a table: write what it yields as a suite")
 
@@ -325,7 +333,8 @@ class Importer:
 
     def _filled(self, node: Node, values: Mapping[str, str], text: str) -> str:
         """A template with its variables put in; what is no variable, or one without a value, is left to do."""
-        text = _SLOT.sub(lambda slot: values.get(slot[1], slot[0]), text)
+        put_in = partial(_SLOT.sub, lambda slot: values.get(slot[1], slot[0]))
+        text = put_in(put_in(text))  # since a variable may name others
         for each in _TEMPLATE.findall(text):
             self._left(node, f"{each} has no value here")
         return text
@@ -356,7 +365,7 @@ class Importer:
                 steps = value.get("steps") if isinstance(value.value, dict) else value
                 found = [{"order": [fill(_rule(step)) for step in steps]}]
             case "trajectory:step-count" if form := {"tool": "{}", "command": "Bash({})"}.get(value.get("type").text):
-                found = [_counted(form.format(fill(_rule(value))), value, least=0)]
+                found = [_counted(form.format(fill(_rule(value))).replace("()", ""), value, least=0)]
             case "file_exists":
                 # A pattern stays one in the shell line.
                 quoted = re.sub(r"[^\w@%+=:,./*?\[\]-]", r"\\\g<0>", path)
@@ -367,11 +376,11 @@ class Importer:
                     found = [{"command": f"{_PROGRAMS[bare]} {shlex.quote(self._name(script))}"}]
                 self._left(node, f"{value.text} gets no `output`: let it read files, and end with 0 or 1")
             case _ if kind in _LIMITS and isinstance(limit, int | float):
-                key, unit = _LIMITS[kind]
-                found = [limit / unit]
+                (name, unit), given = _LIMITS[kind], suite.get("efficiencyTargets", {})
+                key, found = f"efficiencyTargets.{name}", [min(limit / unit, given.get(name, limit / unit))]
             case _ if re.fullmatch(_RUBRICS, kind) and is_said:
-                is_last = kind != "llm" or node.get("focus").text == "last_message"
-                key, start = _CRITERIA[is_last], "It agrees with this: " if "factuality" in kind else ""
+                is_last = node.get("focus").text == "last_message" or not re.match("llm$|agent|trajectory", kind)
+                key, start = _CRITERIA[is_last], next((it for word, it in _MEANT.items() if word in kind), "")
                 found = [start + " ".join(text.split()) for text in texts]
             # That not all is said, no check can say.
             case _ if search and is_said and (bare == kind or search[2] != "all"):
@@ -381,13 +390,12 @@ class Importer:
                 return
         for each in found:
             # What cannot be turned around becomes a key that no check has.
-            turned = {_ABSENT.get(word, f"not {word}"): it for word, it in each.items()} if bare != kind else each
+            turned = {f"not{word.title()}": it for word, it in each.items()} if bare != kind else each
             self._keep(suite, node, key, turned)
-        if (arm := node.get("arm").text) and arm not in {"both", "with"}:
-            self._left(node, f"arm {arm}: Zelda compares the head with the base, not with no plugin")
+        own = next(words for kinds, words in _KNOWN.items() if re.fullmatch(kinds, bare))
         for part in (*value, node):
-            known = _KNOWN if part != node or value == node else "type value assert metric"
-            self._unknown(part, f"{known}{' threshold' * (kind in _LIMITS)}")
+            known = f"name description {own}" if part != node or value == node else ""
+            self._unknown(part, f"type value assert metric {known}{' threshold' * (kind in _LIMITS)}")
 
 
 def _searched(node: Node, texts: list[str], base: str, how: str, *, is_absent: bool) -> list[dict[str, Any]]:
@@ -425,12 +433,13 @@ def _cases(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     found: list[Path] = []
-    for place, below, names in walk(path):
-        below[:] = [name for name in below if name not in SKIPPED]
-        found += (place / name for name in names if _CASES.fullmatch(name))
-    # A prompt that belongs to another file is no case of its own.
+    for place, below, names in os.walk(path):
+        below[:] = [name for name in below if name == ".claude" or not (name in SKIPPED or name.startswith("."))]
+        found += (Path(place, name) for name in names if _CASES.fullmatch(name))
+    # A prompt that belongs to another file is no case of its own, but one with graders is.
     owners = {it.parent for it in found if it.name.startswith(("promptfoo", "case."))}
-    cases = [it for it in found if it.name != "prompt.md" or not owners & {*it.parents}]
+    graded = {it for it in found if (it.parent / "graders").is_dir() and it.with_name("case.yaml") not in found}
+    cases = [it for it in found if it.name != "prompt.md" or it in graded or not owners & {*it.parents}]
     if not cases:
         problem = "holds nothing that can be imported" if path.exists() else "does not exist"
         raise ConfigError(f"{path} {problem}.", code="IMPORT_FAILED")

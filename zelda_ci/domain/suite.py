@@ -29,7 +29,7 @@ VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 VALUE = r"^[^\x00]*$"
 SHELL = r"^(\S*/)?(ba)?sh$|^\S+ +\S"
 CALL = r"^([A-Z]|mcp__)[\w*-]*(\([^\x00]*\S[^\x00]*\))?$"
-HOOK = r"^[A-Z][A-Za-z]+(\([^\x00]*\S[^\x00]*\))?$"
+HOOK = r"^((PreTool|PreSkill|PostTool|Permission|UserPrompt|Subagent|Task)\w+|SessionStart|Setup|Stop)(\(.*\S.*\))?$"
 TARGET = r"^(none|(skill|agent|command) [^\s()*/]+)$"
 TIMES = r"^([0-9]{1,6}\.\.([0-9]{1,6})?|\.\.[0-9]{1,6})$"
 WEB_ADDRESS = r"^https?://[A-Za-z0-9._-]+(:[0-9]{1,5})?(/[^\s?#@]*)?$"
@@ -44,7 +44,7 @@ PATTERNS = {
     SHELL: "bash, sh, or a program with options to which the line is added, such as bash -c,",
     VALUE: "text",
     CALL: "a tool, alone or with what it is called with in brackets as in permission rules, such as Bash(git push*),",
-    HOOK: "the event of a hook, alone or with a part of its command in brackets, such as PreToolUse(guard),",
+    HOOK: "an event whose hooks Claude Code reports, alone or with a part of a command, such as PreToolUse(guard),",
     TARGET: "none, or skill, agent or command and its name without a slash, such as skill changelog,",
     TIMES: "a range such as 1.., ..3 or 2..4",
     WEB_ADDRESS: "an http:// or https:// address without user name, query and fragment",

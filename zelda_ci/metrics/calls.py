@@ -27,12 +27,13 @@ NOT_CARRIED_OUT = "<tool_use_error>"
 MAX_COMMAND_LENGTH, MAX_SHOWN_LENGTH, MAX_FOLDER_LENGTH = 100_000, 200, 1000
 # Of subshells and quotations in each other, and of those around a line that a shell runs.
 MAX_NESTED, MAX_AROUND_LINE = 40, 3
-# Words that may be paths, in whatever alphabet.
+# Words that may be paths, in whatever alphabet, and how those begin that are neither options nor numbers.
 PATH_WORD = re2.compile(r"[\pL\pN_.@+~%/-]*[\pL\pN_.]")
+_NAME = re2.compile(r"(?:[^-].*)?[\pL*?]")
 # Sessions write these lines: no line takes for ever.
 _PIECE = re.compile(
     r"""
-    (?P<text> \\. | '[^']*' | \$'(?:\\.|[^\\'])*' | \$?\(\((?:[^()]|\([^()]*\))*\)\) | \$\{[^}'"`$]*\} )
+    (?P<text> \\. | '[^']*' | \$'(?:\\.|[^\\'])*' | \$?\(\((?:[^()]|(?<!\$)\([^()]*\))*\)\) | \$\{[^}'"`$]*\} )
     | (?P<gap> [^\S\n]+ | (?:(?<=[\s;&|(])|^) \#[^\n]* )
     | <<-?[ \t]*(?P<document> (?: '[^'\n]*' | "[^"\n]*" | [^\s;&|<>()'"] )+ )
     | (?P<open> [$<>]\( | ["`] )
@@ -43,41 +44,41 @@ _PIECE = re.compile(
     re.DOTALL | re.VERBOSE | re.MULTILINE,
 )
 # The same within double quotes, and in here-documents.
-_QUOTED = re.compile(r'\\.|\$\(\((?:[^()]|\([^()]*\))*\)\)|(?P<open>\$\(|`)|[^\\"$`]+|.', re.DOTALL)
+_QUOTED = re.compile(r'\\.|\$\(\((?:[^()]|(?<!\$)\([^()]*\))*\)\)|(?P<open>\$\(|`)|[^\\"$`]+|.', re.DOTALL)
 # Of a command, behind each word of which there is a NUL: what may stand before it, which are keywords, assignments and
 # programs that run it, with their options and numbers; its redirections, and files among them; the line that it runs.
-_KEYWORDS = re.compile(r"\A\0*(?:(?:if|then|elif|else|fi|while|until|do|done|time|function|[!{}]|[^\0()]+\(\)\{?)\0+)*")
+_SYNTAX = re.compile(r"\A(?:(?:if|then|elif|else|fi|while|until|do|done|function\0+[^\0]+|[!{}]?|[^\0()]+\(\)\{?)\0+)*")
 _CASE = re.compile(r"\0*(?:(?:then|do|else|[{])\0+)?case\0")
 _STARTERS = re.compile(
-    r"\A(?:[A-Za-z_]\w*\+?=[^\0]*\0+|(?:[^\0]*/)?(?:sudo|env|nohup|nice|stdbuf|command|exec|timeout|xargs)\0+"
-    r"(?!(?<=command\0)-[vV])(?:-[uIdaC]\0+[^\0]+\0+|-s\0+[A-Z\d]+\0+|-[^\0]+\0+|\d+(?:\.\d+)?[smhd]?\0+)*)*"
+    r"\A(?:(?:[!{]|if|while|until)\0+|[A-Za-z_]\w*\+?=[^\0]*\0+|(?:[^\0]*/)?(?:sudo|doas|env|time|nohup|setsid|(?:io)?nice"
+    r"|stdbuf|command|builtin|exec|coproc|timeout|watch|xargs|busybox)\0+(?!(?<=command\0)-[vV])"
+    r"(?:-[uIdaC]\0+[^\0]+\0+|-s\0+[A-Z\d]+\0+|-[^\0]+\0+|\d+(?:\.\d+)?[smhd]?\0+)*)*"
 )
 _BEFORE_NAME = re.compile(
     r"\A(?:[^\0]*/)?(?:(git\0+)(?:(?:-[Cc]|--(?:git-dir|work-tree|namespace))\0+[^\0]+\0+|-(?!-?h)[^\0]*\0+)+)?"
 )
 _REDIRECTION = re.compile(r"(?<![^\0])(?:\d+|&)?(?:<(?![<(&])[ \t]*([^\0]*)|[<>](?!\()[^\0]*)\0+")
-_RUNS = re.compile(r"eval\0+(.*)|(?:ba|z|da|k)?sh\0+(?:-(?:\w*[oO]\0+\w)?[^\0]*\0+)*?-\w*c\0+([^\0]*)", re.DOTALL)
+_RUNS = re.compile(r"eval\0+(.*)|(?:ba|z|da|k|a|fi)?sh\0+(?:-(?:\w*[oO]\0+\w)?[^\0]*\0+)*?-\w*c\0+([^\0]*)", re.DOTALL)
 # What programs do with files that they name, and to which of them a here-document is no data.
 _PROGRAM = re.compile(
     r"""
-    (?P<shell> (?:ba|z|da|k)?sh ) | (?P<interpreter> (?:python|node|ruby|perl|php|deno|bun)[\d.]* )
+    (?P<shell> (?:ba|z|da|k|a|fi)?sh ) | (?P<interpreter> (?:python|node|ruby|perl|php|deno|bun)[\d.]* )
     | (?P<moves> cd|pushd|popd ) | (?P<edits> sed|awk|jq|yq ) | (?P<copies> cp|mv|ln|install|rsync|scp )
-    | (?P<shows_nothing> echo|printf|rm|rmdir|unlink|mkdir|touch|chmod|chown|ls|tree|du|stat|test|\[{1,2}|find|tee|which
-        |basename|dirname|realpath|readlink|gh
-        |git-(?:add|commit|rm|mv|push|status|tag|branch|restore|checkout|switch|reset|clean|ls-files|check-ignore) )
-    | (?P<greps> (?:[ef]|git-)?grep|rg|ag|ack ) | (?P<compares> diff|git-.* )
     | (?P<reads> cat|tac|bat|head|tail|less|more|nl|cut|sort|uniq|wc|cmp|od|xxd|hexdump|strings|base64|tar|zip
-        |source|[.] )
+        |source|[.] ) | (?P<greps> (?:[ef]|git-)?grep|rg|ag|ack )
+    | (?P<compares> diff|git-(?:show|diff.*|log|blame|cat-file|archive|stash|format-patch) )
+    | (?P<shows_nothing> echo|printf|export|rm|rmdir|unlink|mkdir|touch|truncate|chmod|chown|ls|tree|du|stat|test
+        |\[{1,2}|find|tee|which|basename|dirname|realpath|readlink|gh|git-.* )
     """,
     re.VERBOSE,
 )
 # What a shell takes for one text, and in double quotes for one character.
-_UNQUOTED = re.compile(r"""'([^']*)'|"((?:\\.|[^"\\])*)"|\\(.)""", re.DOTALL)
+_UNQUOTED = re.compile(r"""\$?'([^']*)'|\$?"((?:\\.|[^"\\])*)"|\\(.)""", re.DOTALL)
 _ESCAPED = re.compile(r'\\(["\\$`])')
 # Words that leave files out, and those behind which such files stand.
 _NOT = ("!", ":!", ":^", ":(exclude", "--exclude", "--ignore", "--glob=!", "-g!")
 _LEAVES_OUT = re.compile(r"--(?:exclude|ignore)[\w-]*|-path|-name")
-_MARKS = re.compile(r"""['"\\]|\$\{?(?:PWD|CLAUDE_PROJECT_DIR)\}?/""")
+_MARKS = re.compile(r"""['"\\]|\$(?:\{?(?:PWD|CLAUDE_PROJECT_DIR)\}?|\((?:pwd|git rev-parse --show-toplevel)\))/""")
 # How grep and diff name the file whose lines they print.
 _PRINTED = re.compile(r"^(?:[-+]{3} [ab]/([^\t\n]{1,300})|([^\s:]{1,300}):)", re.MULTILINE)
 # Claude Code's shell is where the line before left it, unless that did not work or is outside of the project.
@@ -120,8 +121,7 @@ class SessionCall:
 def positions(rule: str, call: SessionCall, manifest: ToolsManifest) -> tuple[int, ...]:
     """Of the commands of a shell line, the numbers of those that a rule names, such as `Bash(git push*)`; else 0."""
     (name, opened, rest), tool, given = rule.partition("("), call.tool.name, call.tool.input
-    is_of_server = name.startswith("mcp__") and name.count("__") == 1 and tool.startswith(f"{name}__")
-    if not (is_of_server or tool in FAMILIES.get(name, ()) or _like(name)(tool)):
+    if not (tool in FAMILIES.get(name, ()) or _like(name)(tool) or tool.startswith(f"{name}__")):
         return ()
     wanted, found = rest.removesuffix(")"), tuple[int, ...]()
     if not opened or wanted == "*":
@@ -133,12 +133,13 @@ def positions(rule: str, call: SessionCall, manifest: ToolsManifest) -> tuple[in
         is_meant = re.search(r"&&|[;|<>]", wanted) and is_like(" ".join(str(given.get("command")).split()))
     elif tool in FAMILIES["Read"] + FAMILIES["Edit"]:
         paths = [given[key] for key in PATH_KEYS if isinstance(given.get(key), str)]
-        is_meant = any(covers_path([wanted], path, manifest) for path in paths)
+        below = "/*" if tool in {"Grep", "Glob", "LS"} else ""
+        is_meant = any(covers_path([wanted], f"{path}{below}", manifest) for path in paths)
     elif tool in TURNS_TO:
         is_meant = is_named(call.tool.label.partition("(")[2].removesuffix(")"), wanted)
     elif wanted.startswith("domain:"):
-        address = re.sub(r"^\w+://(?:[^/@?#]*@)?", "", str(given.get("url") or ""))
-        host, domain = re.split(r"[/:?#]", address)[0].lower(), wanted.removeprefix("domain:").lower()
+        address = re.sub(r"^\w+://(?:[^/\\@?#]*@)?", "", str(given.get("url") or ""))
+        host, domain = re.split(r"[/\\:?#]", address)[0].lower().rstrip("."), wanted.removeprefix("domain:").lower()
         is_meant = _like(domain)(host) or host.endswith(f".{domain}")
     else:
         is_meant = any(map(is_like, texts_of(given)))
@@ -163,7 +164,7 @@ def covers_path(patterns: Sequence[str], path: str, manifest: ToolsManifest) -> 
     """Whether the patterns cover a path as the session wrote it; `//` and `~/` begin those from the top and HOME."""
     # Workspace and HOME of a session lie in one folder.
     home = f"{(manifest.workspace or '').rpartition('/')[0]}/home/"
-    path = normpath(f"{home}{path[2:]}" if path.startswith("~/") else path)
+    path = normpath(join(manifest.workspace or "", manifest.folder or "", re.sub("^~/", lambda _: home, path)))
     relative = manifest.in_folder(manifest.in_tree(path))
     return covers((it for it in patterns if it[:2] not in {"//", "~/"}), relative) or any(
         path.startswith(top) and covers((it[1:] for it in patterns if it.startswith(begin)), path[len(top) :])
@@ -172,9 +173,9 @@ def covers_path(patterns: Sequence[str], path: str, manifest: ToolsManifest) -> 
 
 
 def texts_of(value: Any) -> Iterator[str]:
-    """Every text in the input of a call."""
+    """Every text and number in the input of a call."""
     inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
-    yield from [value] if isinstance(value, str) else chain.from_iterable(map(texts_of, inner))
+    yield from [str(value)] if isinstance(value, str | int | float) else chain.from_iterable(map(texts_of, inner))
 
 
 @lru_cache(maxsize=1000)
@@ -209,7 +210,7 @@ class ShellLine:
             # Of arrays and functions, and within [[ ]].
             is_text = text == "(" and (not is_code or command[-1:] not in {"", "\0"} or "[[\0" in command)
             if kind == "end" and not is_text:
-                self._keep(command, documents, scope, is_code=is_code and not is_pattern)
+                self._keep("" if is_pattern else command, documents, scope, is_code=is_code)
                 is_pattern = text == ";;" or (is_pattern and text not in "()")
                 before, command, documents = before + command + text, "", []
                 self._at = max(self._at, self._behind) if text == "\n" else self._at
@@ -233,7 +234,7 @@ class ShellLine:
 
     def _keep(self, command: str, documents: list[tuple[str, bool]], scope: Scope, *, is_code: bool) -> None:
         """Keep a command, and behind it those of the lines that it runs."""
-        whole = _KEYWORDS.sub("", f"{command}\0")
+        whole = _SYNTAX.sub("", f"{command}\0")
         cleared = _REDIRECTION.sub("", whole)
         unquoted = _UNQUOTED.sub(_inner, cleared)
         bare = {it: _STARTERS.sub("", it) for it in dict.fromkeys((whole, cleared, unquoted))}
@@ -247,12 +248,13 @@ class ShellLine:
         self.commands += [(forms if is_code else [], words, scope)] if whole else []
         lines = [(body, "" if kind == "shell" else '""') for body, is_run in documents if is_run or kind == "shell"]
         lines += [((runs[1] or runs[2] or "").replace("\0", " "), "")] if runs else []
+        lines += [(_UNQUOTED.sub(_inner, it), "") for it in re.findall(r"\0<<<\s*([^\0]*)", whole) if kind == "shell"]
         for line, end in lines if is_code and len(scope) < MAX_AROUND_LINE else ():
             self.commands += ShellLine(line, (*scope, self._at), end).commands
 
 
 def _inner(text: re.Match[str]) -> str:
-    return text[1] or _ESCAPED.sub(r"\1", text[2] or "") or text[3] or text[0]
+    return text[1] or _ESCAPED.sub(r"\1", text[2] or "") or text[3] or ""
 
 
 def _kind(program: str) -> str | None:
@@ -265,24 +267,26 @@ def shown_files(call: SessionCall, folder: str) -> tuple[list[str], str]:
     A slash at the end of a name says that it may be a folder, of which all was shown.
     """
     tool, folders, is_printing = call.tool, dict[Scope, str]({(): folder}), call.tool.name == "Grep"
-    paths = [tool.input.get(key) for key in PATH_KEYS] if tool.name in {"Read", "NotebookRead", "Grep"} else ()
-    found = [f"{path}/" if is_printing else path for path in paths if isinstance(path, str)]
+    keys = (*PATH_KEYS, "glob") if tool.name in {"Read", "NotebookRead", "Grep"} else ()
+    found = [it + "/" * is_printing for key in keys if isinstance(it := tool.input.get(key), str) and it[:1] != "!"]
+    if is_printing and tool.input.get("output_mode", "files_with_matches") == "files_with_matches":
+        found += (tool.output or "").splitlines()
     for _, written, scope in call.commands:
         here = next(folders[scope[:end]] for end in range(len(scope), -1, -1) if scope[:end] in folders)
         words = [it if it.isalnum() else _MARKS.sub("", it) for it in written]
         while words[1:] and words[0] == "git":
             _, option, *words = words
             here = join(here, words[0]) if option == "-C" and words else here
-            words = ["git", *words[1:]] if option in {"-C", "-c"} else [f"git-{option.lstrip('-')}", *words]
+            words = ["git", *words[option in {"-C", "-c"} :]] if option[:1] == "-" else [f"git-{option}", *words]
         kind = _kind(words[0]) if words else None
         is_printing = is_printing or kind in {"greps", "compares"}
         if kind == "moves":
             place = next((word for word in words[1:] if word[:2] not in {"", "--"}), "-")
             folders[scope] = "" if place[0] in "-$" else normpath(join(here, place))[-MAX_FOLDER_LENGTH:]
         elif kind != "shows_nothing" or "-exec" in words:
-            found += (join(here, name) for name in _named_files(kind, words[1:] or words))
+            found += (join(here, name) for name in _named_files(kind, words[bool(kind or words[1:]) :]))
     if is_printing:
-        found += (first or second for first, second in _PRINTED.findall(tool.output or ""))
+        found += (first or join(folders[()], second) for first, second in _PRINTED.findall(tool.output or ""))
     stays = _STAYS.search(tool.output or "") if call.commands and folders[()] else None
     return found, ("" if stays[1] else folder) if stays else folders[()]
 
@@ -296,5 +300,5 @@ def _named_files(kind: str | None, words: list[str]) -> Iterator[str]:
         is_left_out = word in others or word.startswith(_NOT) or _LEAVES_OUT.fullmatch(before)
         if not is_left_out and (is_reader or "/" in word or "." in word):
             for name in dict.fromkeys((word[:MAX_SHOWN_LENGTH], *(it.lstrip("@") for it in PATH_WORD.findall(word)))):
-                if is_reader or "/" in name or "." in name:
-                    yield f"{name}/" if is_reader and name.strip("./") else name
+                if (is_reader and _NAME.match(name)) or "/" in name or "." in name:
+                    yield f"{name}/" if is_reader else name

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
-from itertools import islice
 from typing import Any
 from unicodedata import normalize
 
@@ -34,7 +33,7 @@ NOT_RUN = "The command was not run, and it cannot be run on a stored session."
 MAX_PLACES, MAX_QUOTE_LENGTH = 5, 300
 # With which a hook blocks; every other code but 0 is a failure, and so is this one where there is nothing to block.
 BLOCKS = 2
-BLOCK_NOTHING = re.compile("Session(?:Start|End)|Notification|SubagentStart|PostCompact|InstructionsLoaded|Setup")
+BLOCK_NOTHING = re.compile("SessionStart|SubagentStart|Setup|PostModelSwitch|PermissionDenied|MessageDisplay")
 # Turn, number of the call in it, and of the command in its shell line.
 Place = tuple[int, int, int]
 # Whether a check is met, why, and where that can be seen.
@@ -79,9 +78,9 @@ class Checks:
         # The changed files, by their old names too: by their path from the top, that from the project.
         files = (*(context.changes.files if context.changes else ()), *self._moved)
         self._files = {path: self._manifest.in_folder(path) for path in files}
-        # Hooks with the turn during which each ran.
+        # Hooks with the turn during which each ran, the first also for those before it.
         self._turns, self._calls = context.transcript.turns, list[SessionCall]()
-        self._hooks, turn = list[tuple[HookRan, int]](), 0
+        self._hooks, turn = list[tuple[HookRan, int]](), 1
         for entry in context.transcript.entries:
             if isinstance(entry, Turn):
                 turn, is_main = entry.index, entry.parent_tool_call_id is None
@@ -118,8 +117,7 @@ class Checks:
     _not_called = _called
 
     def _routed(self, check: SuiteCheck, targets: Sequence[str]) -> Finding:
-        calls = (it for it in self._calls if it.is_made and it.is_main and it.tool.name in TURNS_TO)
-        first = next(calls, None)
+        first = next((it for it in self._calls if it.is_made and it.is_main and it.tool.name in TURNS_TO), None)
         if first is None:
             return "none" in targets, "No skill, sub-agent or command was called.", ()
         is_met = any(positions(rule, first, self._manifest) for rule in check.routes)
@@ -139,7 +137,7 @@ class Checks:
         firsts, thens = ([*self._made(check, rule)] for rule in (both.first, both.then))
         if not thens:
             return True, f"No call of {both.then}.", ()
-        early = [call for place, call in thens if not firsts or place < firsts[0][0]]
+        early = [call for place, call in thens if not firsts or place <= firsts[0][0]]
         if early:
             return False, f"{early[0].shown!r} (turn {early[0].turn}) came before any {both.first}.", cited(early)
         first = firsts[0][1]
@@ -221,15 +219,15 @@ class Checks:
         # Claude Code says for what a hook ran, not which: all that wait for a call run for it.
         hooks = (it for it in self._manifest.items if it.kind is ItemKind.HOOK and part in (it.description or ""))
         named, tool = (it.name.partition(":") for it in hooks), ran.name.partition(":")[2]
-        waiting = {matcher for event, _, matcher in named if event == ran.event}
-        is_like = any((it := expression(matcher)) and it.fullmatch(tool) for matcher in waiting)
-        return tool == part or is_like or not waiting.isdisjoint({"", "*", tool})
+        waiting = (matcher for event, _, matcher in named if event == ran.event)
+        # A matcher is a list of names, or an expression for a part of one.
+        wanted = (f"^({re.sub(' *[|,] *', '|', it)})$" if re.fullmatch(r"[\w|, -]+", it) else it for it in waiting)
+        return tool == part or any(it == "*" or ((found := expression(it)) and found.search(tool)) for it in wanted)
 
     def _hook_blocked(self, _: SuiteCheck, rule: str) -> Finding:
         tried = [call for call in self._calls if positions(rule, call, self._manifest)]
         # So Claude Code answers where a hook refuses a call, with the hook's own reason behind it.
-        by_hook = re.compile(r"PreToolUse:\S+ hook ")
-        passed = [call for call in tried if not (call.tool.denied and by_hook.match(call.tool.output or ""))]
+        passed = [it for it in tried if not (it.tool.denied and re.match(r"PreToolUse:\S+ hook", it.tool.output or ""))]
         if not tried:
             return False, f"No call of {rule} was tried, so no hook could block one.", ()
         if passed:
@@ -248,13 +246,12 @@ class Checks:
 
 
 def cited(calls: Iterable[SessionCall]) -> list[Citation]:
-    places = ((it.turn, it.number, _quoted(it.shown)) for it in islice(calls, MAX_PLACES))
+    places = ((it.turn, it.number, _quoted(it.shown)) for it in [*calls][:MAX_PLACES])
     return [Citation(kind="transcript", turn=turn, call=number, quote=quote) for turn, number, quote in places]
 
 
 def _cited_hooks(hooks: Sequence[tuple[HookRan, int]]) -> list[Citation]:
-    said = ((turn, _quoted(ran.output) or ran.name) for ran, turn in hooks[:MAX_PLACES])
-    return [Citation(kind="transcript", turn=turn, quote=quote) for turn, quote in said]
+    return [Citation(kind="transcript", turn=turn, quote=_quoted(it.output) or it.name) for it, turn in hooks]
 
 
 def _quoted(text: str) -> Any:
@@ -267,6 +264,5 @@ def _times(count: int) -> str:
 
 
 def _turns(numbers: Iterable[int]) -> str:
-    # A hook may run before the first.
-    distinct = list(dict.fromkeys(str(number or 1) for number in numbers))
+    distinct = list(dict.fromkeys(map(str, numbers)))
     return f"turn{'s' if len(distinct) > 1 else ''} {some_of(distinct)}"

@@ -5,7 +5,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 
 from zelda_ci.config.document import read_text
@@ -82,11 +82,14 @@ class Linter:
         for key, texts in {**criteria, "answerCriteria": suite.answer_criteria}.items():
             for number, text in enumerate(texts):
                 found = _verdicts(text, runs, key, judged.get(text))
-                remarks[(key, number), text] = chain(self._wording(" ".join(text.split()), key), found)
+                # As the file says it: each suite of a matrix has other words.
+                said = " ".join(source.texts.get((key, number), text).split())
+                remarks[(key, number), text] = chain(self._wording(said, key), found)
         for number, check in enumerate(suite.checks):
             is_prompt = suite.kind == "routing" and number == len(suite.checks) - 1
             place: Steps = ("prompts", int(suite.name.rpartition(".")[2]) - 1) if is_prompt else ("checks", number)
-            remarks[place, check.text] = self._check(check, suite)
+            call = json.dumps(source.texts.get((*place, *(("before", "then") if check.before else ("called",)))))
+            remarks[place, check.text] = self._check(check, suite, call)
         for (path, subject), found in remarks.items():
             yield from ((suite.file, source.at.get(path, TOP), subject, each) for each in found)
 
@@ -101,7 +104,7 @@ class Linter:
             reason = "Two in one: where it fails, nobody sees which half. Judges differ where one of them is met."
             yield "twoInOne", reason, tuple(f"- {scalar(half)}" for half in both)
 
-    def _check(self, check: SuiteCheck, suite: ResolvedSuite) -> Iterator[Remark]:
+    def _check(self, check: SuiteCheck, suite: ResolvedSuite, call: str) -> Iterator[Remark]:
         first, then = (check.before.first, check.before.then) if check.before else (None, None)
         asked: tuple[str | None, ...] = (check.called, *(check.order or ()), first, then)
         closed = {it.tool for it in self._items if not it.is_open}.intersection(asked)
@@ -113,10 +116,9 @@ class Linter:
             yield "cannotMatch", f"It can never pass: the project has no hook {event}.", ()
         why, high = "A session that does nothing passes it:", str(check.times).rpartition("..")[2]
         if then and not any(then in (it.called, *(it.order or ())) for it in suite.checks):
-            yield "passesIdle", f"{why} the second call need not be made.", (f"- called: {json.dumps(then)}",)
+            yield "passesIdle", f"{why} the second call need not be made.", (f"- called: {call}",)
         if check.called and high != "0" and Checks(idle(suite)).decide(check)[0]:
-            instead = f"- {{called: {json.dumps(check.called)}, times: 1..{high}}}"
-            yield "passesIdle", f"{why} no call is enough.", (instead,)
+            yield "passesIdle", f"{why} no call is enough.", (f"- {{called: {call}, times: 1..{high}}}",)
 
     def _lacking(self, rule: str) -> tuple[str, ...]:
         """What is lacking for calls of a rule, and the rule that was probably meant; nothing if it is there."""
@@ -142,14 +144,12 @@ class Linter:
                 continue
             name = str(unit.name).rpartition("/")[2].removesuffix(".md")
             option = {"skill": "skill", "agent": "skill", "rule": "rule"}.get(unit.kind)
-            reason = f"No stored trial touched this {KINDS[unit.kind].word} (`zelda coverage`): nobody sees it change."
+            why = f"No stored trial touched this {KINDS[unit.kind].word} (`zelda coverage`): nobody sees it change."
             # A suite that has no trial yet may be about it.
             new = next((it.name for it in suites if it.name not in tried and name in f"{it.prompt} {it.checks}"), "")
-            free = name.replace(":", "-")
-            while free in taken:
-                free += "-2"
+            free = next(it for n in count(1) if (it := f"{name}-{n}".replace(":", "-").removesuffix("-1")) not in taken)
             instead = f"zelda run {new}" if new else f"zelda new {free} --{option} {name}"
-            remark = "untouched", reason, (instead,) if option else ()
+            remark = "untouched", why, (instead,) if option else ()
             yield seen_from(self._found.folder, unit.path), TOP, str(unit.name), remark
 
 
@@ -206,25 +206,23 @@ _VERB = (
 )
 _ALSO_NOUN = "have|do|pass|fail|exist|stay|answers|calls|runs|uses|names|lists|shows|prints|changes|updates"
 _PREDICATES = [re.compile(rf"(?<!\S)(?:{verbs})(?!\S)") for verbs in (_VERB, _ALSO_NOUN)]
-_CLAUSE = re.compile(rf"((?:\S+ ){{0,4}}?)(?:{_VERB}) \S")
+_CLAUSE = re.compile(rf"((?:\S+ ){{0,4}}?)(?:(?:{_VERB}) \S|(?:pass|fail|exist|work|compile|succeed)(?:e?s)?$)")
 # Words that begin a clause within a clause, or a pair: what "and" joins behind them is one thing.
 _INNER = re.compile(
-    r"(?i)\b(?:if|when(?:ever)?|where|while|unless|until|after|before|once|since|because|given|assuming|(?:al)?though|"
-    r"as (?:it|long|soon)|that|which|who|whose|how|both|between|either|says|notes|warns|identifies|explains|mentions|"
-    r"states|recommends|reports|tells|describes|shows|confirms)\b|[.?!:] "
+    r"(?i)\b(?:if|in case|when(?:ever)?|where(?:ver)?|while|unless|until|after|before|once|since|because|given|"
+    r"provided|assuming|(?:al)?though|as (?:it|long|soon)|that|which|who(?:se)?|what|why|whether|how|both|between|"
+    r"either|identifies|(?:say|note|warn|explain|mention|state|recommend|report|tell|describe|show|confirm)s)\b|[.?!:] "
 )
 _JOINT = re.compile(r"(?:; +|,? and )(?!(?:then|so|n?either|nor|otherwise)\b)(?:(?<=d )(?:(?:it|they|also|still) )*)?")
-_NEGATIVE = re.compile(
-    r"(?i)(?:nothing|no|none|neither|never)\b|(?:\S+ ){0,6}?(?:(?:is|are|was|were|does|do|did|has|have|must|should) not"
-    r"|\w+n't|never)\b"
-)
-_WHO = r"(?:the session|the agent|the assistant|claude(?: code)?)"
-_NOT = r"(?:does not|doesn't|did not|didn't|must not|never) "
-_IS, _DEED = "(?:is|are|was|were)", r"(?:push|commit|chang|edit|delet|remov|add|creat|touch|install|renam|modif)\w*"
+_NO = "(?:(?:is|are|was|were|do|does|did|has|have|must|should)(?: not|n't)(?: be(?:en)?)?|(?:is |was )?never)"
+_NEGATIVE = re.compile(rf"(?i)(?:nothing|no|none|neither)\b|(?:\S+ ){{0,6}}?(?:{_NO}|\w+n't|ma[dk]es? no)\b")
+_WHO = "(?:the (?:session|agent|assistant)|claude(?: code)?)"
+_IS = "(?:is|are|was|were|(?:has|have|must|should) be(?:en)?)"
+_DEED = r"(?:push|commit|chang|edit|delet|remov|add|creat|touch|install|renam|modif)\w*|made"
 # What a session surely did not do that did nothing; what files hold as they are, nobody knows here.
 _DEEDS = re.compile(
-    rf"(?i){_WHO} {_NOT}(?:{_DEED}|(?:run|read|open|call|use|write)s?\b).*|"
-    rf"(?:nothing|no \S+)(?: \S+){{0,5}} (?:{_IS}|has been|have been) {_DEED}\.?"
+    rf"(?i){_WHO} (?:{_NO} (?:{_DEED}|(?:run|read|open|call|use|write|make)s?\b).*|ma[dk]es? no changes?\.?)|"
+    rf"(?:nothing|no \S+)(?: \S+){{0,5}} {_IS} (?:{_DEED})\.?"
 )
 
 
@@ -239,12 +237,12 @@ def halves(text: str) -> tuple[str, str] | None:
     masked = re.sub(r"`[^`]*`|\"[^\"]*\"|\([^()]*\)", lambda span: "x" * len(span[0]), text)
     for joint in _JOINT.finditer(masked):
         left, is_list = masked[: joint.start()], joint[0].startswith(";")
-        first = next(filter(None, (verb.search(left) for verb in _PREDICATES)), None)
         second = _CLAUSE.match(masked[joint.end() :].rstrip(" .!"))
+        first = second and next(filter(None, (verb.search(left) for verb in _PREDICATES)), None)
         # "It adds and removes items" has one object.
         is_whole = first and first.start() and (first.end() < len(left) or re.match("exist|pass|fail", first[0]))
         if second and not _INNER.search(second[1]) and (is_list or (is_whole and not _INNER.search(left))):
-            subject = text[: first.start()] if first and not (second[1] or is_list) else ""
+            subject = text[: first.start()] if first and not is_list and second[1] in {"", "never ", "always "} else ""
             # Names of files and programs stay as they are.
             other = re.sub("^[a-z]+ ", lambda it: it[0].capitalize(), f"{subject}{text[joint.end() :].strip(' .!')}")
             return f"{text[: joint.start()].strip()}.", f"{other}."
@@ -260,26 +258,26 @@ def word_runs(text: str) -> Iterator[tuple[str, int]]:
         yield " ".join(word for word, _ in words[at : at + 8]), words[at][1]
 
 
-_BY, _USE = rf"(?:(?:{_WHO}|it) )?", "(?:use|call|invoke)"
-_SKILL, _AGENT = (rf"the (?:`?([\w:-]+)`? {word}|{word} `?([\w:-]+)`?)" for word in ("skill", "sub-?agent"))
+_BY, _USE = rf"(?:(?:{_WHO}|it) (?:(?:must|should) )?)?", "(?:use|call|invoke|trigger)"
+_CALLED = {it: rf"the (?:`?([\w:-]+)`? (?:sub-?)?{it}|(?:sub-?)?{it} `?([\w:-]+)`?)" for it in ("Skill", "Agent")}
 # A single word in code may be a function.
 _COMMAND, _QUOTE = r"`([\w./:@=+-]+ [\w./:@=+ -]+)`", r"(?:`([^`/][^`]*)`|\"([^\"/][^\"]*)\")"
 _PATH, _FOLDER = r"(?:the file )?(?:`([^`\s]+)`|(\S*[./]\S*))", r"files in (?:`([^`\s]+?)/?`|([^`\s]+?)/)"
-_LAST, _SAY = r"(?:the )?(?:last|final) (?:message|answer) ", "(?:say|contain|mention|include)"
+_LAST, _SAY = r"(?:the )?(?:last|final) (?:message|answer|reply|response) ", "(?:say|contain|mention|include)"
 
 # By the check that says the same, patterns of whole criteria. A group holds what is called, changed or said.
 _CHECKS = {
-    "called: Skill({})": rf"{_BY}{_USE}(?:s|e?d) {_SKILL}|{_SKILL} {_IS} {_USE}e?d",
-    "called: Agent({})": rf"{_BY}{_USE}(?:s|e?d) {_AGENT}|{_AGENT} {_IS} {_USE}e?d",
-    "notCalled: Skill({})": rf"{_BY}{_NOT}{_USE}s? {_SKILL}|{_SKILL} {_IS} not {_USE}e?d",
-    'called: "Bash({} *)"': rf"{_BY}(?:runs|ran) {_COMMAND}|{_COMMAND} {_IS} run",
-    'notCalled: "Bash({} *)"': rf"{_BY}{_NOT}runs? {_COMMAND}|{_COMMAND} {_IS} not run",
-    'notCalled: "Bash(git {} *)"': rf"{_BY}{_NOT}(push|commit)(?:e?s)?(?: anything)?|nothing was (push|commit)t?ed",
-    'notRead: ["{}"]': rf"{_BY}{_NOT}(?:read|open)s? {_PATH}|{_PATH} {_IS} not (?:read|opened)",
+    **{f"called: {it}({{}})": rf"{_BY}{_USE}(?:s|e?d)? {x}|{x} {_IS} {_USE}e?d" for it, x in _CALLED.items()},
+    **{f"notCalled: {it}({{}})": rf"{_BY}{_NO} {_USE}s? {x}|{x} {_NO} {_USE}e?d" for it, x in _CALLED.items()},
+    'called: "Bash({} *)"': rf"{_BY}(?:runs?|ran) {_COMMAND}|{_COMMAND} {_IS} (?:run|executed)",
+    'notCalled: "Bash({} *)"': rf"{_BY}{_NO} runs? {_COMMAND}|{_COMMAND} {_NO} run",
+    'notCalled: "Bash(git {} *)"': rf"{_BY}{_NO} (push|commit)(?:e?s)?(?: anything)?|nothing {_IS} (push|commit)t?ed",
+    'notRead: ["{}"]': rf"{_BY}{_NO} (?:read|open)s? {_PATH}|{_PATH} {_NO} (?:read|opened)",
     'changedOnly: ["{}/**"]': rf"{_BY}(?:only changes|changes only) {_FOLDER}|only {_FOLDER} {_IS} changed",
-    'changed: ["{}"]': rf"{_BY}(?:updates|changes|edits) {_PATH}|{_PATH} {_IS} (?:updated|changed|edited)",
+    'changed: ["{}"]': rf"{_BY}(?:update|change|edit)s? {_PATH}|{_PATH} {_IS} (?:updated|changed|edited|modified)",
+    'changedOnly: ["**", "!{}"]': rf"{_PATH} {_IS} unchanged|{_PATH} {_NO} (?:changed|edited|modified|touched)",
     'says: "{}"': rf"{_LAST}{_SAY}s {_QUOTE}",
-    'notSays: "{}"': rf"{_LAST}{_NOT}{_SAY} {_QUOTE}",
+    'notSays: "{}"': rf"{_LAST}{_NO} {_SAY} {_QUOTE}",
 }
 
 
@@ -289,6 +287,8 @@ def check_line(text: str, names: Collection[str]) -> str | None:
         if match := re.fullmatch(pattern, text.strip().removesuffix("."), re.IGNORECASE):
             found = next(filter(None, match.groups()), "")
             is_named = re.match(r"says|notSays|.*Bash", check) or (check[:7] == "notRead" and re.match(r"\.\w", found))
-            is_plain = {*found}.isdisjoint('"\\*?[]{}')
-            return f"- {check.format(found)}" if is_plain and (is_named or found in names) else None
+            is_plain = {*found}.isdisjoint('"\\*?[]{}') and not found.startswith("..")
+            # A name alone would mean every file of this name.
+            is_one = not (check.endswith('{}"]') and any(name.endswith(f"/{found}") for name in names))
+            return f"- {check.format(found)}" if is_plain and is_one and (is_named or found in names) else None
     return None

@@ -23,7 +23,7 @@ def test_what_is_imported_twice_is_the_same_and_what_somebody_changed_is_kept(tm
         [
             "wrote zelda/imported/test-pdf-1.yaml",
             "",
-            "To do, since it has no equivalent (1):",
+            "To do by hand (1):",
             "- [ ] evals.json:1: pdf-1: have a.pdf in the repository, named in the prompt",
             "",
             "Next: read the suites, then `zelda validate`.",

@@ -232,7 +232,8 @@ def test_a_suite_may_switch_the_tests_of_the_project_off_but_not_measure_them_th
         ("{before: {first: Read}}", "3:14: before of item 1 of checks has no then"),
         ("{notRead: [/etc/passwd]}", "must be a path inside the project"),
         ("{hookFailed: all}", "hookFailed of item 1 of checks must be none"),
-        ("{hookRan: guard}", "hookRan of item 1 of checks must be the event of a hook"),
+        ("{hookRan: guard}", "hookRan of item 1 of checks must be an event whose hooks Claude Code reports"),
+        ("{hookRan: SessionEnd(x)}", "hookRan of item 1 of checks must be an event whose hooks Claude Code reports"),
     ],
 )
 def test_a_check_that_says_nothing_or_too_much_is_named_with_its_place(written: str, message: str) -> None:

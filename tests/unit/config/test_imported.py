@@ -139,7 +139,7 @@ def test_a_promptfoo_configuration_becomes_a_suite_for_each_prompt_and_test(tmp_
         {"command": "node check.js"},
     )
     assert [line.removeprefix("promptfooconfig.yaml:").replace("finds the bug: ", "") for line in to_do] == [
-        "3: promptfoo: providers has no equivalent",
+        "3: providers has no equivalent",
         "18: mode has no equivalent",
         '20: no check can say {"called": "Bash with {\\"command\\": \\"x\\", \\"timeout\\": 5}"}',
         '25: no check can say {"says": "/(?<!no )bug/"}',
@@ -187,7 +187,7 @@ def test_cases_of_a_plugin_become_suites_with_their_graders(tmp_path: Path) -> N
     )
     assert to_do == [
         "evals/asks/prompt.md:4: asks: append_system_prompt has no equivalent",
-        "evals/asks/graders/skill.md:2: asks: arm with-only: Zelda compares the head with the base, not with no plugin",
+        "evals/asks/graders/skill.md:5: asks: arm has no equivalent",
         'evals/release/case.yaml:7: releases: no check can say {"contains in trace": "/x/"}',
         'evals/release/case.yaml:10: releases: no check can say {"called": "Bash with a(?!b)"}',
         "evals/release/case.yaml:14: releases: baseline has no equivalent",
@@ -199,8 +199,33 @@ def test_a_folder_without_anything_known_is_refused(tmp_path: Path) -> None:
         imported(tmp_path, {"a.txt": "x"})
     with pytest.raises(ConfigError, match="does not exist"):
         imported(tmp_path, {}, "nowhere")
-    with pytest.raises(ConfigError, match=r"evals.json:1:1"):
-        imported(tmp_path, {"evals.json": "{nonsense"})
+    nothing = {"a/evals.json": "{nonsense", "b/evals.json": '{"evals": []}', "promptfooconfig.yaml": "# None yet.\n"}
+    with pytest.raises(ConfigError, match="Nothing was imported") as raised:
+        imported(tmp_path, nothing | {"promptfooconfig.mjs": "export default {}\n"})
+    told = [line.split(": ", 1) for line in str(raised.value.hint).splitlines()]
+    names = ("a/evals.json", "b/evals.json", "promptfooconfig.mjs", "promptfooconfig.yaml")
+    assert [place for place, _ in told] == [f"{name}:1" for name in names]
+    assert [what.split(",")[0] for _, what in told[1:]] == ["holds no case"] * 3
+
+
+def test_skills_of_a_project_lie_in_a_hidden_folder_and_no_others_are_read(tmp_path: Path) -> None:
+    evals = ".claude/skills/pdf/evals/evals.json"
+    suites, _ = imported(tmp_path, {evals: SKILL_EVALS, ".git/evals.json": SKILL_EVALS, "dist/evals.json": SKILL_EVALS})
+    assert [*suites] == ["pdf-1", "pdf-two"]
+
+
+def test_a_file_that_cannot_be_read_is_left_to_do_beside_others(tmp_path: Path) -> None:
+    config = (
+        "prompts: ['Mend {{f}}.']\ntests: [{vars: {f: file://f.yaml}, assert: [{type: contains, value: x}]},"
+        " {vars: {f: file://g.txt}}]\n"
+    )
+    (tmp_path / "g.txt").write_bytes(b"\xff")
+    files = {"f.yaml": "a: [\n", "promptfooconfig.yaml": config, "a/case.yaml": "graders: [\n"}
+    # One with graders is a case also below a configuration of promptfoo.
+    files |= {"b/prompt.md": "Do.", "b/graders/g.md": "---\ntype: llm\n---\nDone.\n"}
+    suites, to_do = imported(tmp_path, files)
+    assert [*suites] == ["b", "promptfoo-1", "promptfoo-2"]
+    assert {line.split(":")[0] for line in to_do} == {"a/case.yaml", "f.yaml", "g.txt", "promptfooconfig.yaml"}
 
 
 ROUTES = """- vars: {prompt: 'It is still broken.'}
@@ -300,6 +325,11 @@ SHAPES: dict[str, tuple[dict[str, str], dict[str, object], list[str]]] = {
             "a grader without type",
         ],
     ),
+    "a case with two prompts": (
+        {"case.yaml": "execution: {prompt: Not this.}\ngraders: [{type: llm, rubric: It is.}]\n", "prompt.md": "This."},
+        {"prompt": "This.", "acceptanceCriteria": ("It is.",)},
+        ["prompt has no equivalent"],
+    ),
     "a case with tags and options that no suite can have": (
         {"case.yaml": "tags: [a]\nprompt: x\nexecution:\n  runs: 0\n  timeout_seconds: soon\n  max_turns: 9\n"},
         {"tags": ("a",), "execution": {"maxTurns": 9}},
@@ -331,7 +361,7 @@ SHAPES: dict[str, tuple[dict[str, str], dict[str, object], list[str]]] = {
         [
             "not-cost has no", "threshold has no", "not-javascript has no", "contains has no", "weight has no",
             "path has no", "not-assert-set has no", "min has no",
-            '{"notCalled": "Read", "not times": "2.."}', '{"says": "***"}',
+            '{"notCalled": "Read", "notTimes": "2.."}', '{"says": "***"}',
         ],
     ),
     "files that are elsewhere, programs and tables": (
@@ -343,8 +373,61 @@ SHAPES: dict[str, tuple[dict[str, str], dict[str, object], list[str]]] = {
         [
             "scenarios has no", "prompts: config has no", "file:///etc/hosts is no file", "up.md is no",
             "file:// is no file", "p.py:f is a program", "none.yaml is no file", "t.csv is a program or a table",
-            "https://x.test/t cannot be read", "gets no `output`", "promptfooconfig.mjs:1: is no",
+            "https://x.test/t is no file", "gets no `output`", "promptfooconfig.mjs:1: holds no case",
         ],
+    ),
+    "a single evaluation, and assertions with more than a text": (
+        {
+            "e/evals.json": '{"skills": ["pdf-processing"], "query": "Extract it.", "expected_behavior":'
+            ' ["It reads it.", {"text": "It saves it.", "check": "test -f out.txt"}]}',
+        },
+        {
+            "prompt": "Extract it.", "acceptanceCriteria": ("It reads it.", "It saves it."),
+            "checks": ({"called": "Skill(pdf-processing)"},),
+        },
+        ["e-1: check has no equivalent"],
+    ),
+    "assertions by reference, variables in variables, and limits given twice": (
+        {
+            "promptfooconfig.yaml": """assertionTemplates: {ok: {type: contains, value: 'ok {{a}}'},
+  loop: {type: assert-set, assert: [{$ref: '#/assertionTemplates/loop'}]}}
+prompts: ['Do {{a}}.{# once #}']
+defaultTest: {assert: [{type: cost, threshold: 0.5}]}
+tests: [{vars: {a: 'all of {{b}}', b: it}, assert: [{$ref: '#/assertionTemplates/ok'}, {$ref: '#/none'},
+  {$ref: '#/assertionTemplates/loop'},
+  {type: cost, threshold: 0.7}, {type: trajectory:step-count, value: {type: command, max: 4}}]}]
+"""
+        },
+        {
+            "prompt": "Do all of it.{# once #}", "efficiencyTargets": {"costUsd": 0.5},
+            "checks": ({"says": "ok all of it"}, {"called": "Bash", "times": "0..4"}),
+        },
+        ["{# once #} has no value", "5: promptfoo-1: a grader", "2: promptfoo-1: a grader"],
+    ),
+    "rubrics of what a session did, and of its words": (
+        {
+            "promptfooconfig.yaml": "prompts: [Go.]\ntests: [assert: [{type: trajectory:goal-success, value: Fix it},"
+            " {type: agent-rubric, value: It has a test.}, {type: llm-rubric, value: It is polite.}]]\n"
+        },
+        {
+            "acceptanceCriteria": ("The goal is reached: Fix it", "It has a test."),
+            "answerCriteria": ("It is polite.",),
+        },
+        [],
+    ),
+    "graders with keys and texts that are another's": (
+        {
+            "evals/x/case.yaml": "prompt: Do it.\n",
+            "evals/x/graders/a.md": "---\ntype: regex\npattern: Done\nmin: 2\n---\n",
+            "evals/x/graders/b.md": "---\ntype: llm\nrubric: It is done.\nflags: i\n---\nAnd well.\n",
+        },
+        {"checks": ({"says": "/Done/"},), "acceptanceCriteria": ("It is done.",)},
+        ["a.md:4: x: min has no", "b.md:2: x: its head says what is wanted: the text below", "b.md:4: x: flags has no"],
+    ),
+    "prompts that programs and services make": (
+        {"promptfooconfig.yaml": "prompts: ['exec:./gen.sh', 'langfuse://review:3', 'See https://x.test/a.md']\n"},
+        {"prompt": "See https://x.test/a.md"},
+        ["exec:./gen.sh is no file", "langfuse://review:3 is no file", "has neither"],
     ),
 }  # fmt: skip
 

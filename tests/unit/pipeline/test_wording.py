@@ -19,6 +19,9 @@ TWO = {
     "It says that x is gone; explains why": ("It says that x is gone.", "Explains why."),
     "A test exists and is named after the bug.": ("A test exists.", "A test is named after the bug."),
     "The file is made and it also has src/app.py.": ("The file is made.", "The file has src/app.py."),
+    "The code is fixed, and all tests pass.": ("The code is fixed.", "All tests pass."),
+    "A test exists and passes.": ("A test exists.", "A test passes."),
+    "It is read-only and never writes to disk.": ("It is read-only.", "It never writes to disk."),
     "The bug is fixed and src/app.py has a test!": ("The bug is fixed.", "src/app.py has a test."),
     # What stands in code or brackets is one word, however many it has.
     "After `a and b is c`, X is 1 and the log is empty.": None,
@@ -34,6 +37,8 @@ ONE = [
     "The rule is loaded and applied to src/ and tests/.", "Given a cart is empty and a coupon is set, the total is 0.",
     "A user who is logged in and has no cart sees an empty page.", "`a` is 1 and so is `b`.",
     "The amount is whole cents; otherwise it is rejected.",
+    "What is asked and what is answered are kept.", "In case x is missing and y is empty, it stops.",
+    "A comment says why x is slow and y is fast.", "The docs and tests pass.", "Reads and writes work.",
     "As long as the lock is held and the queue is full, writes wait.", "", "and", "; ", "It is; is",
 ]  # fmt: skip
 
@@ -54,6 +59,14 @@ CHECKS = [
     ("The changelog skill is used.", {"called": "Skill(changelog)"}),
     ("The sub-agent reviewer was called.", {"called": "Agent(reviewer)"}),
     ("It does not use the changelog skill.", {"notCalled": "Skill(changelog)"}),
+    ("The changelog skill should be used.", {"called": "Skill(changelog)"}),
+    ("The changelog skill must not be used.", {"notCalled": "Skill(changelog)"}),
+    ("The reviewer sub-agent is not called.", {"notCalled": "Agent(reviewer)"}),
+    ("The agent must run `npm test`.", {"called": "Bash(npm test *)"}),
+    ("Nothing is pushed.", {"notCalled": "Bash(git push *)"}),
+    ("docs/a.md has been modified.", {"changed": ["docs/a.md"]}),
+    ("docs/a.md is unchanged.", {"changedOnly": ["**", "!docs/a.md"]}),
+    ("CHANGELOG.md must not be changed.", {"changedOnly": ["**", "!CHANGELOG.md"]}),
     ("Runs `npm test`.", {"called": "Bash(npm test *)"}),
     ("`make lint` is run.", {"called": "Bash(make lint *)"}),
     ("Claude never runs `git push`.", {"notCalled": "Bash(git push *)"}),
@@ -70,7 +83,18 @@ CHECKS = [
 ]
 
 
-NAMES = {"changelog", "reviewer", "CHANGELOG.md", "docs/a.md", "src", "src/api", "secrets/key", "src/[id].ts", "a.md"}
+NAMES = {
+    "changelog",
+    "reviewer",
+    "CHANGELOG.md",
+    "docs/a.md",
+    "src",
+    "src/api",
+    "secrets/key",
+    "src/[id].ts",
+    "a.md",
+    "../up.md",
+}
 
 
 @pytest.mark.parametrize(("text", "check"), CHECKS)
@@ -84,6 +108,8 @@ JUDGED = [
     "It uses the other skill.", "CHANGELOG.md is updated with a line about the fix.", "The docs are updated.",
     "Runs `npm test` before it commits.", "Runs `npm test | tee log`.", "The last message says what is left.",
     'The last message says "/rate.*/".', 'CHANGELOG.md is updated and "x".', "It says `done`.",
+    # Elsewhere is another of this name, and no check looks above the project.
+    "`a.md` is changed.", "a.md is unchanged.", "../up.md is updated.", "It could not run `npm test`.",
     "`DEFAULT_TIMEOUT` is changed.", "`config.timeout` is updated.", "`src/[id].ts` is changed.",
     "It does not read stdin/stdout.", "`main` is run.", "The right skill was called.", "Only changes files in ../x/.",
 ]  # fmt: skip
@@ -96,13 +122,14 @@ def test_what_a_check_may_not_decide_stays_with_the_judge(text: str) -> None:
 
 def test_a_criterion_forbids_only_where_it_asks_for_nothing() -> None:
     forbids = [
-        "Nothing is pushed.", "Claude does not touch tests.", "No test fails.", "It never logs X.", "None is left.",
+        "Nothing is pushed.", "Claude does not touch tests.", "The agent makes no changes.", "No test fails.",
+        "It never logs X.", "None is left.",
     ]  # fmt: skip
     asks = [
         "A note says that no test fails.", "The README explains what is not supported.",
         "Nothing is pushed, but a tag is made.", "Notes exist.",
     ]  # fmt: skip
-    assert ([*map(only_forbids, forbids)], [*map(only_forbids, asks)]) == ([True] * 5, [False] * 4)
+    assert ([*map(only_forbids, forbids)], [*map(only_forbids, asks)]) == ([True] * 6, [False] * 4)
 
 
 def test_runs_of_words_know_their_line_whatever_stands_between() -> None:
