@@ -118,9 +118,14 @@ async def test_after_silence_is_asked_again_until_the_deadline(silence: Reply) -
 
 async def test_at_the_deadline_the_status_of_the_last_answer_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("anthropic._base_client.INITIAL_RETRY_DELAY", PATIENCE)
-    code, sentence, _ = await failure(http_error(529), http_error(529), timeout_seconds=0.3)
+    code, sentence, seconds = "", "", 0.0
+    for seconds in (0.3, 3, 30):
+        code, sentence, _ = await failure(http_error(529), http_error(529), timeout_seconds=seconds)
+        # A busy machine may need longer for the first answer.
+        if code != "JUDGE_TIMEOUT":
+            break
     assert code == "JUDGE_OVERLOADED"
-    assert sentence == "The judge gave no answer within 0.3 s. The judge's provider is overloaded (HTTP 529)"
+    assert sentence == f"The judge gave no answer within {seconds} s. The judge's provider is overloaded (HTTP 529)"
 
 
 @pytest.mark.parametrize(

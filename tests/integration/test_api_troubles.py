@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.integration.test_judge_command import is_judge
+from tests.support.claude_sessions import with_more_time
 from tests.support.command import results, zelda
 from tests.support.judging import answer, verdict
 from tests.support.projects import Project, repository
@@ -48,6 +49,12 @@ def judged_once(tmp_path: Path, refusal: Reply) -> tuple[Project, str]:
 
 
 def test_a_session_whose_time_ends_while_the_api_fails_is_broken_and_no_failure_of_its_suite(tmp_path: Path) -> None:
+    expected = {
+        "failing": ("failed", "API_FAILED"),
+        "silent": ("failed", "API_UNREACHABLE"),
+        "slow": ("timedOut", "SESSION_TIMED_OUT"),
+    }
+
     def script(request: ApiRequest) -> Reply:
         said = request.messages[0]["content"]
         if "Say failing." in json.dumps(said):
@@ -58,19 +65,21 @@ def test_a_session_whose_time_ends_while_the_api_fails_is_broken_and_no_failure_
             else tool_call("Bash", {"command": "while true; do sleep 1; done"})
         )
 
-    tested = project(tmp_path, "failing", "silent", "slow", more="execution: {timeoutSeconds: 20}\n")
-    with ScriptedApi(script) as api:
-        done = zelda(tested, "run", api=api.url, ZELDA_JOBS="3")
-    found = by_suite(tested)
-    assert {name: (run["status"], run["failure"]["code"]) for name, run in found.items()} == {
-        "failing": ("failed", "API_FAILED"),
-        "silent": ("failed", "API_UNREACHABLE"),
-        "slow": ("timedOut", "SESSION_TIMED_OUT"),
-    }
-    limit = "The session did not end within its limit of 20 s (timeoutSeconds)."
-    assert found["failing"]["failure"]["message"] == f"{limit} The API kept failing (500)."
-    assert found["silent"]["failure"]["message"] == f"{limit} The API gave no usable answer."
-    assert done.returncode == 2
+    def are_told_apart(place: Path, seconds: int) -> bool:
+        tested = project(place, "failing", "silent", "slow", more=f"execution: {{timeoutSeconds: {seconds}}}\n")
+        with ScriptedApi(script) as api:
+            done = zelda(tested, "run", api=api.url, ZELDA_JOBS="3")
+        found = by_suite(tested)
+        ends = {name: (run["status"], run["failure"]["code"]) for name, run in found.items()}
+        limit = f"The session did not end within its limit of {seconds} s (timeoutSeconds)."
+        assert done.returncode == 2
+        return (
+            ends == expected
+            and found["failing"]["failure"]["message"] == f"{limit} The API kept failing (500)."
+            and found["silent"]["failure"]["message"] == f"{limit} The API gave no usable answer."
+        )
+
+    with_more_time(are_told_apart, tmp_path, 20, 100)
 
 
 def test_a_page_of_html_that_uses_up_the_budget_is_a_failure_of_the_api(tmp_path: Path) -> None:

@@ -3,9 +3,11 @@
 import json
 from pathlib import Path
 
+import anyio
 import pytest
 
 from tests.support.claude_sessions import TOKEN, Session, git, lead, make_workspace, with_more_time
+from tests.support.patience import PATIENCE
 from tests.support.scripted_api import ScriptedApi, text, tool_call
 from zelda_ci.domain.session import (
     AssistantSaid,
@@ -13,6 +15,7 @@ from zelda_ci.domain.session import (
     Ended,
     HookRan,
     Noticed,
+    SessionRecord,
     SessionStatus,
     Started,
     ToolCalled,
@@ -126,6 +129,7 @@ def test_background_shells_and_daemons_do_not_outlive_a_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(claude_code, "BACKGROUND_SECONDS", 2.0)
+    monkeypatch.setattr(claude_code, "CLOSE_SECONDS", PATIENCE)
     script = [
         tool_call("Bash", {"command": "tail -f /dev/null", "run_in_background": True}),
         tool_call("Bash", {"command": "setsid nohup tail -f /dev/null >/dev/null 2>&1 & echo $! > daemon.pid"}),
@@ -144,15 +148,21 @@ def test_background_shells_and_daemons_do_not_outlive_a_session(
 
 
 def test_the_end_of_a_command_in_the_background_begins_another_turn(tmp_path: Path) -> None:
+    wait = "until [ -e turn-is-over ]; do sleep 0.1; done"
     script = [
-        tool_call("Bash", {"command": "sleep 3; echo made > made", "run_in_background": True}),
+        tool_call("Bash", {"command": f"{wait}; echo made > made", "run_in_background": True}),
         text("I wait."),
         tool_call("Bash", {"command": "cat made"}),
         text("It is there."),
     ]
+
+    def hear(record: SessionRecord) -> None:
+        if isinstance(record, Ended):
+            (session.workspace.path / "turn-is-over").touch()
+
     with ScriptedApi(script) as api:
         session = Session(make_workspace(tmp_path), api.url)
-        outcome = lead(session)
+        outcome = anyio.run(session.lead, hear)
 
     assert outcome.status is SessionStatus.COMPLETED
     assert [returned.output for returned in session.of(ToolReturned)][-1] == "made"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.claude_sessions import TOKEN, Session, make_workspace
+from tests.support.patience import PATIENCE
 from tests.support.scripted_api import ApiRequest, Message, ScriptedApi, text, tool_call
 from zelda_ci.domain.session import SessionStatus, ToolReturned
 from zelda_ci.execution.manifest.pins import find_pins
@@ -50,20 +51,16 @@ async def test_a_session_that_changes_its_own_settings_changes_no_request_unseen
     """Claude Code reads them again while it runs."""
     late = {"env": {"HELLO": "there", "ANTHROPIC_BETAS": "evil-1", "CLAUDE_CODE_EXTRA_METADATA": '{"evil": 1}'}}
     late["env"] |= {"CLAUDE_CODE_EXTRA_BODY": '{"evil": 1}', "BASH_ENV": str(_program(tmp_path, "late"))}
-    wait = 'until [ -n "$HELLO" ] || [ $((i+=1)) -gt 50 ]; do sleep 0.1; done'
+    write = f"mkdir -p .claude; printf '%s' {json.dumps(json.dumps(late))} > .claude/settings.json"
 
     def script(request: ApiRequest) -> Message:
-        match request.index:
-            case 0:
-                write = f"mkdir -p .claude; printf '%s' {json.dumps(json.dumps(late))} > .claude/settings.json"
-                return tool_call("Bash", {"command": f"{write}; sleep 1.5"})
-            case 1:
-                return tool_call("Bash", {"command": f"{wait}; echo hello $HELLO"})
-            case _:
-                return text("Done.")
+        if "hello there" in request.last_user_text:
+            return text("Done.")
+        # It comes back to the file when it has time.
+        return tool_call("Bash", {"command": f"{'sleep 1' if request.index else write}; echo hello $HELLO"})
 
     with ScriptedApi(script) as api:
-        session = Session(make_workspace(tmp_path), api.url)
+        session = Session(make_workspace(tmp_path), api.url, settings={"max_turns": PATIENCE})
         await session.lead()
     assert "hello there" in str(session.of(ToolReturned)[-1].output)
     assert [request for request in api.requests if "evil" in f"{request.body['metadata']} {request.headers}"] == []

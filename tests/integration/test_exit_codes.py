@@ -103,7 +103,7 @@ def shell(project: Project, line: str, api: str | None = None) -> int:
         cwd=project.path,
         env=environment(project, api),
         capture_output=True,
-        timeout=90,
+        timeout=PATIENCE,
         check=False,
     ).returncode
 

@@ -3,6 +3,7 @@
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -11,7 +12,7 @@ from tests.support.history import store
 from tests.unit.compare.runs import efficiency, fulfillment
 from zelda_ci.domain.outcome import History
 from zelda_ci.errors import StorageError
-from zelda_ci.storage import codec
+from zelda_ci.storage import codec, result_store
 from zelda_ci.storage.references import find, read_side
 from zelda_ci.storage.result_store import FORMAT, YOUNG_NS, ResultStore
 
@@ -84,6 +85,13 @@ def test_the_index_is_used_for_files_that_did_not_change(tmp_path: Path) -> None
     assert [found.suite for found in ResultStore(tmp_path).overview().runs] == ["alpha"]
 
 
+@pytest.fixture
+def young(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long a busy machine takes, files are just written."""
+    monkeypatch.setattr(result_store, "YOUNG_NS", 10**12)
+
+
+@pytest.mark.usefixtures("young")
 def test_a_file_that_was_just_written_is_not_indexed(tmp_path: Path) -> None:
     run = store(tmp_path)
     file = tmp_path / "runs" / run.run_id / "result.json"
@@ -95,6 +103,24 @@ def test_a_file_that_was_just_written_is_not_indexed(tmp_path: Path) -> None:
     assert [found.status for found in ResultStore(tmp_path).overview().runs] == ["timedOut"]
 
 
+def test_a_file_that_was_just_written_when_it_was_read_is_not_indexed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading thousands of others takes longer than files are young."""
+    store(tmp_path)
+    read = result_store._entry
+
+    def entry(*arguments: Any) -> Any:
+        found = read(*arguments)
+        settle()
+        return found
+
+    monkeypatch.setattr(result_store, "_entry", entry)
+    ResultStore(tmp_path).overview()
+    assert indexed(tmp_path) == {}
+
+
+@pytest.mark.usefixtures("young")
 @pytest.mark.parametrize(
     "content",
     [

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from tests.support import needs
+from tests.support.headless import headless_that_writes_its_number
 from tests.support.patience import PATIENCE
-from tests.support.projects import Project, repository
+from tests.support.projects import Project, is_running, repository, wait_until
 from zelda_ci.sandbox import levels, programs, readable_paths, users
 
 UID = 4242
@@ -103,6 +104,27 @@ def test_an_ordinary_user_is_confined_as_well(project: Project, level: str, with
     assert "canary" not in found["output"]
     assert (project.path / "README.md").stat().st_mode & 0o111 == (0 if level == "full" else 0o111)
     assert project.leftovers() == []
+
+
+@pytest.mark.parametrize("before", [(), ("-m", "tests.support.like_docker", sys.executable)], ids=["root", "in Docker"])
+def test_no_process_of_a_runs_user_outlives_its_supervisor(tmp_path: Path, before: tuple[str, ...]) -> None:
+    """Root of a container sees no environment of others, and so no mark."""
+    uid, pids = 45679, tmp_path / "pids"
+    ordinary = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "env", "-i"]
+    pids.touch()
+    pids.chmod(0o666)
+    codes = (["sleep", "300"], ["/usr/bin/python3", "-c", headless_that_writes_its_number(pids)])
+    others = [subprocess.Popen([*ordinary, *code]) for code in codes]
+    bystander = subprocess.Popen(["setpriv", f"--reuid={uid + 1}", "sleep", "300"])
+    try:
+        wait_until(lambda: bool(pids.read_text()))
+        end = f"from zelda_ci.sandbox import users; users.remove_leftovers({uid})"
+        subprocess.run([sys.executable, *before, "-c", end], cwd=ROOT, check=True, timeout=PATIENCE)
+        assert [is_running(str(process.pid)) for process in (*others, bystander)] == [False, False, True]
+    finally:
+        for process in (*others, bystander):
+            process.kill()
+            process.wait()
 
 
 CHURN = "import os\nwhile True:\n    os.close(os.open('{name}', os.O_CREAT | os.O_WRONLY)); os.unlink('{name}')"

@@ -125,7 +125,8 @@ def test_a_supervisor_that_fails_is_no_result(project: Project) -> None:
 def test_a_supervisor_that_is_killed_is_no_result(place: Path) -> None:
     project = repository(place)
     project.level = "none"
-    assert failure(run(project, "sleep 0.5; kill -9 $PPID; sleep 1"))[0] == "SUPERVISOR_LOST"
+    line = "until grep -q begun ../test.status; do sleep 0.1; done; kill -9 $PPID; sleep 1"
+    assert failure(run(project, line))[0] == "SUPERVISOR_LOST"
 
 
 FAULT = "the-command-that-cannot-be-confined"

@@ -12,7 +12,7 @@ import pytest
 from anyio.abc import AnyByteStream
 
 from tests.support.patience import PATIENCE
-from tests.support.proxied import BODY, ask, client, listening, open_run, plain_client, until, upstream
+from tests.support.proxied import BODY, ask, client, listening, open_run, until, upstream
 from tests.support.scripted_api import ScriptedApi, hang, raw, text
 from zelda_ci.model_proxy import live, server
 from zelda_ci.model_proxy.meter import Meter
@@ -147,18 +147,30 @@ async def test_a_request_is_forgotten_when_it_is_answered(mode: str, tmp_path: P
 
 @pytest.mark.parametrize("ends", ["left", "broken off"])
 async def test_an_answer_that_ends_before_it_tells_its_price_counts_against_the_budget(ends: str) -> None:
+    asked = anyio.Event()
+
     async def begin(stream: AnyByteStream) -> None:
         async with stream:
-            await stream.receive()
+            length = 0
+            while length < 100_000:
+                length += len(await stream.receive())
+            asked.set()
             if ends == "left":
                 await anyio.sleep_forever()
             await stream.send(PLAIN.replace(b"connection: close", b"content-length: 10000") + b"{")
 
-    async with listening(begin) as url, open_run(upstream(url), budget_usd=0.01) as meter:
+    async def leave_or_hear(meter: Meter) -> None:
         body = {**BODY, "stream": False, "messages": [{"role": "user", "content": "x" * 100_000}]}
-        async with plain_client(base_url=meter.base_url, headers={"x-api-key": meter.token}) as http:
-            with anyio.move_on_after(1), contextlib.suppress(httpx2.RemoteProtocolError):
+        async with client(meter) as http:
+            with contextlib.suppress(httpx2.RemoteProtocolError):
                 await http.post("/v1/messages", json=body)
+
+    async with listening(begin) as url, open_run(upstream(url), budget_usd=0.01) as meter:
+        async with anyio.create_task_group() as group:
+            group.start_soon(leave_or_hear, meter)
+            await asked.wait()
+            if ends == "left":
+                group.cancel_scope.cancel()
         with anyio.fail_after(PATIENCE):
             await meter.exhausted.wait()
         refused = await ask(meter)

@@ -15,6 +15,7 @@ import httpx2
 import pytest
 from anyio.abc import AnyByteStream
 
+from tests.support.claude_sessions import with_more_time
 from tests.support.command import the_result, zelda
 from tests.support.patience import PATIENCE
 from tests.support.projects import repository
@@ -197,31 +198,38 @@ async def test_an_api_that_says_nothing_is_given_up_and_its_answer_has_a_price(m
 
 SUITE = """\
 prompt: Add a greeting and commit it.
-execution: {maxTurns: 6, timeoutSeconds: 12}
-metrics: {toolUsage: false}
+execution: {{maxTurns: 6, timeoutSeconds: {limit}}}
+metrics: {{toolUsage: false}}
 """
 
 
 def test_waiting_takes_nothing_of_a_suites_time_and_is_told(tmp_path: Path) -> None:
-    project = repository(tmp_path, {"README.md": "# Sample\n", "zelda/test-greeting.yaml": SUITE})
-    script: list[Reply] = [
-        limited(4),
-        tool_call("Bash", {"command": "sleep 3 && echo hello > greeting.txt"}),
-        limited(5),
-        text("Done."),
-    ]
-    with ScriptedApi(script) as api:
-        done = zelda(project, "run", "--verbose", api=api.url)
-    assert done.returncode == 0, done.stdout + done.stderr
-    result = the_result(project)
-    assert result["status"] == "completed"
-    api_usage = result["api"]
-    assert (api_usage["requests"], api_usage["throttled"], api_usage["errors"]) == (2, 2, {})
-    assert 9 <= api_usage["waitSeconds"] < 12
-    # Together they took longer than the session may.
-    assert result["phaseSeconds"]["session"] > 12
-    details = result["evaluations"]["efficiency"]["details"]
-    assert 3 <= details["wallSeconds"] < result["phaseSeconds"]["session"] - 9
-    output = done.stdout + done.stderr
-    assert output.count("refuses requests for their rate (HTTP 429): all requests wait for") == 2
-    assert "waited for the API's rate limit: " in output
+    def is_told(place: Path, limit: int) -> bool:
+        first, work, second = limit // 3, limit // 4, limit * 5 // 12
+        project = repository(place, {"README.md": "# Sample\n", "zelda/test-greeting.yaml": SUITE.format(limit=limit)})
+        script: list[Reply] = [
+            limited(first),
+            tool_call("Bash", {"command": f"sleep {work} && echo hello > greeting.txt"}),
+            limited(second),
+            text("Done."),
+        ]
+        with ScriptedApi(script) as api:
+            done = zelda(project, "run", "--verbose", api=api.url)
+        result = the_result(project)
+        if result["status"] == "timedOut":
+            return False
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert result["status"] == "completed"
+        api_usage = result["api"]
+        assert (api_usage["requests"], api_usage["throttled"], api_usage["errors"]) == (2, 2, {})
+        assert first + second <= api_usage["waitSeconds"] < limit
+        # Together they took longer than the session may.
+        assert result["phaseSeconds"]["session"] > limit
+        details = result["evaluations"]["efficiency"]["details"]
+        assert work <= details["wallSeconds"] < result["phaseSeconds"]["session"] - first - second
+        output = done.stdout + done.stderr
+        assert output.count("refuses requests for their rate (HTTP 429): all requests wait for") == 2
+        assert "waited for the API's rate limit: " in output
+        return True
+
+    with_more_time(is_told, tmp_path, 12, 48, 144)

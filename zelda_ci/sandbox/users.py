@@ -34,7 +34,8 @@ async def borrowed(base: Path) -> AsyncIterator[int]:
             pwd.getpwuid(uid)
             continue
         file = claims / str(uid)
-        if (number := _claim(file)) is not None:
+        # A Zelda that shares no locks with this one may have it.
+        if not leftovers.running(uid) and (number := _claim(file)) is not None:
             try:
                 yield uid
             finally:
@@ -67,13 +68,13 @@ def sweep(base: Path) -> None:
 
 
 def remove_leftovers(uid: int) -> None:
-    """Remove what a run's user has left beyond its folder: build and tests have the number, and another run may."""
+    """End and remove what a run's user has left: build and tests have the number, and another run may."""
     # Others make and remove files there meanwhile, and a hostile tree may be deeper than Python's stack.
     places = [*map(str, programs.TEMPORARY), "-mindepth", "1", "-maxdepth", "1", "-user", str(uid)]
     removals = [["find", *places, "-exec", "rm", "-rf", "--", "{}", "+"]]
-    if leftovers.owned(uid):
+    if leftovers.running(uid) or leftovers.owned(uid):
         # Becomes the user itself: Python may lie where the user cannot start it.
-        removals.append([*programs.python(), str(programs.START), "leftovers", str(uid)])
+        removals.insert(0, [*programs.python(), str(programs.START), "leftovers", str(uid)])
     for argv in removals:
         with suppress(OSError, TimeoutError):
             process.answer(argv, timeout_seconds=removal.DEADLINE_SECONDS)

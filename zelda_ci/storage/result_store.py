@@ -383,6 +383,9 @@ class ResultStore:
         """All runs, newest first, without opening a transcript. What cannot be read is named; of the folder, raises."""
         indexed, entries, skipped = dict[str, _Entry](), dict[str, _Entry](), list[SkippedRun]()
         unfinished, folders = 0, list[os.DirEntry[str]]()
+        # A file that is written again within one tick of the clock keeps its times, and would be taken for unchanged.
+        # From before they are read, which may take longer than a tick.
+        youngest = time.time_ns() - YOUNG_NS
         # Where it is missing, damaged or of another Zelda, results tell all of it.
         with suppress(StorageError, ValidationError):
             index = _Index.model_validate_json(read_file(self._index))
@@ -403,9 +406,7 @@ class ResultStore:
                 skipped.append(SkippedRun(name=folder.name, code=problem.code, message=problem.message))
         # Only if something has changed, so that a list is a mere read for most of the time.
         if entries != indexed:
-            # A file that is written again within one tick of the clock keeps its times, and would be taken for
-            # unchanged. Where the index cannot be written, the next list takes longer.
-            youngest = time.time_ns() - YOUNG_NS
+            # Where it cannot be written, the next list takes longer.
             lasting = {name: entry for name, entry in entries.items() if max(entry[0][:2]) < youngest}
             with suppress(StorageError):
                 index = _Index.model_construct(format=FORMAT, entries=lasting)
