@@ -19,7 +19,7 @@ CEILINGS = {
     "zelda_ci/ci": 3424,
     "zelda_ci/cli": 2389,
     "zelda_ci/compare": 2407,
-    "zelda_ci/config": 2782,
+    "zelda_ci/config": 2778,
     "zelda_ci/domain": 3930,
     "zelda_ci/execution": 2_423,
     "zelda_ci/files": 746,

@@ -52,13 +52,9 @@ _SAID["expected_output"] = "The result is as described: "
 _SEARCHES = {"contains": "{}", "icontains": "(?i){}", "starts-with": r"\A{}", "equals": r"\A\s*{}\s*\z", "regex": "{}"}
 _SEARCH = re.compile(rf"({'|'.join(_SEARCHES)})(?:-(any|all))?")
 _RUBRICS = "llm|(llm|agent)-rubric|g-eval|model-graded-closedqa|(model-graded-)?factuality|trajectory:goal-success"
-_KNOWN = {
-    "tool_order": "before after",
-    "(tool|skill|trajectory:(?!goal)).*": "tool pattern input input_match args arguments min max steps",
-    "file_exists": "path glob pattern exists",
-    _RUBRICS: "rubric criteria prompt pattern goal focus",
-    ".*": "pattern flags match target",
-}
+_KNOWN = {"tool_order": "before after", _RUBRICS: "rubric criteria prompt pattern goal focus"}
+_KNOWN |= {"(tool|skill|traj).*": "tool pattern input input_match args arguments min max steps"}
+_KNOWN |= {"file_exists": "path glob pattern exists", ".*": "pattern flags match target"}
 _MEANT = {"factuality": "It agrees with this: ", "goal-success": "The goal is reached: "}
 _PROGRAMS = {"javascript": "node", "python": "python3"}
 _LIMITS = {"cost": ("costUsd", 1), "latency": ("durationSeconds", 1000)}
