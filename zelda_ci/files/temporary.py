@@ -41,5 +41,12 @@ def _held(path: Path) -> Iterator[None]:
         stack.callback(os.close, number := os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW))
         locks.lock_open(number)
         path.lstat()
-        stack.callback(shutil.rmtree, path, ignore_errors=True)
+        stack.callback(_remove, path)
         yield
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.rmdir()  # a moment, where a server on the event loop has left it empty
+    except OSError:
+        shutil.rmtree(path, ignore_errors=True)

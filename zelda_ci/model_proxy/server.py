@@ -61,6 +61,8 @@ async def serving(runs: Runs) -> AsyncIterator[tuple[str, Path]]:
             # This waits for nobody: what is under way ends with its run, and connections end with the event loop.
             listener.close()
             local.close()
+            # Newer Pythons remove it themselves.
+            socket.unlink(missing_ok=True)
 
 
 class _Connection:
