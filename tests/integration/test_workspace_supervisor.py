@@ -1,6 +1,7 @@
 """The supervisor: a stand-alone program that leaves no descendant behind."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -109,7 +110,7 @@ def test_who_ignores_the_signal_is_killed_after_a_moment_and_so_is_whom_a_killed
 def test_a_daemon_whose_first_thread_has_ended_is_ended_too(tmp_path: Path) -> None:
     pids, code = tmp_path / "pids", tmp_path / "headless.py"
     code.write_text(headless_that_writes_its_number(pids))
-    line = f"setsid {sys.executable} -I {code} >/dev/null 2>&1 & until [ -s {pids} ]; do sleep 0.01; done"
+    line = f"setsid {shlex.quote(sys.executable)} -I {code} >/dev/null 2>&1 & until [ -s {pids} ]; do sleep 0.01; done"
     assert finish("sh", "-c", line)[0] == 0
     assert living(pids) == []
 
