@@ -37,7 +37,7 @@ CEILINGS = {
     "zelda_ci/test_output": 1_981,
     "zelda_ci/workspace": 3223,
     "scripts": 2561,
-    "benchmarks": 1123,
+    "benchmarks": 1124,
     "runner": 215,
     "schemas": 3648,
     "tests/architecture": 915,

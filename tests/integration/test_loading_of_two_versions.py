@@ -10,7 +10,7 @@ SCRIPT = Path(__file__).parents[2] / "scripts" / "loading"
 # A Claude Code without its own skills, that takes one more of the project's away and tells one thing more.
 OTHER = """#!/bin/sh
 export CLAUDE_CODE_DISABLE_BUNDLED_SKILLS=1
-exec {cli} --append-system-prompt "MARK:new-words;" --disallowedTools "Agent(plain)" "$@"
+exec "{cli}" --append-system-prompt "MARK:new-words;" --disallowedTools "Agent(plain)" "$@"
 """
 
 
@@ -23,7 +23,7 @@ def test_what_differs_between_two_of_them_is_printed_and_nothing_else(tmp_path: 
     other.write_text(OTHER.format(cli=cli))
     other.chmod(0o755)
     changed = loading(cli, other)
-    assert changed.returncode == 1, changed.stderr
+    assert (changed.returncode, changed.stderr) == (1, "")
     lines = changed.stdout.splitlines()
     assert {"- skills: simplify", "- slash_commands: simplify", "- told: MARK:plain", "+ told: MARK:new-words"} <= {
         *lines
