@@ -66,7 +66,8 @@ _PROGRAM = re.compile(
     | (?P<moves> cd|pushd|popd ) | (?P<edits> sed|awk|jq|yq ) | (?P<copies> cp|mv|ln|install|rsync|scp )
     | (?P<reads> cat|tac|bat|head|tail|less|more|nl|cut|sort|uniq|wc|cmp|od|xxd|hexdump|strings|base64|tar|zip
         |source|[.] ) | (?P<greps> (?:[ef]|git-)?grep|rg|ag|ack )
-    | (?P<compares> diff|git-(?:show|diff.*|log|blame|cat-file|archive|stash|format-patch) )
+    | (?P<compares> diff
+        |git-(?:show|diff.*|log|whatchanged|blame|annotate|cat-file|archive|stash|format-patch|merge-file) )
     | (?P<shows_nothing> echo|printf|export|rm|rmdir|unlink|mkdir|touch|truncate|chmod|chown|ls|tree|du|stat|test
         |\[{1,2}|find|tee|which|basename|dirname|realpath|readlink|gh|git-.* )
     """,

@@ -48,8 +48,9 @@ NOT_EXACT = "the replay was not exactly what was recorded"
 DIFF_LINES, DIFF_WIDTH = 16, 160
 
 _WEEKDAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
-_MONTH = rf"(?:\b{_WEEKDAY},? +)?\b(?:\d+ )?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\b(?: +\d+)?,?"
-_DATE = rf"{_MONTH} +\d\d(?:\d\d|:\d\d)[\d: ]*(?:[A-Z]{{2,5}} )?(?:\d{{4}})?(?: ?[+-]\d{{4}})?"
+_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
+_DAY = rf"(?:\b{_WEEKDAY},? +)?\b(?:\d+ {_MONTH}|{_MONTH} +\d\d?)\b,?"
+_DATE = rf"{_DAY} +\d\d(?:\d\d|:\d\d)[\d: ]*(?:[A-Z]{{2,5}} )?(?:\d{{4}})?(?: ?[+-]\d{{4}})?"
 _NUMBER = r"\d[\d,_]*(?:\.\d+)?(?:[eE][+-]?\d+)?"
 _UNIT = r"(?:[nuµμm]s|s|msecs?|secs?|mins?|(?:milli|micro|nano)?seconds?|millis|minutes?)"
 _LARGE_UNIT = r"(?:d|days?|h|hrs?|hours?|m|mins?|minutes?)"
