@@ -107,6 +107,15 @@ def test_who_ignores_the_signal_is_killed_after_a_moment_and_so_is_whom_a_killed
         wait_until(lambda pids=pids: living(pids) == [])  # type: ignore[misc]
 
 
+def test_a_program_is_found_when_pythons_own_files_are_out_of_reach() -> None:
+    code = (
+        "import sys; from zelda_ci.sandbox.launcher import inside, shared; sys.path.clear(); shared.execute(['true'])"
+    )
+    root = str(Path(__file__).parents[2])
+    given = [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {root!r}); {code}"]
+    assert subprocess.run(given, check=False).returncode == 0
+
+
 def test_a_daemon_whose_first_thread_has_ended_is_ended_too(tmp_path: Path) -> None:
     pids, code = tmp_path / "pids", tmp_path / "headless.py"
     code.write_text(headless_that_writes_its_number(pids))

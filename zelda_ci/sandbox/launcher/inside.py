@@ -13,6 +13,7 @@ import os
 import resource
 import stat
 import struct
+import warnings  # noqa: F401  # `os.execvp` imports it, when Python's own files may be out of reach
 
 from zelda_ci.sandbox.launcher import shared
 from zelda_ci.sandbox.launcher.shared import LIBC, call, prctl
